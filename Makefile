@@ -1,0 +1,67 @@
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
+PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
+CODE := src tests scripts
+
+.PHONY: help
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: quickstart
+quickstart: $(VENV)/.installed  ## install into .venv, read this machine's transcripts, answer a few questions
+	@$(BIN)/python -m compileall -q src/nacre
+	@$(BIN)/nacre quickstart
+
+.PHONY: test
+test: lint  ## linters, types, import contracts, tests
+	$(BIN)/python -m pytest -n 2
+
+.PHONY: lint
+lint: $(VENV)/.installed-dev  ## linters, types, import contracts
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check --quiet $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(VENV)/.installed-dev  ## rewrite the code in the one style
+	$(BIN)/ruff format $(CODE)
+
+.PHONY: format-check
+format-check: $(VENV)/.installed-dev  ## is the code in the one style?
+	$(BIN)/ruff format --check $(CODE)
+
+.PHONY: model
+model: build/model/bin/python  ## build the bundled embedding model anew
+	$< -m pip install --quiet --no-input $$(sed -n 's/^ *python -m pip install //p' scripts/build_minilm.py)
+	$< scripts/build_minilm.py
+
+.PHONY: clean
+clean:  ## remove what was built or installed here
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing nacre into $(VENV): half a minute the first time"
+	@$(PIP) install --compile -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing nacre and its development tools into $(VENV)"
+	@$(PIP) install --compile -c constraints.txt -e '.[dev]'
+	@touch $(VENV)/.installed $@
+
+# Asked rather than trusted: a python3 may be too old, a shim without a Python behind it, or without venv.
+%/bin/python:
+	@for python in $(PYTHONS); do \
+	  if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    exec $$python -m venv --clear $*; \
+	  fi; \
+	done; \
+	echo "nacre needs Python 3.11 or newer, with venv: none of '$(strip $(PYTHONS))' is." >&2; \
+	echo "Install one (Debian, Ubuntu: apt install python3-venv), or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python" >&2; \
+	exit 1

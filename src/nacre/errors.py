@@ -1,0 +1,113 @@
+"""Every error nacre raises on purpose.
+
+NacreError
+├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
+├── NotFound                nothing has that id or name
+├── Conflict                two writers disagree: EditConflict
+├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable
+└── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable
+
+An error carries a message that says what happened and a hint that says what to do. It knows nothing of exit
+codes or HTTP: each face owns one table for that.
+"""
+
+from __future__ import annotations
+
+
+class NacreError(Exception):
+    """Something nacre could not do."""
+
+    code = "failed"
+
+    def __init__(self, message: str | None = None, *, hint: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip())
+        self.hint = hint
+
+    @property
+    def message(self) -> str:
+        """One line that says what happened."""
+        return str(self.args[0])
+
+
+class InvalidInput(NacreError):
+    """What was asked makes no sense as it stands."""
+
+    code = "invalid_input"
+
+
+class SettingsInvalid(InvalidInput):
+    """A setting has a value that nacre cannot use."""
+
+    code = "settings_invalid"
+
+
+class QueryInvalid(InvalidInput):
+    """A query or filter cannot be understood."""
+
+    code = "query_invalid"
+
+
+class MemoryInvalid(InvalidInput):
+    """A memory, or the file that should hold one, is not well formed."""
+
+    code = "memory_invalid"
+
+
+class TranscriptUnreadable(InvalidInput):
+    """A transcript cannot be read."""
+
+    code = "transcript_unreadable"
+
+
+class NotFound(NacreError):
+    """Nothing has that id or name."""
+
+    code = "not_found"
+
+
+class Conflict(NacreError):
+    """Two writers disagree."""
+
+    code = "conflict"
+
+
+class EditConflict(Conflict):
+    """A file changed since it was read; nothing was overwritten."""
+
+    code = "edit_conflict"
+
+
+class Unavailable(NacreError):
+    """Something nacre needs cannot be reached now."""
+
+    code = "unavailable"
+
+
+class StoreBusy(Unavailable):
+    """Another process holds the database."""
+
+    code = "store_busy"
+
+
+class EmbedderUnavailable(Unavailable):
+    """The embedding model cannot be loaded."""
+
+    code = "embedder_unavailable"
+
+
+class StoreUnusable(NacreError):
+    """The home cannot be used as it is."""
+
+    code = "store_unusable"
+
+
+class SchemaTooNew(StoreUnusable):
+    """The database was written by a newer nacre."""
+
+    code = "schema_too_new"
+
+
+class VaultUnusable(StoreUnusable):
+    """The vault cannot be read or written."""
+
+    code = "vault_unusable"

@@ -1,0 +1,59 @@
+"""Ids and hashes. Time and randomness are injected, so that tests decide them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+Clock = Callable[[], datetime]
+"""Returns the present as aware UTC."""
+
+Ids = Callable[[], str]
+"""Returns a new UUIDv7 in canonical form."""
+
+
+def utc_now() -> datetime:
+    """The present as aware UTC."""
+    return datetime.now(UTC)
+
+
+def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
+    """Make a source of UUIDv7 (RFC 9562): 48 bits of milliseconds, then a counter seeded at random, then random bits.
+
+    Ids of one source never repeat and never go back, also within a millisecond.
+    """
+    lock = threading.Lock()
+    last_millisecond = -1
+    counter = 0
+
+    def new_id() -> str:
+        nonlocal last_millisecond, counter
+        with lock:
+            millisecond = int(clock().timestamp() * 1000)
+            if millisecond > last_millisecond:
+                last_millisecond = millisecond
+                counter = int.from_bytes(random(2)) & 0x3FF
+            else:
+                counter += 1
+                if counter > 0xFFF:
+                    last_millisecond, counter = last_millisecond + 1, 0
+            tail = int.from_bytes(random(8)) & 0x3FFF_FFFF_FFFF_FFFF
+            value = last_millisecond << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | tail
+        text = f"{value:032x}"
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+
+    return new_id
+
+
+def turn_hash(role: str, text: str, occurrence: int) -> str:
+    """A turn's id where the tool gives none: the same words said again in a session get the next occurrence."""
+    body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
+
+
+def content_hash(text: str) -> bytes:
+    """16 bytes that identify a text."""
+    return hashlib.blake2b(text.encode("utf-8", errors="replace"), digest_size=16).digest()

@@ -1,0 +1,1 @@
+"""What exists in nacre: frozen values without behaviour beyond their own consistency. Standard library only."""

@@ -1,0 +1,72 @@
+"""What operations report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long operation is.
+
+    ``stage`` is ``reading`` (bytes), ``learning`` (sessions) or ``vectors`` (texts).
+    """
+
+    stage: str
+    done: int
+    total: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that could not be read, and why; the rest went on without it."""
+
+    path: str
+    message: str
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What an ingest read and learned.
+
+    ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``memories`` are the ids of new ones,
+    ``duplicates`` counts candidates that were known. ``vectors_left`` counts texts that have no vector yet.
+    """
+
+    files: int = 0
+    sessions: int = 0
+    turns: int = 0
+    memories: tuple[str, ...] = ()
+    skipped: int = 0
+    unrecognised: int = 0
+    duplicates: int = 0
+    bytes_read: int = 0
+    seconds: float = 0.0
+    vectors_made: int = 0
+    vectors_left: int = 0
+    vectors_note: str | None = None
+    tools: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    corrupt: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOutcome:
+    """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats)."""
+
+    action: str
+    memory_id: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding of ``nacre doctor`` or ``nacre health``: ``ok``, ``warning`` or ``failure``."""
+
+    name: str
+    state: str
+    detail: str
+    hint: str | None = None

@@ -1,0 +1,108 @@
+"""Sessions and turns: what every transcript becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import IntFlag, StrEnum
+
+
+class Speaker(StrEnum):
+    """Who said it."""
+
+    OWNER = "owner"
+    AGENT = "agent"
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+class Trust(StrEnum):
+    """Whether the words come from the owner's own conversation, or draw on text from outside."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+
+
+class SessionKind(StrEnum):
+    """What a session is for. Only ``main`` sessions yield memories; all are searchable."""
+
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    SCHEDULED = "scheduled"
+    HEARTBEAT = "heartbeat"
+
+
+class Flag(IntFlag):
+    """What a turn is besides plain talk."""
+
+    NONE = 0
+    INJECTED = 1
+    """Held nacre's own context, which was stripped."""
+    META = 2
+    """Harness noise: command output, caveats, interruptions."""
+    SUMMARY = 4
+    """Derived by compaction, never a statement."""
+    SIDECHAIN = 8
+    """Said to or by a sub-agent."""
+    COMMAND = 16
+    """The owner's slash command with its arguments."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call of an agent.
+
+    ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
+    ``outcome`` is ``None`` while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
+    (the owner declined the call; the words they said instead are an owner turn of their own).
+    """
+
+    name: str
+    input: str = ""
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a session.
+
+    ``id`` is the tool's own message id, else a hash of role, text and occurrence. ``unique`` says that the tool
+    guarantees the id across all of its sessions, so that a copy in another file is the same turn.
+    ``author`` is a person's name where a transcript has several (meetings, chats).
+    """
+
+    id: str
+    speaker: Speaker
+    text: str
+    time: datetime | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    flags: Flag = Flag.NONE
+    trust: Trust = Trust.TRUSTED
+    author: str | None = None
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation with one agent tool, as far as its transcript tells.
+
+    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one.
+    """
+
+    tool: str
+    native_id: str
+    title: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    repository: str | None = None
+    label: str | None = None
+    kind: SessionKind = SessionKind.MAIN
+    parent: str | None = None
+    started: datetime | None = None
+    tool_version: str | None = None
+    model: str | None = None
+
+    @property
+    def id(self) -> str:
+        """``<tool>:<the tool's own id>``."""
+        return f"{self.tool}:{self.native_id}"

@@ -1,0 +1,22 @@
+"""The seams: what the service layer needs from what can be exchanged. One to four methods each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    name: str
+    """Names model and version: vectors of different names never meet."""
+
+    dimensions: int
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One unit vector a text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""

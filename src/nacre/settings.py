@@ -1,0 +1,186 @@
+"""Settings: defaults that need no file, ``config.toml``, environment. The only reader of the environment.
+
+Each value knows where it came from. ``NACRE_<SECTION>_<KEY>`` overrides ``section.key`` of the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.errors import SettingsInvalid
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its key in the file, its type, its default, and what it does."""
+
+    key: str
+    type: Any
+    default: Any
+    summary: str
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides it."""
+        return "NACRE_" + self.key.replace(".", "_").upper()
+
+
+SETTINGS: tuple[Setting, ...] = (
+    Setting("embedding.model", str, "minilm", "model for the vector lane: minilm (bundled, offline) or none"),
+    Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
+    Setting("recall.limit", int, 10, "memories in an answer"),
+    Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
+    Setting("recall.mode", str, "hybrid", "lanes a recall uses: hybrid, lexical or vector"),
+    Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
+    Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
+    Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
+    Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
+    Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
+    Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
+    Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
+)
+
+_BY_KEY = {setting.key: setting for setting in SETTINGS}
+_CHOICES = {"recall.mode": ("hybrid", "lexical", "vector"), "embedding.model": ("minilm", "none")}
+_LEAST = {"recall.limit": 1, "recall.turns": 0, "recall.budget_tokens": 0, "embedding.threads": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A setting's value and its origin: ``default``, the config file's path, or ``$VARIABLE``."""
+
+    value: Any
+    origin: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of one home."""
+
+    home: Path
+    config: Path
+    database: Path
+    values: Mapping[str, Value]
+    environ: Mapping[str, str] = field(default_factory=dict)
+    user_home: Path = field(default_factory=Path)
+    platform: str = sys.platform
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a setting. Raises SettingsInvalid for a key that does not exist."""
+        return self.values[known(key).key].value
+
+    @property
+    def vault(self) -> Path:
+        """The folder of memories."""
+        return self.home / "vault"
+
+
+def known(key: str) -> Setting:
+    """The setting of that key. Raises SettingsInvalid with the nearest names."""
+    if key in _BY_KEY:
+        return _BY_KEY[key]
+    near = [name for name in _BY_KEY if key.split(".")[-1] in name or name.split(".")[0] == key.split(".")[0]]
+    raise SettingsInvalid(f"no setting is called {key!r}", hint=f"settings: {', '.join(near or _BY_KEY)}")
+
+
+def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Read settings. ``home`` goes before ``NACRE_HOME``, which goes before ``~/.nacre``. Raises SettingsInvalid."""
+    environ = dict(os.environ if environ is None else environ)
+    user_home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
+    folder = Path(home or environ.get("NACRE_HOME") or user_home / ".nacre").expanduser().absolute()
+    config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
+    database = Path(environ.get("NACRE_DB") or folder / "nacre.db").expanduser()
+    written = _read_file(config)
+    values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
+    for key in written:
+        known(key)
+    return Settings(folder, config, database, values, environ, user_home)
+
+
+def check(key: str, value: Any) -> Any:
+    """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
+    setting = known(key)
+    try:
+        if isinstance(value, str) and setting.type is not str:
+            value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
+        converted = msgspec.convert(value, setting.type, strict=False)
+    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+        raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
+    if key in _CHOICES and converted not in _CHOICES[key]:
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(_CHOICES[key])}")
+    if key in _LEAST and converted < _LEAST[key]:
+        raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
+    if key == "redaction.patterns":
+        _check_patterns(key, converted)
+    return converted
+
+
+def write_setting(config: Path, key: str, value: Any) -> Any:
+    """Set a value in the config file, keeping its comments and order; returns the value. Raises SettingsInvalid."""
+    import tomlkit  # 15 ms that only writing pays
+
+    converted = check(key, value)
+    document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
+    section, _, name = key.partition(".")
+    if section not in document:
+        document[section] = tomlkit.table()
+    document[section][name] = converted
+    config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary = config.with_name(f".{config.name}.tmp")
+    temporary.write_text(tomlkit.dumps(document), encoding="utf-8")
+    temporary.chmod(0o600)
+    temporary.replace(config)
+    return converted
+
+
+def _check_patterns(key: str, patterns: list[str]) -> None:
+    hint = "patterns are Python regular expressions; correct or remove this one"
+    for pattern in patterns:
+        try:
+            matches_all = bool(re.compile(pattern).fullmatch(""))
+        except (re.error, OverflowError, RecursionError) as error:
+            raise SettingsInvalid(f"{key}: {pattern!r} is not a regular expression: {error}", hint=hint) from error
+        if matches_all:
+            raise SettingsInvalid(f"{key}: {pattern!r} matches the empty text", hint=hint)
+
+
+def _is_compound(setting: Setting) -> bool:
+    return setting.type not in (str, int, bool, float)
+
+
+def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ: Mapping[str, str]) -> Value:
+    if environ.get(setting.variable):
+        return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
+    if setting.key in written:
+        return Value(check(setting.key, written[setting.key]), str(config))
+    return Value(setting.default, "default")
+
+
+def _read_file(config: Path) -> dict[str, Any]:
+    """The file's values by dotted key."""
+    try:
+        text = config.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalid(f"cannot read {config}: {error}", hint="check its permissions") from error
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsInvalid(f"{config} is not valid TOML: {error}", hint="mend or remove that line") from error
+    found: dict[str, Any] = {}
+    for section, values in document.items():
+        if not isinstance(values, dict):
+            known(section)
+        for name, value in values.items():
+            found[f"{section}.{name}"] = value
+    return found

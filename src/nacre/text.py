@@ -1,0 +1,139 @@
+"""Pure functions on text: what is searched for, how it is cut, how long it is."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+CHARACTERS_PER_TOKEN = 4
+
+# Scripts written without spaces: Han, Kana, Hangul, Thai, Lao, Khmer, Burmese.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    "\U00020000-\U0002fa1f]+"
+)
+_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+_IDENTIFIER = re.compile(
+    r"""
+    [\w.@~-]*[/\\][\w./\\@~+-]+         # paths
+    | \b\w+(?:::\w+)+                   # qualified names
+    | \b[A-Za-z]\w*(?:[._-]\w+)+\b      # dotted, snake and kebab case
+    | \b[a-z]+(?:[A-Z][a-z0-9]*)+\b     # camelCase
+    | \b(?:[A-Z][a-z0-9]+){2,}\b        # PascalCase
+    | \b[A-Z][A-Z0-9_]{3,}\b            # CONSTANTS and error codes
+    | \b(?=\w*\d)(?=\w*[A-Za-z])\w{4,}\b  # hashes, ticket numbers
+    """,
+    re.VERBOSE,
+)
+_PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’…"
+_IDENTIFIER_CHARACTERS = 120
+_SPACES = re.compile(r"\s+")
+_INVISIBLE = re.compile(
+    "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
+    "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
+)
+
+
+def visible(text: str) -> str:
+    """A text without what nobody sees: terminal sequences, control characters, zero-width spaces.
+
+    Coloured output hides a token's beginning from redaction, and would colour whatever shows it again.
+    """
+    return _INVISIBLE.sub("", text) if _INVISIBLE.search(text) else text
+
+
+def normalise(text: str) -> str:
+    """Lower case, single spaces, no punctuation: two texts that say the same in the same words become equal."""
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+def one_line(text: str) -> str:
+    """All white space runs become one space."""
+    return _SPACES.sub(" ", text).strip()
+
+
+def shorten(text: str, characters: int) -> str:
+    """Cut at a word, with an ellipsis, to at most ``characters``."""
+    text = one_line(text)
+    if len(text) <= characters:
+        return text
+    cut = text[: characters - 1]
+    at = cut.rfind(" ")
+    return (cut[:at] if at > characters * 0.6 else cut).rstrip(" ,;:.-–—") + "…"
+
+
+def count_tokens(text: str) -> int:
+    """Tokens a language model will count, estimated: four characters each, or one where a script has no spaces."""
+    unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0
+    return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
+
+
+def segment(text: str) -> str:
+    """Make unspaced scripts searchable word by word: each run becomes its overlapping pairs of characters."""
+    if text.isascii() or not _UNSPACED.search(text):
+        return text
+    return _UNSPACED.sub(lambda match: f" {' '.join(_pairs(match.group()))} ", text)
+
+
+def _pairs(run: str) -> Iterator[str]:
+    if len(run) == 1:
+        yield run
+    for at in range(len(run) - 1):
+        yield run[at : at + 2]
+
+
+def words(text: str) -> list[str]:
+    """The words of a text as the index sees them (before stemming): segmented, lower case, without diacritics."""
+    text = segment(text)
+    if not text.isascii():
+        bare = (character for character in unicodedata.normalize("NFKD", text) if not unicodedata.combining(character))
+        text = unicodedata.normalize("NFC", "".join(bare))
+    return _WORD.findall(text.lower())
+
+
+def identifiers(text: str) -> list[str]:
+    """Paths, names of code, error codes and hashes in a text, each once, in order.
+
+    Plain words, nearly all there are, are passed over before the expression looks at anything.
+    """
+    found: dict[str, None] = {}
+    for token in text.split():
+        bare = token.strip(_PUNCTUATION)
+        if len(bare) < 3 or (bare.isalpha() and bare[1:].islower()):
+            continue
+        for match in _IDENTIFIER.finditer(bare):
+            found[match.group()[:_IDENTIFIER_CHARACTERS]] = None
+    return list(found)
+
+
+def pieces(text: str, characters: int) -> list[str]:
+    """Cut a text into pieces of at most ``characters``, at paragraphs, lines or sentences where there are any."""
+    text = text.strip()
+    found: list[str] = []
+    while len(text) > characters:
+        cut = _cut(text, characters)
+        found.append(text[:cut].strip())
+        text = text[cut:].lstrip()
+    return [piece for piece in [*found, text] if piece]
+
+
+def _cut(text: str, characters: int) -> int:
+    least = characters // 2
+    for border in ("\n\n", "\n", ". ", "。", " "):
+        at = text.rfind(border, least, characters)
+        if at > 0:
+            return at + len(border)
+    return characters
+
+
+STOP_WORDS = frozenset(
+    """a about above after again all also am an and any are as at be because been before being below between both but
+    by can could did do does doing done down during each few for from further get got had has have having he her here
+    hers him his how i if in into is it its itself just let like me might more most my no nor not now of off on once
+    only or other our ours out over own please same shall she should so some such tell than that the their theirs
+    them then there these they this those through to too under until up us very was we were what when where which
+    while who whom why will with would you your yours ve ll re don didn doesn isn wasn won 的 了 是 在 我 你 他 她 它
+    我们 你们 他们 什么 怎么 为什么 哪 哪个 哪里 吗 呢 吧 和 与 或 也 都 就 还 这 那 这个 那个 有 没有""".split()
+)
+"""Words that say nothing about what is looked for (English and Chinese)."""
