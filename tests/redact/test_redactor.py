@@ -1,0 +1,591 @@
+"""Every secret below is invented: a prefix joined to a body that a seeded generator makes, never a literal token."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import string
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from nacre.errors import SettingsInvalid
+from nacre.redact import Redacted, Redactor
+from nacre.redact import redactor as redactor_module
+from nacre.redact.rules import load_table
+from nacre.text import visible
+
+ALNUM = string.ascii_letters + string.digits
+LOWER = string.ascii_lowercase + string.digits
+UPPER = string.ascii_uppercase + string.digits
+HEX = "0123456789abcdef"
+URL64 = ALNUM + "-_"
+BASE64 = ALNUM + "+/"
+
+REDACTOR = Redactor()
+GENERATOR = random.Random(20240229)  # noqa: S311
+
+
+def body(size: int, letters: str = ALNUM) -> str:
+    """Make `size` characters that start and end with a letter or digit and hold a digit, as real tokens do."""
+    edge = [letter for letter in letters if letter.isalnum()]
+    middle = [GENERATOR.choice(letters) for _ in range(size - 2)]
+    middle[len(middle) // 2] = "7" if "7" in letters else middle[len(middle) // 2]
+    return GENERATOR.choice(edge) + "".join(middle) + GENERATOR.choice(edge)
+
+
+def block(label: str, *, lines: int = 6) -> str:
+    dashes = "-" * 5
+    rows = "\n".join(body(64, BASE64) for _ in range(lines))
+    return f"{dashes}BEGIN {label}{dashes}\n{rows}\n{dashes}END {label}{dashes}"
+
+
+def jwt(segments: int = 3) -> str:
+    return ".".join(["ey" + "J" + body(30, URL64), *(body(40, URL64) for _ in range(segments - 1))])
+
+
+# Rule name -> secrets that stand alone, wherever they are.
+TOKENS: dict[str, list[str]] = {
+    "private-key": [
+        block("RSA PRIVATE KEY"),
+        block("OPENSSH PRIVATE KEY"),
+        block("PRIVATE KEY"),
+        block("ENCRYPTED PRIVATE KEY"),
+        block("PGP PRIVATE KEY BLOCK"),
+        block("EC PRIVATE KEY").replace("\n", "\\n"),
+        block("DSA PRIVATE KEY").replace("\n", "\\\\n"),
+        block("PRIVATE KEY").rpartition("\n")[0],
+    ],
+    "age-key": ["AGE-SECRET-" + "KEY-1" + body(58, UPPER)],
+    "anthropic-key": ["sk-" + "ant-api03-" + body(95, URL64), "sk-" + "ant-oat01-" + body(60, URL64)],
+    "openrouter-key": ["sk-" + "or-v1-" + body(64, HEX)],
+    "langfuse-key": ["sk-" + "lf-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12))],
+    "openai-key": [
+        "sk-" + "proj-" + body(120, URL64),
+        "sk-" + "svcacct-" + body(60, URL64),
+        "sk-" + "admin-" + body(60, URL64),
+        "sess-" + body(40),
+    ],
+    "openai-style-key": ["sk-" + body(48), "sk-" + body(32, HEX)],
+    "sk-key": ["sk-" + "team-" + body(32)],
+    "google-key": ["AI" + "za" + body(35, URL64)],
+    "google-oauth": ["GOC" + "SPX-" + body(28, URL64), "ya" + "29." + body(80, URL64)],
+    "huggingface-token": ["hf" + "_" + body(34), "api_" + "org_" + body(34)],
+    "replicate-token": ["r8" + "_" + body(37)],
+    "groq-key": ["gsk" + "_" + body(52)],
+    "perplexity-key": ["pplx" + "-" + body(48)],
+    "xai-key": ["xai" + "-" + body(80)],
+    "voyage-key": ["pa" + "-" + body(43)],
+    "nvidia-key": ["nvapi" + "-" + body(64, URL64)],
+    "cerebras-key": ["csk" + "-" + body(48, LOWER)],
+    "fireworks-key": ["fw" + "_" + body(24)],
+    "tavily-key": ["tvly" + "-dev-" + body(32), "tvly" + "-" + body(32)],
+    "firecrawl-key": ["fc" + "-" + body(32, HEX)],
+    "elevenlabs-key": ["sk" + "_" + body(48, HEX)],
+    "langsmith-key": ["lsv2" + "_pt_" + body(32, HEX) + "_" + body(10, HEX)],
+    "pinecone-key": ["pcsk" + "_" + body(60)],
+    "aws-access-key": ["AK" + "IA" + body(16, UPPER), "AS" + "IA" + body(16, UPPER)],
+    "aws-bedrock-key": ["ABSK" + body(20) + body(100, BASE64)],
+    "digitalocean-token": ["dop" + "_v1_" + body(64, HEX)],
+    "cloudflare-token": ["v1" + ".0-" + body(24, HEX) + "-" + body(146, HEX), "cfut" + "_" + body(40)],
+    "fly-token": ["fo1" + "_" + body(43, URL64), "fm2" + "_" + body(20) + body(60, BASE64)],
+    "heroku-key": ["HRKU" + "-" + body(60, URL64)],
+    "alibaba-key": ["LT" + "AI" + body(20)],
+    "render-key": ["rnd" + "_" + body(32)],
+    "vercel-token": ["vercel_blob" + "_rw_" + body(16) + "_" + body(30), "vcp" + "_" + body(56)],
+    "netlify-token": ["nfp" + "_" + body(36)],
+    "vault-token": ["hvs" + "." + body(24, URL64), "hvb" + "." + body(100, URL64)],
+    "pulumi-token": ["pul" + "-" + body(40, HEX)],
+    "doppler-token": ["dp" + ".pt." + body(43), "dp" + ".st.dev_main." + body(43)],
+    "onepassword-token": ["ops" + "_ey" + "J" + body(200, URL64)],
+    "databricks-token": ["dapi" + body(32, HEX), "dapi" + body(32, HEX) + "-2"],
+    "planetscale-token": ["pscale" + "_tkn_" + body(43, URL64), "pscale" + "_pw_" + body(43, URL64)],
+    "supabase-key": ["sbp" + "_" + body(40, HEX), "sb" + "_secret_" + body(31, URL64)],
+    "neon-key": ["napi" + "_" + body(64, LOWER)],
+    "github-token": [
+        *("gh" + kind + "_" + body(36) for kind in "pousr"),
+        "github" + "_pat_" + body(22) + "_" + body(59),
+    ],
+    "gitlab-token": ["gl" + "pat-" + body(20, URL64), "gl" + "rt-" + body(20, URL64), "gl" + "dt-" + body(20, URL64)],
+    "bitbucket-token": ["AT" + "BB" + body(32), "AT" + "CTT3" + body(180, URL64)],
+    "npm-token": ["npm" + "_" + body(36)],
+    "pypi-token": ["pypi" + "-AgE" + body(150, URL64)],
+    "rubygems-key": ["rubygems" + "_" + body(48, HEX)],
+    "crates-token": ["cio" + body(32)],
+    "nuget-key": ["oy2" + body(43, LOWER)],
+    "docker-token": ["dckr" + "_pat_" + body(27, URL64), "dckr" + "_oat_" + body(32, URL64)],
+    "artifactory-key": ["AK" + "Cp" + body(69), "cmVm" + "dGtuO" + body(55)],
+    "sonar-token": ["sqp" + "_" + body(40, HEX)],
+    "buildkite-token": ["bkua" + "_" + body(40)],
+    "circleci-token": ["CCI" + "PAT_" + body(22) + "_" + body(40, HEX)],
+    "postman-key": ["PM" + "AK-" + body(24, HEX) + "-" + body(34, HEX)],
+    "readme-key": ["rdme" + "_" + body(70, LOWER)],
+    "contentful-token": ["CF" + "PAT-" + body(43, URL64)],
+    "stripe-key": ["sk" + "_live_" + body(24), "rk" + "_live_" + body(99), "sk" + "_test_" + body(24)],
+    "webhook-secret": ["wh" + "sec_" + body(16) + body(16, BASE64), "wh" + "sec_" + body(32)],
+    "square-token": ["sq0" + "atp-" + body(22, URL64), "sq0" + "csp-" + body(43, URL64), "EA" + "AA" + body(60, URL64)],
+    "shopify-token": ["shp" + kind + "_" + body(32, HEX) for kind in ("at", "ca", "pa", "ss")],
+    "flutterwave-key": ["FLW" + "SECK-" + body(32, HEX) + "-X"],
+    "plaid-token": ["access" + "-sandbox-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12))],
+    "slack-token": [
+        "xox" + "b-" + body(12, string.digits) + "-" + body(12, string.digits) + "-" + body(24),
+        "xox" + "p-" + body(60, ALNUM + "-"),
+        "xox" + "e.xox" + "p-1-" + body(60),
+        "xapp" + "-1-" + body(11, UPPER) + "-" + body(13, string.digits) + "-" + body(64, HEX),
+    ],
+    "discord-token": ["MT" + "Az" + body(22) + "." + body(6, URL64) + "." + body(38, URL64)],
+    "twilio-key": ["S" + "K" + body(32, HEX)],
+    "sendgrid-key": ["S" + "G." + body(22, URL64) + "." + body(43, URL64)],
+    "mailgun-key": ["key" + "-" + body(32, HEX)],
+    "brevo-key": ["xkeysib" + "-" + body(64, HEX) + "-" + body(16)],
+    "resend-key": ["re" + "_" + body(8) + "_" + body(24)],
+    "facebook-token": ["EA" + "AC" + body(150)],
+    "twitter-bearer": ["A" * 22 + body(80)],
+    "sentry-token": ["sntrys" + "_" + body(120, URL64), "sntryu" + "_" + body(64, HEX)],
+    "newrelic-key": ["NR" + "AK-" + body(27, UPPER)],
+    "datadog-token": ["ddpat" + "_" + body(40)],
+    "grafana-token": ["gl" + "sa_" + body(32) + "_" + body(8, HEX), "gl" + "c_" + body(20) + body(80, BASE64)],
+    "dynatrace-token": ["dt0" + "c01." + body(24, UPPER) + "." + body(64, UPPER)],
+    "posthog-key": ["phx" + "_" + body(43)],
+    "honeycomb-key": ["hca" + "ik_" + body(58, LOWER)],
+    "linear-key": ["lin" + "_api_" + body(40)],
+    "notion-token": ["ntn" + "_" + body(46), "secret" + "_" + body(43)],
+    "figma-token": ["figd" + "_" + body(40, URL64)],
+    "atlassian-token": ["ATA" + "TT3" + body(186, URL64)],
+    "airtable-token": ["pat" + body(14) + "." + body(64, HEX)],
+    "dropbox-token": ["sl" + ".u." + body(130, URL64), "sl" + ".B" + body(130, URL64)],
+    "clickup-token": ["pk" + "_" + body(8, string.digits) + "_" + body(32, UPPER)],
+    "typeform-token": ["tfp" + "_" + body(59)],
+    "tailscale-key": ["tskey" + "-auth-" + body(17) + "-" + body(32)],
+    "ngrok-key": ["ak" + "_2" + body(26)],
+    "mapbox-token": ["sk" + ".ey" + "J" + body(80) + "." + body(22)],
+    "clerk-key": ["ak" + "_x" + body(31)],
+    "frameio-token": ["fio" + "-u-" + body(64, URL64)],
+    "duffel-token": ["duffel" + "_live_" + body(43, URL64)],
+    "shippo-token": ["shippo" + "_live_" + body(40, HEX)],
+    "easypost-key": ["EZ" + "AK" + body(54)],
+    "hubspot-token": ["pat" + "-na1-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12))],
+    "adobe-secret": ["p8e" + "-" + body(32)],
+    "jwt": [jwt(), jwt(2), jwt(5)],
+}
+
+# Rule name -> text before the secret, the secret, text after it.
+IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
+    "terraform-token": [("credentials for " + body(14) + ".", "atlas" + "v1." + body(60), " expire")],
+    "aws-secret-key": [
+        ("aws_secret_access_key = ", body(40, BASE64), "\n"),
+        ('{"SecretAccessKey": "', body(40, BASE64), '"}'),
+    ],
+    "azure-storage-key": [
+        (
+            "DefaultEndpointsProtocol=https;AccountName=shop;AccountKey=",
+            body(86, BASE64) + "==",
+            ";EndpointSuffix=core",
+        ),
+        ("Endpoint=sb://bus.example.net/;SharedAccessKeyName=all;SharedAccessKey=", body(43, BASE64) + "=", "\n"),
+    ],
+    "azure-sas": [("https://shop.blob.example.net/c/x?sv=2022-11-02&sp=r&sig=", body(43) + "%3D", "&se=1")],
+    "slack-webhook": [("https://hooks" + ".slack.com/services/", "T0123ABCD/B0123ABCD/" + body(24), " posts")],
+    "discord-webhook": [("https://discord" + ".com/api/webhooks/123456789012345678/", body(68, URL64), " posts")],
+    "teams-webhook": [
+        ("https://a.webhook" + ".office.com/webhookb2/", body(36) + "@" + body(36) + "/In/" + body(32), "\n")
+    ],
+    "braintree-token": [("access" + "_token$production$", body(16, LOWER) + "$" + body(32, HEX), "\n")],
+    "telegram-token": [("https://api.telegram.org/bot123456789:", "AAF" + body(32), "/sendMessage")],
+    "connection-string": [
+        ("postgres://shop:", "s3cret!pw", "@db.example.com:5432/shop"),
+        ("mysql+pymysql://root:", "hunter2", "@127.0.0.1/x"),
+        ("mongodb+srv://shop:", "a:b#c", "@cluster0.example.net"),
+        ("redis://:", "p4ss", "@cache:6379/0"),
+        ("https://me:", "letmein", "@git.example.com/r.git"),
+    ],
+    "url-token": [("git clone https://", body(40, HEX), "@git.example.com/r.git")],
+    "authorization": [
+        ("Authorization: Bearer ", body(24), "\r\n"),
+        ("-H 'Authorization: Basic ", body(24), "'"),
+        ('{\\"authorization\\": \\"Bearer ', body(24), '\\"}'),
+        ("authorization: token ", body(40, HEX), "\n"),
+    ],
+    "bearer-token": [("send bearer ", body(40), " along")],
+    "cookie": [
+        ("Cookie: ", "sid=" + body(24) + "; theme=dark", "\r\n"),
+        ("Set-Cookie: ", "sid=" + body(24) + "; Path=/; HttpOnly", "\n"),
+        ("curl --cookie '", "sid=" + body(24), "'"),
+    ],
+    "basic-auth": [("sshpass -p '", "opensesame", "' ssh a@b")],
+    "netrc-password": [("machine example.com login me password ", "opensesame", "\n")],
+    "sql-password": [("CREATE ROLE shop LOGIN PASSWORD '", "opensesame", "';")],
+    "password": [
+        ("DB_PASSWORD=", "correcthorse", "\n"),
+        ("export PGPASSWORD=", "hunter2hunter2", "\n"),
+        ("password = '", "battery-staple", "'"),
+        ('{"password": "', "opensesame", '"}'),
+        ('{\\"password\\":\\"', "opensesame", '\\"}'),
+        ("  password: ", "hunter2hunter2", "\n"),
+        ("db.passwd=", "hunter2hunter2", "\n"),
+        ("Server=x;Uid=me;Pwd=", "hunter2hunter2", ";"),
+        ("const password: string = '", "opensesame", "';"),
+        ("DB_PASS=", "correcthorse", "\n"),
+        ("dbPass = '", "correcthorse", "'"),
+        ("passphrase: ", "Tr0ub4dor&3"[:9] + "abc", "\n"),
+    ],
+    "secret": [
+        ("CLIENT_SECRET=", "aquietlittlesecretplace", "\n"),
+        ('client_secret: "', body(32), '"'),
+        ("SECRET_KEY_BASE=", body(64, HEX), "\n"),
+        ('config["secret"] = "', body(24), '"'),
+    ],
+    "credential": [("APP_CREDENTIALS=", "aquietlittleplace", "\n"), ("credential: '", body(20), "'")],
+    "api-key": [
+        ("OPENAI_API_KEY=", body(24), "\n"),
+        ('"api_key": "', body(24), '"'),
+        ("apiKey: '", body(24), "',"),
+        ("X-API-Key: ", body(24, HEX), "\n"),
+        ("?v=1&api_key=", body(24), "&x=2"),
+        ("DD_API_KEY=", body(32, HEX), "\n"),
+        ("ENCRYPTION_KEY=", body(24), "\n"),
+    ],
+    "token": [
+        ("GITHUB_TOKEN=", "aquietlittleplace", "\n"),
+        ("access_token: '", body(24), "'"),
+        ('"refreshToken":"', body(24), '"'),
+        ("//registry.example.org/:_authToken=", body(36), "\n"),
+    ],
+    "assignment": [
+        ("MY_TOKEN=", body(24), "\n"),
+        ("TOKEN=", "abcd1234", "\n"),
+        ('key = "', body(24), '"'),
+        ("//registry.example.org/:_auth=", body(24), "\n"),
+    ],
+    "high-entropy-assignment": [("token_v2 = '", body(40), "'"), ('"secretMaterial": "', body(40), '"')],
+    "command-line": [
+        ("deploy --password ", "hunter2hunter2", " now"),
+        ("deploy --api-key '", body(24), "'"),
+        ("deploy --token ", body(24), "\n"),
+    ],
+    "markup": [("<password>", "opensesame", "</password>"), ("<apiToken>", body(24), "</apiToken>")],
+}
+
+HARMLESS = [
+    "the password policy says that a secret must rotate",
+    "token = tokenize(text)",
+    "sorted(rows, key=lambda row: row.name)",
+    "sorted(rows, key=itemgetter(1), reverse=True)",
+    "password: string",
+    "password: str | None = None",
+    "interface Login { password: string; token?: string }",
+    "max_tokens=4096, tokens: 128000, token_count = 15",
+    "id = Column(Integer, primary_key=True)",
+    "primary_key: customer_identifier",
+    "password = getpass.getpass()",
+    "password = settings.database_password",
+    "password=password, token=token, api_key=api_key",
+    "self.api_key = api_key or os.environ['OPENAI_API_KEY']",
+    'api_key = os.environ["ANTHROPIC_API_KEY"]',
+    "apiKey: process.env.OPENAI_API_KEY",
+    "const token = await getToken(request)",
+    "API_KEY=$API_KEY",
+    "API_KEY=${API_KEY:-unset}",
+    'password: "{{ vault_password }}"',
+    "token: ${{ secrets.GITHUB_TOKEN }}",
+    "OPENAI_API_KEY=your-key-here",
+    "OPENAI_API_KEY=sk-...",
+    "GH_TOKEN=github_pat_xxxx",
+    "API_TOKEN=<your token>",
+    "PASSWORD=changeme",
+    "PASSWORD=xxxxxxxxxxxx",
+    "PASSWORD=************",
+    "API_KEY=%API_KEY%",
+    "postgres://$USER:$PASSWORD@localhost/db and postgres://me:${PW}@localhost/db",
+    "https://example.com:8080/@scope/package and http://localhost:3000",
+    'api_key_env = "OPENAI_API_KEY"',
+    'env: { name: "API_TOKEN", key: "my-app-secret" }',
+    'fetch(url, { credentials: "same-origin" })',
+    "GOOGLE_APPLICATION_CREDENTIALS=/home/me/keys/service.json",
+    "PWD=/home/me/projects/shop OLDPWD=/home/me/projects",
+    "--- PASS: TestTruncateTranscript/at_u2 (0.00s)",
+    "commit 3f786850e387550fdab836ed7e6dc881de23001b",
+    "index 3f78685..89e6c98 100644",
+    "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    '"integrity": "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg=="',
+    '"id": "f47ac10b-58cc-4372-a567-0e02b2c3d479"',
+    "cache_key: 3f786850e387550fdab836ed7e6dc881de23001b",
+    '"key": "f47ac10b-58cc-4372-a567-0e02b2c3d479"',
+    '{"key": "user.preferences.theme", "token": "identifier"}',
+    "onKeyDown: key === 'ArrowDown' || key === 'Backspace'",
+    "CACHE_KEY=linux-build-v1",
+    "STORAGE_KEY = 'app_settings_v2'",
+    'session_key: "agent:main:main"',
+    "task-management-system, risk-assessment-framework, disk-usage-analyzer",
+    "pip install scikit-learn; import sk-learn-compatible-estimators",
+    "hf_hub_download, npm_config_registry, gho_st, r8_",
+    "claude-3-5-sonnet-20241022, gpt-4o-mini-2024-07-18",
+    '"tool_use_id": "toolu_01DTS5ADvKv8muYNCZLNHDcU"',
+    "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUQ0x\n-----END CERTIFICATE-----",
+    "a file that starts with -----BEGIN PRIVATE KEY----- is a private key",
+    "Authorization: Bearer <token>",
+    "Authorization: Bearer $TOKEN",
+    "bearer authentication-middleware",
+    "cookie: the browser sends it; set-cookie: sets it",
+    "cookies = parse_cookies(header)",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl me@host",
+    '{"input_token": "NextToken", "limit_key": "MaxResults", "key": "FiberForceLengthDeGroote2016"}',
+    "def connect(*, password: _PasswordType | None = None) -> None: ...",
+    "{'high': 'highpass', 'highpass': 'butterworth'}",
+    "between '-----BEGIN RSA PRIVATE KEY-----' and '-----END RSA PRIVATE KEY-----' lies the key",
+    "list-tables --starting-token 550e8400-e29b-41d4-a716-446655440000",
+    "usage: deploy [--token TOKEN] [--password PASSWORD] --key KEYFILE",
+    "  --password  Prompt for the password",
+    "密码策略：password 不能为空",
+]
+
+EVERY_TOKEN = [(name, secret) for name, secrets in TOKENS.items() for secret in secrets]
+EVERY_CONTEXT = [(name, *parts) for name, contexts in IN_CONTEXT.items() for parts in contexts]
+EVERY_SECRET = [secret for _, secret in EVERY_TOKEN] + [secret for _, _, secret, _ in EVERY_CONTEXT]
+
+
+def mark(name: str) -> str:
+    return f"[REDACTED:{name}]"
+
+
+@pytest.mark.parametrize(("name", "secret"), EVERY_TOKEN)
+def test_a_token_is_replaced_in_prose_and_the_prose_stays(name: str, secret: str) -> None:
+    assert REDACTOR.redact(f"use {secret} here") == Redacted(f"use {mark(name)} here", {name: 1})
+
+
+@pytest.mark.parametrize(("name", "secret"), EVERY_TOKEN)
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", ""), ("`", "`"), ('{"x": "', '"}'), ("(", ")."), ("\\n", "\\n"), ("密钥是", "。"), ("> ", "\n")],
+)
+def test_a_token_leaves_wherever_it_stands(name: str, secret: str, before: str, after: str) -> None:
+    cleaned = REDACTOR.clean(before + secret + after)
+    assert secret not in cleaned
+    assert cleaned.startswith(before)
+    assert cleaned.endswith(after)
+
+
+@pytest.mark.parametrize(("name", "secret"), [pair for pair in EVERY_TOKEN if "\n" not in pair[1]])
+def test_a_token_in_a_raw_json_line_leaves_valid_json(name: str, secret: str) -> None:
+    line = json.dumps({"text": f'export X="{secret}"\n{secret}\n', "n": 1}, ensure_ascii=False)
+    parsed = json.loads(REDACTOR.clean(line))
+    assert secret not in parsed["text"]
+    assert parsed["n"] == 1
+
+
+@pytest.mark.parametrize(("name", "before", "secret", "after"), EVERY_CONTEXT)
+def test_a_secret_known_by_its_context_is_replaced_and_the_context_stays(
+    name: str, before: str, secret: str, after: str
+) -> None:
+    assert REDACTOR.redact(before + secret + after) == Redacted(before + mark(name) + after, {name: 1})
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_harmless_text_survives(text: str) -> None:
+    assert REDACTOR.redact(text).text is text
+    assert REDACTOR.redact(text).found == {}
+
+
+def test_every_rule_has_a_planted_secret() -> None:
+    assert {rule.name for rule in load_table().rules} == TOKENS.keys() | IN_CONTEXT.keys()
+
+
+def test_rule_names_are_slugs_and_regexes_begin_where_a_literal_is() -> None:
+    for rule in load_table().rules:
+        assert re.fullmatch(r"[a-z0-9]+(?:-[a-z0-9]+)*", rule.name)
+        assert rule.literals
+        assert not rule.ignore_case or all(literal == literal.lower() for literal in rule.literals)
+
+
+def test_the_hint_is_in_every_literal_that_is_looked_for_everywhere() -> None:
+    assert [literal for literal in load_table().by_literal if not redactor_module._HINT.search(literal)] == []
+
+
+def test_a_private_key_without_an_end_is_cut_where_its_lines_stop() -> None:
+    head, _, _ = block("RSA PRIVATE KEY").rpartition("\n")
+    assert REDACTOR.clean(f"{head}\n\nSo that was the key.") == f"{mark('private-key')}\n\nSo that was the key."
+
+
+def test_several_secrets_are_counted_by_rule() -> None:
+    first, second = TOKENS["github-token"][:2]
+    result = REDACTOR.redact(f"{first} {second}\npassword = 'opensesame'")
+    assert result.found == {"github-token": 2, "password": 1}
+
+
+def test_what_was_found_names_rules_and_never_shows_a_secret() -> None:
+    found = REDACTOR.redact("\n".join(EVERY_SECRET)).found
+    assert set(found) <= {rule.name for rule in load_table().rules}
+    assert all(isinstance(count, int) for count in found.values())
+
+
+def test_a_secret_amid_another_script_keeps_its_neighbours() -> None:
+    assert (
+        REDACTOR.clean("设置 password=hunter2hunter2，然后继续 🎉") == f"设置 password={mark('password')}，然后继续 🎉"
+    )
+
+
+def test_lone_surrogates_survive() -> None:
+    text = "\ud800 password='opensesame' \udfff"
+    assert REDACTOR.clean(text) == f"\ud800 password='{mark('password')}' \udfff"
+
+
+def test_text_without_secrets_is_returned_as_the_same_object() -> None:
+    text = "nothing to see, tokens and keys included: " * 50
+    assert REDACTOR.clean(text) is text
+
+
+def test_an_owner_pattern_redacts_what_it_matches() -> None:
+    redactor = Redactor(extra_patterns=[r"ACME-\d{4}", "Königsweg"])
+    result = redactor.redact("ticket ACME-1234 für Königsweg 🎉 ACME-9")
+    assert result == Redacted(f"ticket {mark('owner')} für {mark('owner')} 🎉 ACME-9", {"owner": 2})
+
+
+def test_an_owner_pattern_cannot_eat_a_marker() -> None:
+    redactor = Redactor(extra_patterns=["REDACTED|jwt|[a-z]+"])
+    once = redactor.clean(f"{jwt()} abc")
+    assert once == f"{mark('jwt')} {mark('owner')}"
+    assert redactor.clean(once) == once
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "*", "a*", "", "(?<=a*)b"])
+def test_an_unusable_owner_pattern_is_refused_with_a_hint(pattern: str) -> None:
+    with pytest.raises(SettingsInvalid) as caught:
+        Redactor(extra_patterns=[pattern])
+    assert caught.value.hint
+
+
+def test_an_allowed_secret_stays_and_others_go() -> None:
+    allowed, other = TOKENS["npm-token"][0], TOKENS["gitlab-token"][0]
+    redactor = Redactor(extra_patterns=["ACME"], allow=[allowed, "opensesame", "ACME"])
+    assert redactor.clean(f"{allowed} password='opensesame' ACME") == f"{allowed} password='opensesame' ACME"
+    assert redactor.clean(other) == mark("gitlab-token")
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        *EVERY_SECRET,
+        *HARMLESS,
+        "password=",
+        "api_key: '",
+        "'",
+        '"',
+        "\\n",
+        "\n",
+        " ",
+        "=",
+        "://",
+        ":",
+        "@",
+        "x" * 9,
+        "[REDACTED:",
+        "Cookie: a=",
+        "Authorization: Bearer ",
+        mark("jwt"),
+        mark("token"),
+        "]",
+        "-",
+        "_",
+        ".",
+        "密",
+        "--token ",
+    ]
+)
+
+
+@given(st.lists(FRAGMENTS | st.text(max_size=12), max_size=12).map("".join))
+@example("password=abcdefgh" + mark("jwt") + "ijklmnop")
+@example("postgres://u:" + mark("openai-key") + "@h and postgres://u:a" + mark("jwt") + "b@h")
+@example(mark("api-key") + "=abcd1234efgh5678")
+def test_redacting_twice_changes_nothing(text: str) -> None:
+    once = REDACTOR.redact(text)
+    assert REDACTOR.clean(once.text) == once.text
+    assert bool(once.found) == (once.text != visible(text))
+
+
+@given(
+    st.lists(st.sampled_from(EVERY_SECRET[: len(EVERY_TOKEN)]), min_size=1, max_size=6),
+    st.sampled_from(["\n", " ", "\t", '", "', ", "]),
+)
+def test_no_secret_survives_beside_others(secrets: list[str], separator: str) -> None:
+    cleaned = REDACTOR.clean(separator + separator.join(secrets) + separator)
+    assert not any(secret in cleaned for secret in secrets)
+
+
+UNITS = [
+    *(
+        "a",
+        "=",
+        '"',
+        "'",
+        "\\",
+        " ",
+        "-",
+        "_",
+        ".",
+        "A",
+        "0",
+        "\\n",
+        "-----BEGIN",
+        "-----BEGIN PRIVATE KEY-----\n",
+        "eyJ",
+        ".eyJ",
+    ),
+    *(
+        "eyJaaaaaaaaa.",
+        "://",
+        "a://b:",
+        "a://b:c@",
+        "a://b?sig=",
+        "key=",
+        "key  =  ",
+        "token: ",
+        "password",
+        "pass=",
+        "secret_key",
+    ),
+    *(
+        'api_key="',
+        "sk-",
+        "AKIA",
+        "sk-ant-aaaaaaaaaaaaaaaaaaa-",
+        "cookie: a=",
+        "authorization: bearer ",
+        "--token ",
+        "<token>",
+    ),
+    *(
+        "login a password ",
+        "[REDACTED:",
+        "[REDACTED:jwt]",
+        "key: str",
+        "1:AAA",
+        "MTAw.",
+        "SG.aaaaaaaaaaaaaaaaaa.",
+        "密",
+    ),
+]
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_megabyte_of_anything_comes_back(unit: str) -> None:
+    text = (unit * (1_000_000 // len(unit) + 1))[:1_000_000]
+    assert REDACTOR.clean(text)
+
+
+def test_a_megabyte_of_different_secrets_comes_back() -> None:
+    numbers = range(1_000_000 // 60)
+    text = "\n".join(f"x-{'gh' + 'p'}_{number:05d}{'aZ9' * 12} password='{number}correcthorse'" for number in numbers)
+    assert REDACTOR.redact(text).found == {"github-token": len(numbers), "password": len(numbers)}
+
+
+def test_colours_of_a_terminal_do_not_hide_a_secret() -> None:
+    token = "ghp_" + "a8Kd93jf" * 5
+    redacted = Redactor().clean(f"token: \x1b[1;32m{token}\x1b[0m and \x1b]0;title\x07text")
+    assert redacted == "token: [REDACTED:github-token] and text"
+
+
+def test_zero_width_characters_do_not_split_a_secret() -> None:
+    token = "ghp_" + "a8Kd93jf" * 5
+    assert token[5:] not in Redactor().clean(f"use {token[:12]}\u200b{token[12:]} here")
