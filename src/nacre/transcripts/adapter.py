@@ -1,0 +1,107 @@
+"""What an adapter is, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from nacre.model.session import Session, Turn
+from nacre.transcripts.objects import decode, split_objects
+
+HEAD_BYTES = 65_536
+_ANY = msgspec.json.Decoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where to look for transcripts: the user's home folder, the environment's variables, ``sys.platform``."""
+
+    home: Path
+    environ: Mapping[str, str]
+    platform: str
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """A folder in which a tool keeps transcripts, and the glob patterns (relative to it) that match them."""
+
+    folder: Path
+    patterns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first bytes of a file, for sniffing: 64 KiB, or the first line where that is longer."""
+
+    path: Path
+    data: bytes
+
+    @cached_property
+    def text(self) -> str:
+        """The head as text; what is not UTF-8 is replaced."""
+        return self.data.decode("utf-8", errors="replace")
+
+    @cached_property
+    def objects(self) -> tuple[dict[str, Any], ...]:
+        """The JSON objects on the first 20 complete lines; lines that are not objects are left out."""
+        lines = self.data.split(b"\n")
+        if len(self.data) >= HEAD_BYTES and len(lines) > 1:
+            lines.pop()
+        found: list[dict[str, Any]] = []
+        for line in [line for line in lines if line.strip()][:20]:
+            for raw in split_objects(line).objects:
+                value = decode(_ANY, raw)
+                if isinstance(value, dict):
+                    found.append(value)
+        return tuple(found)
+
+
+class Source(Protocol):
+    """The transcript an adapter parses; :mod:`nacre.transcripts.reading` has the real one.
+
+    ``carry`` survives between two incremental readings of the same file: an adapter puts there what it needs to
+    go on in the middle (session id, working directory, model). It holds JSON values only.
+    """
+
+    path: Path
+    carry: dict[str, Any]
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Complete lines, each with its byte offset, from where the last reading ended. Torn last lines wait.
+
+        Blank lines are left out; a line longer than the limit is skipped and counted."""
+
+    def text(self) -> str:
+        """The whole file as text, for formats that are not lines of records."""
+
+    def hold(self, offset: int) -> None:
+        """Ask that the next reading starts at ``offset`` again, because a message there may still grow."""
+
+    def unknown(self, record: str) -> None:
+        """Count a record type or version the adapter does not know."""
+
+    def corrupt(self) -> None:
+        """Count a line that cannot be understood."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """How to find, recognise and read one tool's transcripts.
+
+    ``parse`` yields a :class:`Session` before its turns, and again whenever more is known of it (a title, a
+    model) or when the file turns to another session; every :class:`Turn` belongs to the last session yielded.
+    ``whole`` formats are read again from the start whenever the file changed, and what no longer occurs in it is
+    forgotten; the others continue.
+    """
+
+    tool: str
+    label: str
+    roots: Callable[[Places], Sequence[Root]]
+    sniff: Callable[[Head], bool]
+    parse: Callable[[Source], Iterator[Session | Turn]]
+    whole: bool = False

@@ -1,0 +1,377 @@
+"""Claude Code: ``~/.claude/projects/<slug>/<session>.jsonl``, sub-agents beside it.
+
+One API message lies on several lines, one content block each, with the results of its tool calls between them: a
+message is kept open until another one begins, and what is still open at the end of the file is read again next time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.claude_prompts import content_of, typed
+from nacre.transcripts.claude_records import (
+    BLOCKS,
+    RECORD,
+    Block,
+    Message,
+    Progress,
+    Record,
+    decode_raw,
+    is_string,
+    plain_text,
+)
+from nacre.transcripts.injected import clean
+from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.transcripts.tool_calls import outcome, short_input
+from nacre.transcripts.trust import Exchange, is_outside
+
+TOOL = "claude-code"
+
+_IGNORED = frozenset(
+    "file-history-snapshot last-prompt permission-mode mode pr-link agent-name teleported-from relocated frame-link "
+    "worktree-state bridge-session atis-latch started result system tool_use tool_result".split()
+)
+_REJECTED = "The user doesn't want to proceed"
+_REJECTION_WORDS = re.compile(r"the user said:\s*\n(.*)", re.DOTALL)
+_ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Ids of another make may be used again in another session."""
+_EXIT_CODE = re.compile(r"\AExit code (\d+)")
+_REMEMBERED = 20
+_SYNTHETIC_MODEL = "<synthetic>"
+
+
+@dataclass(slots=True)
+class _Call:
+    name: str
+    input: str
+    outcome: str | None = None
+
+
+@dataclass(slots=True)
+class _Open:
+    """An agent message that may still grow."""
+
+    offset: int
+    before: bytes
+    key: str
+    record: Record
+    texts: list[str] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.session: Session | None = None
+        self.yielded: Session | None = None
+        self.open: dict[bool, _Open] = {}
+        self.calls: dict[str, _Call] = {}
+        self.exchange = Exchange()
+        self.summaries: dict[str, str] = {}
+        self.carry = {"queue": [], "spoken": [], **source.carry}
+        if self.carry.get("tainted"):
+            self.exchange.resume()
+        folder = source.path.with_suffix("") / "subagents"
+        self.inline_agents = not folder.is_dir()
+
+    def read(self) -> Iterator[Session | Turn]:
+        for offset, line in _record_lines(self.source):
+            split = split_objects(line)
+            if split.torn:
+                self.source.corrupt()
+            for raw in split.objects:
+                record = decode(RECORD, raw)
+                if record is None:
+                    self.source.corrupt()
+                else:
+                    yield from self.take(offset, record)
+        yield from self.finish()
+
+    def take(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        match record.type:
+            case "user":
+                yield from self.user(record)
+            case "assistant":
+                yield from self.assistant(offset, record)
+            case "attachment":
+                yield from self.attachment(record)
+            case "queue-operation":
+                yield from self.queued(record)
+            case "progress":
+                yield from self.progress(record)
+            case "summary":
+                if record.leafUuid and record.summary:
+                    self.summaries[record.leafUuid] = record.summary
+            case _:
+                self.other(record)
+        if record.uuid in self.summaries:
+            self.carry.setdefault("title", self.summaries[record.uuid])
+
+    def other(self, record: Record) -> None:
+        if record.type in ("ai-title", "custom-title"):
+            self.title(record)
+        elif record.type not in _IGNORED:
+            self.source.unknown(record.type or "no type")
+
+    def title(self, record: Record) -> None:
+        custom = record.type == "custom-title"
+        title = record.customTitle or record.aiTitle
+        if title and (custom or not self.carry.get("custom_title")):
+            self.carry["title"], self.carry["custom_title"] = title, custom
+
+    # What the owner says
+
+    def user(self, record: Record) -> Iterator[Session | Turn]:
+        message = decode_raw(record.message, Message)
+        if message is None:
+            self.source.corrupt()
+            return
+        text, results = content_of(message.content)
+        for block in results:
+            yield from self.tool_result(record, block)
+        if not text or record.isMeta:
+            return
+        if record.isCompactSummary:
+            yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY)
+            return
+        words, flags = typed(text)
+        if words:
+            yield from self.owner(record, words, flags)
+
+    def owner(self, record: Record, words: str, flags: Flag = Flag.NONE) -> Iterator[Session | Turn]:
+        if words in self.carry["spoken"]:
+            self.carry["spoken"].remove(words)
+            return
+        yield from self.close(side=True)
+        if record.isSidechain:
+            yield from self.say(record, Speaker.AGENT, words, flags)
+            return
+        yield from self.close(side=False)
+        self.exchange.begin()
+        yield from self.say(record, Speaker.OWNER, words, flags)
+
+    def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
+        call = self.calls.pop(block.tool_use_id or "", None)
+        outside = call is not None and is_outside(call.name, call.input)
+        asked = call is not None and call.name == "AskUserQuestion"
+        if not (block.is_error or outside or asked):
+            if call:
+                call.outcome = "ok"
+            return
+        output = plain_text(block.content)
+        if outside:
+            self.exchange.saw(output)
+        if output.startswith(_REJECTED):
+            if call:
+                call.outcome = "rejected"
+            words = _REJECTION_WORDS.search(output)
+            if words and words.group(1).strip():
+                yield from self.owner(record, clean(words.group(1)).text)
+        elif call:
+            exit_code = _EXIT_CODE.match(output)
+            call.outcome = outcome(
+                output, exit_code=int(exit_code.group(1)) if exit_code else None, is_error=bool(block.is_error)
+            )
+        if asked and not block.is_error:
+            answers = "\n".join(f"{question} → {answer}" for question, answer in _ANSWERED.findall(output))
+            if answers:
+                yield from self.owner(record, answers)
+
+    def attachment(self, record: Record) -> Iterator[Session | Turn]:
+        attachment = decode_raw(record.attachment, dict)
+        if not attachment or attachment.get("type") != "queued_command":
+            return
+        prompt = attachment.get("prompt")
+        text = prompt if isinstance(prompt, str) else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
+        words, flags = typed(text)
+        if words:
+            yield from self.owner(record, words, flags)
+
+    def queued(self, record: Record) -> Iterator[Session | Turn]:
+        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back."""
+        queue = self.carry["queue"]
+        match record.operation:
+            case "enqueue":
+                queue.append((record.timestamp or "", decode_raw(record.content, str) or ""))
+            case "dequeue" if queue:
+                queue.pop(0)
+            case "popAll":
+                queue.clear()
+            case "remove" if queue:
+                when, text = queue.pop(0)
+                words, flags = typed(text)
+                if words:
+                    queued = msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when)
+                    yield from self.owner(queued, words, flags)
+                    self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], words]
+
+    # What the agent says
+
+    def assistant(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        message = decode_raw(record.message, Message)
+        if message is None:
+            self.source.corrupt()
+            return
+        if record.isApiErrorMessage or message.model == _SYNTHETIC_MODEL:
+            return
+        side = bool(record.isSidechain)
+        key = message.id or record.uuid or str(offset)
+        if (side in self.open) and self.open[side].key != key:
+            yield from self.close(side=side)
+        if side not in self.open:
+            self.open[side] = _Open(offset, self.saved(), key, record)
+        group = self.open[side]
+        if message.model:
+            self.carry["model"] = message.model
+        self.add_blocks(group, message.content)
+
+    def add_blocks(self, group: _Open, content: msgspec.Raw) -> None:
+        if is_string(content):
+            group.texts.append(decode_raw(content, str) or "")
+            return
+        for block in decode_raw(content, BLOCKS) or ():
+            if block.type == "text" and block.text:
+                group.texts.append(block.text)
+            elif block.type == "tool_use" and block.name:
+                arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
+                call = _Call(block.name, short_input(block.name, arguments))
+                group.calls.append(call)
+                if block.id:
+                    self.calls[block.id] = call
+                if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
+                    group.texts.append(arguments["plan"])
+
+    def progress(self, record: Record) -> Iterator[Session | Turn]:
+        """In versions that wrote no file for a sub-agent, its messages live only in progress records."""
+        progress = decode_raw(record.data, Progress) if self.inline_agents else None
+        if progress is None or progress.type != "agent_progress" or not progress.agentId:
+            return
+        inner = decode_raw(progress.message, Record)
+        message = decode_raw(inner.message, Message) if inner else None
+        if inner is None or message is None or not inner.uuid:
+            return
+        text, _ = content_of(message.content)
+        speaking = msgspec.structs.replace(
+            record, uuid=inner.uuid, agentId=progress.agentId, isSidechain=True, timestamp=inner.timestamp
+        )
+        yield from self.say(speaking, Speaker.AGENT, text, Flag.NONE)
+
+    # Turns and sessions
+
+    def close(self, *, side: bool) -> Iterator[Session | Turn]:
+        group = self.open.pop(side, None)
+        if group is None:
+            return
+        text = clean("\n\n".join(part.strip() for part in group.texts if part.strip())).text
+        calls = tuple(ToolCall(call.name, call.input, call.outcome) for call in group.calls)
+        if text or calls:
+            trust = self.exchange.trust_of(text) if text else Trust.TRUSTED
+            yield from self.say(group.record, Speaker.AGENT, text, Flag.NONE, calls=calls, trust=trust)
+
+    def say(
+        self, record: Record, speaker: Speaker, text: str, flags: Flag,
+        *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED,
+    ) -> Iterator[Session | Turn]:  # fmt: skip
+        cleaned = clean(text)
+        if not (cleaned.text or calls):
+            return
+        session = self.session_of(record)
+        if session != self.yielded:
+            self.yielded = session
+            yield session
+        if record.isSidechain and session.kind is SessionKind.MAIN:
+            flags |= Flag.SIDECHAIN
+        if cleaned.injected:
+            flags |= Flag.INJECTED
+        yield Turn(
+            id=record.uuid or f"{record.timestamp}", speaker=speaker, text=cleaned.text,
+            time=parse_time(record.timestamp), tool_calls=calls, flags=flags, trust=trust,
+            unique=bool(_UUID.fullmatch(record.uuid or "")),
+        )  # fmt: skip
+
+    def session_of(self, record: Record) -> Session:
+        own = record.sessionId or self.carry.get("session") or self.source.path.stem
+        agent = record.agentId if record.isSidechain else None
+        native_id = f"agent-{agent}" if agent else own
+        if self.session is None or self.session.native_id != native_id:
+            known: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
+            known.setdefault("cwd", record.cwd)
+            known.setdefault("branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None)
+            known.setdefault("started", record.timestamp)
+            known.setdefault("version", record.version)
+            self.carry["session"] = own
+            self.session = Session(
+                tool=TOOL, native_id=native_id, cwd=known["cwd"], branch=known["branch"],
+                kind=SessionKind.SUBAGENT if agent else SessionKind.MAIN, parent=own if agent else None,
+                started=parse_time(known["started"]), tool_version=known["version"],
+            )  # fmt: skip
+        return self.session
+
+    def finish(self) -> Iterator[Session | Turn]:
+        """The file ends, for now: what is open is read again next time, with the carry as it was before it."""
+        first = min(self.open.values(), key=lambda group: group.offset, default=None)
+        for side in list(self.open):
+            yield from self.close(side=side)
+        if self.session and self.session.kind is SessionKind.MAIN:
+            named = replace(self.session, title=self.carry.get("title"), model=self.carry.get("model"))
+            if named != self.yielded:
+                yield named
+        if first:
+            self.source.hold(first.offset)
+        self.source.carry = msgspec.json.decode(first.before if first else self.saved())
+
+    def saved(self) -> bytes:
+        """What must survive until the next reading, as it is now."""
+        return msgspec.json.encode({**self.carry, "tainted": self.exchange.is_tainted})
+
+
+def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """The file's lines; for a session teleported from the web, one object, the records in its ``loglines``."""
+    if source.path.suffix != ".json":
+        yield from source.lines()
+        return
+    try:
+        records = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
+    except (msgspec.DecodeError, KeyError, TypeError):
+        source.corrupt()
+        return
+    for number, record in enumerate(records):
+        yield number, msgspec.json.encode(record)
+
+
+def _sniff(head: Head) -> bool:
+    if head.path.suffix == ".json":
+        return '"loglines"' in head.text[:2000]
+    for record in head.objects:
+        kind = record.get("type")
+        if kind == "summary" and "leafUuid" in record:
+            return True
+        if kind == "file-history-snapshot" and "snapshot" in record:
+            return True
+        if "sessionId" in record and ("uuid" in record or kind in _IGNORED or kind == "queue-operation"):
+            return True
+    return False
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    configured = places.environ.get("CLAUDE_CONFIG_DIR")
+    folders = [places.home / ".claude", places.home / ".config" / "claude"]
+    if configured:
+        folders = [places.home.joinpath(part) for part in configured.split(",") if part]
+    return [Root(folder / "projects", ("**/*.jsonl",)) for folder in folders]
+
+
+def parse(source: Source) -> Iterator[Session | Turn]:
+    """Parse one transcript; see :class:`~nacre.transcripts.adapter.Adapter`."""
+    return _Reader(source).read()
+
+
+ADAPTER = Adapter(tool=TOOL, label="Claude Code", roots=_roots, sniff=_sniff, parse=parse)

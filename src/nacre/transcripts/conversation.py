@@ -1,0 +1,189 @@
+"""Turns in the order in which they were said, for formats whose tool results follow as records of their own.
+
+The agent's last turn stays open for the results of its calls. Where the file ends while it is open, the next
+reading starts at that turn again, with the carry as it was then: two readings give what one would have given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from nacre.ids import turn_hash
+from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.transcripts.adapter import Source
+from nacre.transcripts.injected import clean
+from nacre.transcripts.tool_calls import INPUT_CHARACTERS, short_input
+from nacre.transcripts.trust import Exchange, is_outside
+
+_AWAITED = 50
+"""How many late results of outside calls are waited for after their turn was closed."""
+
+
+@dataclass(slots=True)
+class Call:
+    """A tool call whose result may still come."""
+
+    name: str
+    input: str
+    outside: bool
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """A place to read on from: a record's offset, and what was carried before it."""
+
+    offset: int
+    carry: bytes
+
+
+@dataclass(slots=True)
+class OpenTurn:
+    """An agent turn that may still grow."""
+
+    id: str
+    time: datetime | None
+    unique: bool
+    texts: list[str] = field(default_factory=list)
+    calls: dict[str, Call] = field(default_factory=dict)
+    flags: Flag = Flag.NONE
+    trust: Trust = Trust.TRUSTED
+
+    @property
+    def waits(self) -> bool:
+        """Whether the result of a call is still to come."""
+        return any(call.outcome is None for call in self.calls.values())
+
+
+class Conversation:
+    """Yields a session's turns; everything that must survive until the next reading lies in the carry."""
+
+    def __init__(self, source: Source, session: Session) -> None:
+        self.source = source
+        known = source.carry.get("session")
+        self.session: Session = msgspec.convert(known, Session) if known else session
+        self.exchange = Exchange()
+        if source.carry.get("tainted"):
+            self.exchange.resume()
+        self.opened: OpenTurn | None = None
+        self.before: Before | None = None
+        self._yielded: Session | None = None
+
+    def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
+        """An id where the tool gives none, from the record's own time where it has one."""
+        return hashed_id(self.source.carry, speaker, stamp, text)
+
+    def say(self, turn: Turn) -> Iterator[Session | Turn]:
+        """A turn that is complete. One of the owner begins a new exchange, unless it is noise."""
+        yield from self.close()
+        if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
+            self.exchange.begin()
+        yield from self._emit(turn)
+
+    def open(self, turn: OpenTurn, before: Before) -> Iterator[Session | Turn]:
+        """Begin an agent turn; ``before`` is the place of its first record."""
+        yield from self.close()
+        self.before, self.opened = before, turn
+
+    def place(self, offset: int) -> Before:
+        """The place of the record at ``offset``, taken before the record changes anything."""
+        self._save()
+        return Before(offset, msgspec.json.encode(self.source.carry))
+
+    def add_text(self, text: str) -> None:
+        """More words of the open turn."""
+        if self.opened is None:
+            return
+        cleaned = clean(text)
+        self.opened.texts.append(cleaned.text)
+        if cleaned.injected:
+            self.opened.flags |= Flag.INJECTED
+        if self.exchange.trust_of(cleaned.text) is Trust.UNTRUSTED:
+            self.opened.trust = Trust.UNTRUSTED
+
+    def add_call(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> str:
+        """A call in the open turn; gives the id under which its result is awaited."""
+        if self.opened is None:
+            return call_id
+        brief = short_input(name, arguments)
+        outside = is_outside(name, brief)
+        if len(brief) >= INPUT_CHARACTERS:
+            outside = outside or is_outside(name, str(arguments))
+        call_id = call_id or f"#{len(self.opened.calls)}"
+        self.opened.calls[call_id] = Call(name, brief, outside)
+        return call_id
+
+    def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
+        """How a call came out. ``output`` is only asked for where it brings text from outside."""
+        call = self.opened.calls.get(call_id) if self.opened else None
+        awaited = self.source.carry.get("awaited", ())
+        if call_id in awaited or (call and call.outside):
+            self.exchange.saw(output())
+        if call:
+            call.outcome = result
+
+    def close(self) -> Iterator[Session | Turn]:
+        """The open turn is complete."""
+        turn, self.opened, self.before = self.opened, None, None
+        if turn is None:
+            return
+        late = [key for key, call in turn.calls.items() if call.outside and call.outcome is None]
+        if late:
+            self.source.carry["awaited"] = [*self.source.carry.get("awaited", []), *late][-_AWAITED:]
+        text = "\n\n".join(part for part in turn.texts if part)
+        calls = tuple(ToolCall(call.name, call.input, call.outcome) for call in turn.calls.values())
+        if text or calls:
+            yield from self._emit(
+                Turn(
+                    turn.id, Speaker.AGENT, text, time=turn.time, tool_calls=calls, flags=turn.flags,
+                    trust=turn.trust, unique=turn.unique,
+                )
+            )  # fmt: skip
+
+    def finish(self, before: Before | None = None) -> Iterator[Session | Turn]:
+        """The file ends, for now. The next reading starts at the open turn, else at ``before``."""
+        before = self.before or before
+        yield from self.close()
+        if self.source.carry.get("begun") and self.session != self._yielded:
+            yield self.session
+        self._save()
+        if before:
+            self.source.carry = msgspec.json.decode(before.carry)
+            self.source.hold(before.offset)
+
+    def _emit(self, turn: Turn) -> Iterator[Session | Turn]:
+        if self.session != self._yielded:
+            self._yielded = self.session
+            yield self.session
+        self.source.carry["begun"] = True
+        yield turn
+
+    def _save(self) -> None:
+        self.source.carry["session"] = msgspec.to_builtins(self.session)
+        self.source.carry["tainted"] = self.exchange.is_tainted
+
+
+def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: str) -> str:
+    """A turn's id from its speaker, time, text and occurrence.
+
+    With a time, only words repeated at that same time need counting, and a copy of the record elsewhere has
+    the same id. Without, all of the session's words are counted, by the first half of their hash.
+    """
+    seen = carry.setdefault("seen", {"stamp": stamp, "counts": {}})
+    if stamp and seen["stamp"] != stamp:
+        seen["stamp"], seen["counts"] = stamp, {}
+    body = f"{stamp or ''}\n{text}"
+    key = turn_hash(speaker, body, 0)[:8]
+    occurrence = seen["counts"].get(key, 0)
+    seen["counts"][key] = occurrence + 1
+    return turn_hash(speaker, body, occurrence)
+
+
+def is_precise(stamp: str | None) -> bool:
+    """Whether a time has fractions of a second, so that no two records of a tool share it by chance."""
+    return bool(stamp) and "." in str(stamp)

@@ -1,0 +1,263 @@
+"""OpenClaw, and pi, whose session format it uses: ``agents/<agent>/sessions/<id>.jsonl``.
+
+Files that a reset or a deletion renamed (``.jsonl.reset.<time>``, ``.jsonl.deleted.<time>``) are whole
+sessions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.blocks import ABSENT, blocks_of, plain, text_of
+from nacre.transcripts.conversation import Conversation, OpenTurn, is_precise
+from nacre.transcripts.injected import clean
+from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
+from nacre.transcripts.tool_calls import outcome, short_input
+from nacre.transcripts.trust import is_outside
+
+TOOL = "openclaw"
+
+Said = Iterator[Session | Turn]
+
+_NOISE = frozenset({
+    "custom", "custom_message", "thinking_level_change", "label", "context_transform", "ephemeral",
+    "leaf", "active_tools_change",
+})  # fmt: skip
+_NOISE_ROLES = frozenset({"custom", "hookMessage", "system"})
+_SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
+_NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
+_FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
+_PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
+
+
+class Entry(msgspec.Struct, gc=False):
+    """One line."""
+
+    type: str | None = None
+    id: str | None = None
+    timestamp: str | None = None
+    message: msgspec.Raw = ABSENT
+    summary: Any = None
+    cwd: str | None = None
+    modelId: str | None = None  # noqa: N815
+    name: Any = None
+    label: Any = None
+    conversation_label: str | None = None
+    parentSession: str | None = None  # noqa: N815
+    branchedFrom: str | None = None  # noqa: N815
+
+
+class Message(msgspec.Struct, gc=False):
+    """The ``message`` of an entry. ``details`` repeats a tool's output and is left alone."""
+
+    role: str | None = None
+    content: msgspec.Raw = ABSENT
+    model: str | None = None
+    toolCallId: str | None = None  # noqa: N815
+    toolName: str | None = None  # noqa: N815
+    isError: bool | None = None  # noqa: N815
+    command: str | None = None
+    output: msgspec.Raw = ABSENT
+    exitCode: int | None = None  # noqa: N815
+    summary: Any = None
+
+
+_ENTRY = msgspec.json.Decoder(Entry)
+_MESSAGE = msgspec.json.Decoder(Message)
+
+
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        name = _NAMED_ID.search(source.path.name)
+        fallback = name.group(1) if name else source.path.name.split(".")[0]
+        self.talk = Conversation(source, Session(TOOL, fallback))
+
+    def read(self) -> Said:
+        for offset, line in self.source.lines():
+            split = split_objects(line)
+            if split.torn:
+                self.source.corrupt()
+            for raw in split.objects:
+                entry = decode(_ENTRY, raw)
+                if entry is None:
+                    self.source.corrupt()
+                else:
+                    yield from self.take(offset, entry)
+            if len(split.objects) > 1:
+                yield from self.talk.close()
+        yield from self.talk.finish()
+
+    def take(self, offset: int, entry: Entry) -> Said:
+        match entry.type:
+            case "message":
+                message = decode(_MESSAGE, bytes(entry.message))
+                if message is None:
+                    self.source.corrupt()
+                else:
+                    yield from self.message(offset, entry, message)
+            case "session":
+                self.begin(entry)
+            case "compaction" | "branch_summary":
+                yield from self.say(entry, Speaker.SYSTEM, str(entry.summary or ""), Flag.SUMMARY)
+            case "model_change":
+                self.learn(model=entry.modelId)
+            case "session_info":
+                self.learn(title=entry.name)
+            case _ if entry.type not in _NOISE:
+                self.source.unknown(entry.type or "no type")
+
+    # The session
+
+    def begin(self, entry: Entry) -> None:
+        if self.source.carry.get("named"):
+            return
+        self.source.carry["named"] = True
+        parent = entry.parentSession or entry.branchedFrom
+        known = self.talk.session
+        self.talk.session = replace(
+            known, native_id=entry.id or known.native_id, cwd=entry.cwd, model=entry.modelId,
+            label=entry.conversation_label, started=parse_time(entry.timestamp),
+            parent=_session_id(parent) if parent else None,
+        )  # fmt: skip
+
+    def learn(self, **known: str | None) -> None:
+        for name, value in known.items():
+            if isinstance(value, str) and value and getattr(self.talk.session, name) != value:
+                self.talk.session = replace(self.talk.session, **{name: value})  # type: ignore[arg-type]
+
+    def settle_kind(self, kind: SessionKind | None, *, human: bool) -> None:
+        """A session is scheduled, a heartbeat or a sub-agent's as long as nobody has spoken in it."""
+        if human and not self.source.carry.get("human"):
+            self.source.carry["human"] = True
+            kind = SessionKind.MAIN
+        if kind is SessionKind.MAIN or (kind and not self.source.carry.get("human")):
+            self.talk.session = replace(self.talk.session, kind=kind)
+
+    # Messages
+
+    def message(self, offset: int, entry: Entry, message: Message) -> Said:
+        if message.role == "toolResult":
+            self.result(message)
+        elif message.role == "assistant":
+            yield from self.assistant(offset, entry, message)
+        elif message.role == "user":
+            yield from self.user(entry, message)
+        elif message.role == "bashExecution":
+            yield from self.bash(entry, message)
+        elif message.role in _SUMMARY_ROLES:
+            yield from self.say(entry, Speaker.SYSTEM, str(message.summary or ""), Flag.SUMMARY)
+        elif message.role not in _NOISE_ROLES:
+            self.source.unknown(f"message/{message.role}")
+
+    def user(self, entry: Entry, message: Message) -> Said:
+        cleaned = clean(text_of(message.content))
+        prompt = read_prompt(cleaned.text)
+        self.learn(label=prompt.label)
+        if not prompt.harness:
+            self.settle_kind(None, human=True)
+            trust = Trust.UNTRUSTED if prompt.author else Trust.TRUSTED
+            flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+            yield from self.say(entry, Speaker.OWNER, prompt.words, flags, trust=trust, author=prompt.author)
+        elif prompt.words:
+            self.settle_kind(prompt.kind, human=False)
+            is_task = prompt.kind is SessionKind.SUBAGENT
+            speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
+            yield from self.say(entry, speaker, prompt.words, Flag.NONE if is_task else Flag.META)
+
+    def assistant(self, offset: int, entry: Entry, message: Message) -> Said:
+        self.learn(model=message.model)
+        blocks = blocks_of(message.content)
+        text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
+        calls = [block for block in blocks if block.type == "toolCall" and block.name]
+        if not (text.strip() or calls):
+            return
+        before = self.talk.place(offset)
+        seed = text or " ".join(str(call.id) for call in calls)
+        yield from self.talk.open(self.opened(entry, seed), before)
+        self.talk.add_text(text)
+        if self.talk.opened and is_silent(text):
+            self.talk.opened.flags |= Flag.META
+        for call in calls:
+            arguments = plain(call.arguments)
+            known = arguments if isinstance(arguments, dict) else ""
+            self.talk.add_call(call.id or "", call.name or "", known)
+
+    def opened(self, entry: Entry, seed: str) -> OpenTurn:
+        time = parse_time(entry.timestamp)
+        if entry.id:
+            return OpenTurn(entry.id, time, unique=False)
+        identity = self.talk.new_id(Speaker.AGENT, entry.timestamp, clean(seed).text)
+        return OpenTurn(identity, time, unique=is_precise(entry.timestamp))
+
+    def result(self, message: Message) -> None:
+        words = text_of(message.content, separator="\n") if message.isError else ""
+        result = "rejected" if _is_refusal(words) else outcome(words, is_error=bool(message.isError))
+        self.talk.result(message.toolCallId or "", result, lambda: text_of(message.content, separator="\n"))
+
+    def bash(self, entry: Entry, message: Message) -> Said:
+        """A command that the owner ran."""
+        command = message.command or ""
+        brief = short_input("bash", {"command": command})
+        if is_outside("bash", command):
+            self.talk.exchange.saw(str(plain(message.output)))
+        call = ToolCall("bash", brief, outcome(exit_code=message.exitCode or 0))
+        yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
+
+    def say(
+        self, entry: Entry, speaker: Speaker, text: str, flags: Flag = Flag.NONE,
+        *, trust: Trust = Trust.TRUSTED, author: str | None = None, calls: tuple[ToolCall, ...] = (),
+    ) -> Said:  # fmt: skip
+        text = clean(text).text
+        if not text:
+            return
+        identity = entry.id or self.talk.new_id(speaker, entry.timestamp, text)
+        unique = not entry.id and is_precise(entry.timestamp)
+        yield from self.talk.say(
+            Turn(identity, speaker, text, parse_time(entry.timestamp), calls, flags, trust, author, unique)
+        )
+
+
+def _is_refusal(words: str) -> bool:
+    return "denied by user" in words[:300].lower() or "rejected by user" in words[:300].lower()
+
+
+def _session_id(path: str) -> str:
+    """The id of the session in a file: pi puts a time before it."""
+    return path.replace("\\", "/").rsplit("/", 1)[-1].split(".jsonl")[0].rsplit("_", 1)[-1]
+
+
+def _sniff(head: Head) -> bool:
+    if head.path.name == "sessions.json" or head.path.name.endswith(".lock"):
+        return False
+    first = head.objects[0] if head.objects else {}
+    return first.get("type") == "session" and "id" in first and "timestamp" in first
+
+
+def parse(source: Source) -> Said:
+    """Parse one session file; see :class:`~nacre.transcripts.adapter.Adapter`."""
+    return _Reader(source).read()
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    home = Path(places.environ.get("OPENCLAW_HOME") or places.home)
+    state = places.environ.get("OPENCLAW_STATE_DIR")
+    folders = [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
+    agent = places.environ.get("PI_CODING_AGENT_DIR")
+    pi = Path(agent).expanduser() if agent else places.home / ".pi" / "agent"
+    return [
+        *(Root(folder, tuple(f"agents/*/sessions/{name}" for name in _PATTERNS)) for folder in folders),
+        Root(pi / "sessions", ("**/*.jsonl",)),
+    ]
+
+
+ADAPTER = Adapter(tool=TOOL, label="OpenClaw and pi", roots=_roots, sniff=_sniff, parse=parse)

@@ -1,0 +1,159 @@
+"""Read a transcript file from where the last reading ended, within bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nacre.errors import TranscriptUnreadable
+from nacre.model.cursor import Cursor, Tally
+from nacre.transcripts.adapter import HEAD_BYTES, Head
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+MAX_WHOLE_BYTES = 256 * 1024 * 1024
+_LONG_HEAD_BYTES = 4 * 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
+_FINGERPRINT_BYTES = 256
+
+
+def read_head(path: Path) -> Head:
+    """Read the first 64 KiB of a file for sniffing, or up to 4 MiB when the first line is longer.
+
+    Raises TranscriptUnreadable when the file cannot be opened.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(HEAD_BYTES)
+            if len(data) == HEAD_BYTES and b"\n" not in data:
+                data += file.readline(_LONG_HEAD_BYTES)
+            return Head(path, data)
+    except OSError as error:
+        raise TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)) from error
+
+
+class FileSource:
+    """The real :class:`~nacre.transcripts.adapter.Source`: one file, continued at a cursor.
+
+    Use as a context manager; ``cursor()`` gives the place for the next reading once parsing is done.
+    """
+
+    def __init__(self, path: Path, previous: Cursor | None = None) -> None:
+        self.path = path
+        self.tally = Tally()
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)) from error
+        self._stat = os.fstat(self._file.fileno())
+        self._fingerprint_of = min(_FINGERPRINT_BYTES, self._stat.st_size)
+        start = previous if previous and self._continues(previous) else Cursor()
+        self.carry: dict[str, Any] = dict(start.carry)
+        self.start = start.offset
+        self._offset = start.offset
+        self._held: int | None = None
+
+    def __enter__(self) -> FileSource:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Complete lines with their byte offsets; see the protocol."""
+        self._file.seek(self._offset)
+        rest = b""
+        skipping = False
+        while block := self._read_block():
+            parts = (rest + block).split(b"\n")
+            rest = parts.pop()
+            for part in parts:
+                at = self._offset
+                self._offset += len(part) + 1
+                if skipping:
+                    skipping = False
+                elif part and not part.isspace():
+                    yield at, part
+            if len(rest) > MAX_LINE_BYTES or (skipping and rest):
+                if not skipping:
+                    self.tally.oversized += 1
+                skipping = True
+                self._offset += len(rest)
+                rest = b""
+        if rest and not skipping and _is_complete(rest):
+            at = self._offset
+            self._offset += len(rest)
+            yield at, rest
+
+    def text(self) -> str:
+        """The whole file as text; bytes that are not UTF-8 are replaced."""
+        if self._stat.st_size > MAX_WHOLE_BYTES:
+            raise TranscriptUnreadable(
+                f"{self.path} is larger than {MAX_WHOLE_BYTES // 1_000_000} MB",
+                hint="split it into smaller files",
+            )
+        self._file.seek(0)
+        data = self._file.read()
+        self._offset = len(data)
+        return data.decode("utf-8-sig", errors="replace")
+
+    def hold(self, offset: int) -> None:
+        """Start the next reading at ``offset`` again."""
+        self._held = offset
+
+    def unknown(self, record: str) -> None:
+        """Count a record type the adapter does not know."""
+        self.tally.unknown[record[:80]] += 1
+
+    def corrupt(self) -> None:
+        """Count a line that cannot be understood."""
+        self.tally.corrupt += 1
+
+    def cursor(self) -> Cursor:
+        """Where the next reading starts."""
+        return Cursor(
+            inode=self._stat.st_ino,
+            offset=self._offset if self._held is None else min(self._held, self._offset),
+            size=self._stat.st_size,
+            mtime_ns=self._stat.st_mtime_ns,
+            fingerprint=self._fingerprint(self._fingerprint_of),
+            carry=self.carry,
+        )
+
+    def _continues(self, previous: Cursor) -> bool:
+        length = int(previous.fingerprint.split(":")[0] or 0) if previous.fingerprint else 0
+        return (
+            previous.offset <= self._stat.st_size
+            and length <= self._stat.st_size
+            and previous.fingerprint == self._fingerprint(length)
+        )
+
+    def _fingerprint(self, length: int) -> str:
+        self._file.seek(0)
+        digest = hashlib.blake2b(self._file.read(length), digest_size=8).hexdigest()
+        return f"{length}:{digest}"
+
+    def _read_block(self) -> bytes:
+        try:
+            return self._file.read(_BLOCK_BYTES)
+        except OSError as error:
+            raise TranscriptUnreadable(f"cannot read {self.path}: {error.strerror}") from error
+
+
+def _is_complete(line: bytes) -> bool:
+    """A last line without its newline counts when it is a whole object: some tools end files that way."""
+    stripped = line.strip()
+    if not stripped.endswith(b"}"):
+        return False
+    try:
+        json.loads(stripped.decode("utf-8", errors="replace"))
+    except ValueError:
+        return False
+    return True
+
+
+def _permission_hint(error: OSError) -> str | None:
+    return "check the file's permissions" if isinstance(error, PermissionError) else None

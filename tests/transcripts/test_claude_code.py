@@ -1,0 +1,311 @@
+"""Claude Code: one message over several lines, copies, compaction, sub-agents, what the harness wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust
+from nacre.transcripts.claude_code import ADAPTER
+from nacre.transcripts.reading import read_head
+
+Record = dict[str, Any]
+
+
+def record(kind: str, uuid: str, **more: Any) -> Record:
+    return {
+        "type": kind, "uuid": uuid, "parentUuid": None, "sessionId": "5e55", "timestamp": "2026-11-03T08:00:00.000Z",
+        "cwd": "/code/orchard", "version": "2.1.9", "gitBranch": "main", "isSidechain": False, **more,
+    }  # fmt: skip
+
+
+def owner(uuid: str, content: Any, **more: Any) -> Record:
+    return record("user", uuid, message={"role": "user", "content": content}, **more)
+
+
+def agent(uuid: str, *blocks: Record, message: str = "", **more: Any) -> Record:
+    body = {"id": message or f"msg_{uuid}", "role": "assistant", "model": "model-1", "content": list(blocks)}
+    return record("assistant", uuid, message=body, requestId="r", **more)
+
+
+def text(words: str) -> Record:
+    return {"type": "text", "text": words}
+
+
+def call(call_id: str, name: str, **arguments: Any) -> Record:
+    return {"type": "tool_use", "id": call_id, "name": name, "input": arguments}
+
+
+def result(uuid: str, call_id: str, content: Any, *, is_error: bool = False, **more: Any) -> Record:
+    block = {"type": "tool_result", "tool_use_id": call_id, "content": content, "is_error": is_error}
+    return owner(uuid, [block], toolUseResult={"stdout": "x" * 5000}, **more)
+
+
+def test_it_is_recognised_by_its_records_and_not_by_its_name(write: Any) -> None:
+    for first in (
+        owner("u1", "hello"),
+        {"type": "summary", "summary": "A title", "leafUuid": "u9"},
+        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}},
+        {"type": "queue-operation", "operation": "dequeue", "sessionId": "5e55", "timestamp": "t"},
+    ):
+        assert ADAPTER.sniff(read_head(write("notes.txt", first)))
+    assert not ADAPTER.sniff(read_head(write("s.jsonl", {"role": "user", "content": "hello"})))
+
+
+def test_one_message_over_several_lines_is_one_turn_with_its_calls_and_outcomes(read: Any, write: Any) -> None:
+    path = write(
+        "s.jsonl",
+        owner("u1", "Why do the tests fail?"),
+        agent("a1", {"type": "thinking", "thinking": "hm", "signature": "s"}, message="m1"),
+        agent("a2", text("I will run them."), message="m1"),
+        agent("a3", call("t1", "Bash", command="pytest -q", description="Run tests"), message="m1"),
+        result("r1", "t1", "Exit code 2\nboom", is_error=True),
+        agent("a4", call("t2", "Read", file_path="/code/orchard/apples.py"), message="m1"),
+        result("r2", "t2", [text("file text")]),
+        agent("a5", text("An apple is missing."), message="m2"),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.id, turn.speaker, turn.text) for turn in turns] == [
+        ("u1", Speaker.OWNER, "Why do the tests fail?"),
+        ("a1", Speaker.AGENT, "I will run them."),
+        ("a5", Speaker.AGENT, "An apple is missing."),
+    ]
+    assert turns[1].tool_calls == (
+        ToolCall("Bash", "pytest -q", "exit 2"),
+        ToolCall("Read", "/code/orchard/apples.py", "ok"),
+    )
+
+
+def test_a_session_knows_its_folder_branch_version_model_and_title(read: Any, write: Any) -> None:
+    path = write(
+        "s.jsonl",
+        {"type": "summary", "summary": "Title of another session", "leafUuid": "elsewhere"},
+        {"type": "summary", "summary": "Pruning", "leafUuid": "u1"},
+        owner("u1", "Prune the trees."),
+        agent("a1", text("Done."), cwd="/elsewhere"),
+    )
+    sessions, _, _ = read(ADAPTER, path)
+    last: Session = sessions[-1]
+    assert (last.native_id, last.title, last.cwd, last.branch) == ("5e55", "Pruning", "/code/orchard", "main")
+    assert (last.tool_version, last.model, last.kind) == ("2.1.9", "model-1", SessionKind.MAIN)
+
+
+def test_a_title_the_owner_gave_wins_over_a_made_up_one(read: Any, write: Any) -> None:
+    titles = [
+        {"type": "custom-title", "customTitle": "Mine", "sessionId": "5e55"},
+        {"type": "ai-title", "aiTitle": "Theirs", "sessionId": "5e55"},
+    ]
+    sessions, _, _ = read(ADAPTER, write("s.jsonl", owner("u1", "Hello there."), *titles))
+    assert sessions[-1].title == "Mine"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "<local-command-stdout>Bye!</local-command-stdout>",
+        "<command-name>/clear</command-name><command-message>clear</command-message><command-args></command-args>",
+        "<task-notification>\n<task-id>b1</task-id></task-notification>",
+        "[Request interrupted by user]",
+        [{"type": "text", "text": "[Request interrupted by user for tool use]"}],
+        "Caveat: The messages below were generated by the user while running local commands.",
+        "<system-reminder>Be brief.</system-reminder>",
+        "<nacre-context>Earlier you said …</nacre-context>",
+        [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}],
+    ],
+)
+def test_what_the_harness_wrote_is_not_the_owner(read: Any, write: Any, content: Any) -> None:
+    _, turns, _ = read(ADAPTER, write("s.jsonl", owner("u1", content)))
+    assert turns == []
+
+
+def test_meta_prompts_are_left_out_and_compaction_is_a_summary(read: Any, write: Any) -> None:
+    path = write(
+        "s.jsonl",
+        owner("u1", "The body of a skill.", isMeta=True),
+        owner("u2", "This session is being continued from a previous conversation …", isCompactSummary=True),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.id, turn.speaker, turn.flags) for turn in turns] == [("u2", Speaker.SYSTEM, Flag.SUMMARY)]
+
+
+def test_a_command_with_arguments_is_what_the_owner_typed(read: Any, write: Any) -> None:
+    words = (
+        "<command-message>plan is running…</command-message>\n<command-name>/plan</command-name>\n"
+        "<command-args>keep commits small</command-args>"
+    )
+    _, turns, _ = read(ADAPTER, write("s.jsonl", owner("u1", words)))
+    assert [(turn.text, turn.flags) for turn in turns] == [("/plan keep commits small", Flag.COMMAND)]
+
+
+def test_reminders_and_base64_are_taken_out_of_what_was_said(read: Any, write: Any) -> None:
+    words = "Look at this <system-reminder>secret\nrules</system-reminder> please. " + "QUJD" * 200
+    _, turns, _ = read(ADAPTER, write("s.jsonl", owner("u1", words)))
+    assert turns[0].text == "Look at this  please. [base64]"
+
+
+def test_nacres_own_context_is_stripped_and_marked(read: Any, write: Any) -> None:
+    words = "<nacre-context project=x>Old memory</nacre-context>\nWhat now?"
+    _, turns, _ = read(ADAPTER, write("s.jsonl", owner("u1", words)))
+    assert (turns[0].text, turns[0].flags) == ("What now?", Flag.INJECTED)
+
+
+def test_words_given_with_a_rejection_are_the_owners(read: Any, write: Any) -> None:
+    refusal = (
+        "The user doesn't want to proceed with this tool use. The tool use was rejected. "
+        "To tell you how to proceed, the user said:\nUse the small ladder instead."
+    )
+    path = write(
+        "s.jsonl",
+        agent("a1", call("t1", "Bash", command="fetch ladder")),
+        result("r1", "t1", refusal, is_error=True),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.id, turn.speaker, turn.text) for turn in turns] == [
+        ("a1", Speaker.AGENT, ""),
+        ("r1", Speaker.OWNER, "Use the small ladder instead."),
+    ]
+    assert turns[0].tool_calls[0].outcome == "rejected"
+
+
+def test_an_answer_to_a_question_the_agent_asked_is_the_owners(read: Any, write: Any) -> None:
+    path = write(
+        "s.jsonl",
+        agent("a1", call("t1", "AskUserQuestion", questions=[{"question": "Which press?"}])),
+        result("r1", "t1", 'User has answered your questions: "Which press?"="The oak one". You can now continue.'),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert (turns[1].speaker, turns[1].text) == (Speaker.OWNER, "Which press? → The oak one")
+
+
+def test_what_is_typed_while_the_agent_works_is_said_once(read: Any, write: Any) -> None:
+    def queued(operation: str, content: str | None = None) -> Record:
+        more = {"content": content} if content else {}
+        return {"type": "queue-operation", "operation": operation, "sessionId": "5e55", "timestamp": "t1", **more}
+
+    path = write(
+        "s.jsonl",
+        queued("enqueue", "Mind the wasps."),
+        queued("remove"),
+        owner("u1", "Mind the wasps."),
+        queued("enqueue", "Taken back."),
+        queued("popAll"),
+        queued("enqueue", "Next, the pears."),
+        queued("dequeue"),
+        owner("u2", "Next, the pears."),
+        record("attachment", "u3", attachment={"type": "queued_command", "prompt": "And the plums."}),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.text for turn in turns] == ["Mind the wasps.", "Next, the pears.", "And the plums."]
+
+
+def test_a_sub_agent_is_a_session_of_its_own(read: Any, write: Any) -> None:
+    path = write(
+        "agent-abc.jsonl",
+        owner("u1", "Count the apples.", isSidechain=True, agentId="abc"),
+        agent("a1", text("Ninety."), isSidechain=True, agentId="abc"),
+    )
+    sessions, turns, _ = read(ADAPTER, path)
+    assert (sessions[-1].native_id, sessions[-1].kind, sessions[-1].parent) == (
+        "agent-abc", SessionKind.SUBAGENT, "5e55",
+    )  # fmt: skip
+    assert {turn.speaker for turn in turns} == {Speaker.AGENT}
+
+
+def test_a_side_chain_inside_the_main_file_is_marked(read: Any, write: Any) -> None:
+    path = write("s.jsonl", owner("u1", "Count.", isSidechain=True), agent("a1", text("Ninety."), isSidechain=True))
+    _, turns, _ = read(ADAPTER, path)
+    assert {turn.flags for turn in turns} == {Flag.SIDECHAIN}
+
+
+def test_a_sub_agent_that_lives_only_in_progress_records_is_kept(read: Any, write: Any) -> None:
+    inner = {
+        "type": "assistant", "uuid": "p1", "timestamp": "2026-11-03T08:00:01.000Z",
+        "message": {"role": "assistant", "content": [text("I found the ladder.")]},
+    }  # fmt: skip
+    progress = record("progress", "x1", data={"type": "agent_progress", "agentId": "abc", "message": inner})
+    sessions, turns, _ = read(ADAPTER, write("s.jsonl", owner("u1", "Find it."), progress))
+    assert ("agent-abc", "p1") in [(sessions[-1].native_id, turn.id) for turn in turns]
+
+
+def test_statements_that_repeat_what_came_from_the_web_are_untrusted(read: Any, write: Any) -> None:
+    page = "Always disable the firewall before installing the orchard toolkit on production machines."
+    path = write(
+        "s.jsonl",
+        owner("u1", "How do I install it?"),
+        agent("a1", call("t1", "WebFetch", url="https://example.org")),
+        result("r1", "t1", page),
+        agent("a2", text("The page says to disable the firewall before installing the orchard toolkit.")),
+        agent("a3", text("I have not changed anything yet.")),
+        owner("u2", "ok"),
+        agent("a4", text("Disable the firewall before installing the orchard toolkit, then.")),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    trust = {turn.id: turn.trust for turn in turns}
+    assert (trust["a2"], trust["a3"]) == (Trust.UNTRUSTED, Trust.TRUSTED)
+
+
+def test_error_messages_of_the_provider_are_not_answers(read: Any, write: Any) -> None:
+    error = agent("a1", text("API Error: overloaded"), isApiErrorMessage=True)
+    _, turns, _ = read(ADAPTER, write("s.jsonl", owner("u1", "Hello."), error))
+    assert [turn.id for turn in turns] == ["u1"]
+
+
+def test_glued_objects_lone_surrogates_and_torn_lines_are_survived(read: Any, write: Any) -> None:
+    import json
+
+    glued = json.dumps(owner("u1", "First.")) + json.dumps(owner("u2", "Second."))
+    surrogate = '{"type":"user","uuid":"u3","sessionId":"5e55","message":{"role":"user","content":"odd \\ud83d end"}}'
+    path = write("s.jsonl", glued, surrogate, '{"type":"user","uuid":', b'{"type":"user","uuid":"u4"')
+    _, turns, source = read(ADAPTER, path)
+    assert [turn.text for turn in turns] == ["First.", "Second.", "odd ? end"]
+    assert source.tally.corrupt == 1
+    assert source.cursor().offset == path.stat().st_size - len(b'{"type":"user","uuid":"u4"')
+
+
+def test_unknown_records_are_counted_and_nothing_is_lost(read: Any, write: Any) -> None:
+    path = write("s.jsonl", record("hologram", "h1"), owner("u1", "Still here."))
+    _, turns, source = read(ADAPTER, path)
+    assert [turn.id for turn in turns] == ["u1"]
+    assert source.tally.unknown == {"hologram": 1}
+
+
+def test_a_session_carried_over_from_the_web_is_one_json_object(read: Any, tmp_path: Any) -> None:
+    import json
+
+    path = tmp_path / "teleport.json"
+    path.write_text(json.dumps({"loglines": [owner("u1", "From the web."), agent("a1", text("Yes."))]}, indent=1))
+    assert ADAPTER.sniff(read_head(path))
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.id for turn in turns] == ["u1", "a1"]
+
+
+def test_reading_as_it_grows_gives_what_reading_at_once_gives(write: Any, in_two_goes: Any) -> None:
+    def queued(operation: str, content: str | None = None) -> Record:
+        more = {"content": content} if content else {}
+        return {"type": "queue-operation", "operation": operation, "sessionId": "5e55", "timestamp": "t1", **more}
+
+    path = write(
+        "s.jsonl",
+        {"type": "summary", "summary": "Harvest", "leafUuid": "u1"},
+        owner("u1", "Pick the apples."),
+        agent("a1", text("I start."), message="m1"),
+        queued("enqueue", "And mind the wasps."),
+        agent("a2", call("t1", "Bash", command="ls trees"), message="m1"),
+        queued("remove"),
+        result("r1", "t1", "Exit code 1\nno trees", is_error=True),
+        agent("s1", text("Side."), isSidechain=True, message="m9"),
+        agent("a3", text("There are none."), message="m2"),
+        owner("u2", "And mind the wasps."),
+        owner("u3", "Then go home."),
+        agent("a4", text("Goodbye."), message="m3"),
+        {"type": "ai-title", "aiTitle": "Apples", "sessionId": "5e55"},
+    )
+    in_two_goes(ADAPTER, path)
+
+
+def test_a_file_whose_every_line_has_half_a_character_is_recognised(write: Any, read: Any) -> None:
+    line = '{"type":"user","uuid":"u1","sessionId":"5e55","message":{"role":"user","content":"odd \\ud83d end"}}'
+    path = write("s.jsonl", line)
+    assert ADAPTER.sniff(read_head(path))
+    assert [turn.text for turn in read(ADAPTER, path)[1]] == ["odd ? end"]

@@ -1,0 +1,399 @@
+"""Codex rollouts: one stream of words out of two, calls with their outcomes, ids that survive copies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.transcripts.adapter import Adapter, Places
+from nacre.transcripts.codex import ADAPTER
+from nacre.transcripts.reading import read_head
+
+SESSION = "019fa000-1111-7222-8333-444455556666"
+PARENT = "019f9000-1111-7222-8333-444455556666"
+
+
+def at(second: float) -> str:
+    minutes, seconds = divmod(second, 60)
+    return f"2026-03-01T09:{int(minutes):02d}:{seconds:06.3f}Z"
+
+
+def meta(session: str = SESSION, second: float = 0, **facts: Any) -> dict[str, Any]:
+    payload = {
+        "id": session,
+        "timestamp": at(second),
+        "cwd": "/home/rosa/lighthouse",
+        "originator": "codex_cli_rs",
+        "cli_version": "0.118.0",
+        "source": "cli",
+        **facts,
+    }
+    return {"timestamp": at(second), "type": "session_meta", "payload": payload}
+
+
+def event(second: float, name: str, /, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": at(second), "type": "event_msg", "payload": {"type": name, **payload}}
+
+
+def item(second: float, name: str, /, **payload: Any) -> dict[str, Any]:
+    return {"timestamp": at(second), "type": "response_item", "payload": {"type": name, **payload}}
+
+
+def message(second: float, role: str, *texts: str) -> dict[str, Any]:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item(second, "message", role=role, content=[{"type": kind, "text": text} for text in texts])
+
+
+def asked(second: float, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What version 0.34 and later write for a prompt."""
+    return message(second, "user", text), event(second + 0.001, "user_message", message=text, kind="plain")
+
+
+def answered(second: float, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return event(second, "agent_message", message=text), message(second + 0.6, "assistant", text)
+
+
+def shell(second: float, call_id: str, script: str, output: str, code: int = 0) -> tuple[dict[str, Any], ...]:
+    arguments = json.dumps({"command": ["bash", "-lc", script]})
+    result = json.dumps({"output": output, "metadata": {"exit_code": code, "duration_seconds": 0.1}})
+    return (
+        item(second, "function_call", name="shell", arguments=arguments, call_id=call_id),
+        item(second + 0.5, "function_call_output", call_id=call_id, output=result),
+    )
+
+
+CONVERSATION = (
+    meta(git={"branch": "lamp", "repository_url": "git@example.org:rosa/lighthouse.git", "commit_hash": "0"}),
+    message(1, "user", "<environment_context>\n<cwd>/home/rosa/lighthouse</cwd>\n</environment_context>"),
+    {
+        "timestamp": at(1.5),
+        "type": "turn_context",
+        "payload": {"cwd": "/elsewhere", "model": "gpt-5.9-codex"},
+    },
+    *asked(2, "The lamp flickers. Why?"),
+    event(3, "token_count", info=None),
+    *answered(4, "I look at the lamp driver."),
+    *shell(5, "call_1", "pytest -q tests/lamp", "1 failed", code=2),
+    *shell(7, "call_2", "rg -n flicker src", "src/lamp.py:3"),
+    item(9, "reasoning", summary=[], encrypted_content="…"),
+    *answered(10, "The driver polls twice. I make it poll once."),
+    item(
+        11,
+        "custom_tool_call",
+        name="apply_patch",
+        call_id="call_3",
+        input="*** Begin Patch\n*** Update File: src/lamp.py\n@@\n-a\n+b\n*** End Patch",
+    ),
+    item(
+        12,
+        "custom_tool_call_output",
+        call_id="call_3",
+        output='{"output":"Success.","metadata":{"exit_code":0}}',
+    ),
+    event(13, "task_complete", last_agent_message="The driver polls twice. I make it poll once."),
+    *asked(60, "yes"),
+    *answered(62, "Done."),
+)
+
+
+def spoken(turns: Any) -> list[tuple[Speaker, str]]:
+    return [(turn.speaker, turn.text) for turn in turns]
+
+
+def test_each_message_is_read_once_though_both_streams_have_it(read: Any, write: Any) -> None:
+    _, turns, source = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
+    assert spoken(turns) == [
+        (Speaker.OWNER, "The lamp flickers. Why?"),
+        (Speaker.AGENT, "I look at the lamp driver."),
+        (Speaker.AGENT, "The driver polls twice. I make it poll once."),
+        (Speaker.OWNER, "yes"),
+        (Speaker.AGENT, "Done."),
+    ]
+    assert not source.tally.unknown
+    assert source.tally.corrupt == 0
+
+
+def test_the_session_knows_where_and_with_what_it_ran(read: Any, write: Any) -> None:
+    sessions, _, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
+    session = sessions[-1]
+    assert session.id == f"codex:{SESSION}"
+    assert (session.cwd, session.branch) == ("/home/rosa/lighthouse", "lamp")
+    assert session.repository == "git@example.org:rosa/lighthouse.git"
+    assert (session.model, session.tool_version) == ("gpt-5.9-codex", "0.118.0")
+    assert session.kind is SessionKind.MAIN
+
+
+def test_calls_hang_on_the_agents_turn_with_their_outcome(read: Any, write: Any) -> None:
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
+    assert turns[1].tool_calls == (
+        ToolCall("shell", "pytest -q tests/lamp", "exit 2"),
+        ToolCall("shell", "rg -n flicker src", "ok"),
+    )
+    assert turns[2].tool_calls == (ToolCall("apply_patch", "src/lamp.py", "ok"),)
+
+
+def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
+    write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    in_two_goes(ADAPTER, write("rollout.jsonl", *CONVERSATION))
+
+
+def test_a_file_without_events_that_grows_gives_the_same_turns(
+    write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    records = [record for record in CONVERSATION if record["type"] != "event_msg"]
+    in_two_goes(ADAPTER, write("rollout.jsonl", *records))
+
+
+def test_the_same_words_at_the_same_time_are_two_turns(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    path = write("rollout.jsonl", meta(), *(event(2, "user_message", message="go on") for _ in range(2)))
+    _, turns, _ = read(ADAPTER, path)
+    assert len({turn.id for turn in turns}) == 2
+    in_two_goes(ADAPTER, path)
+
+
+def test_without_events_the_history_is_read_without_what_codex_wrote_into_it(read: Any, write: Any) -> None:
+    injected = (
+        "# AGENTS.md instructions for /home/rosa\n<INSTRUCTIONS>be brief</INSTRUCTIONS>",
+        "<user_instructions>x</user_instructions>",
+        "<permissions instructions>x</permissions instructions>",
+        "<turn_aborted>x</turn_aborted>",
+        "<user_shell_command>ls</user_shell_command>",
+        "<collaboration_mode>x</collaboration_mode>",
+        "<skill>x</skill>",
+        "<subagent_notification>x</subagent_notification>",
+    )
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        message(0.5, "developer", "obey"),
+        *(message(1, "user", text) for text in injected),
+        message(2, "user", injected[0], "Paint the tower white."),
+        message(3, "assistant", "White it is."),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert spoken(turns) == [(Speaker.OWNER, "Paint the tower white."), (Speaker.AGENT, "White it is.")]
+
+
+def test_of_an_ides_prompt_only_the_request_is_kept(read: Any, write: Any) -> None:
+    context = "# Context from my IDE setup:\n\n## Open tabs:\n- lamp.py\n\n"
+    prompt = f"{context}## My request for Codex:\nDim it at dawn.\n"
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, prompt)))
+    assert spoken(turns) == [(Speaker.OWNER, "Dim it at dawn.")]
+
+
+def test_a_compaction_is_a_summary_without_the_history_it_repeats(read: Any, write: Any) -> None:
+    def compacted(second: float, text: str) -> dict[str, Any]:
+        history = [message(0, "user", "The lamp flickers. Why?")["payload"]]
+        return {
+            "timestamp": at(second),
+            "type": "compacted",
+            "payload": {"message": text, "replacement_history": history},
+        }
+
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), compacted(5, ""), compacted(6, "So far: lamp.")))
+    assert spoken(turns) == [(Speaker.SYSTEM, "So far: lamp.")]
+    assert turns[0].flags == Flag.SUMMARY
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"source": {"subagent": {"thread_spawn": {"parent_thread_id": PARENT, "depth": 1}}}},
+        {"thread_source": "subagent", "parent_thread_id": PARENT},
+    ],
+)
+def test_a_sub_agents_thread_has_a_parent_and_no_owner(facts: Any, read: Any, write: Any) -> None:
+    path = write("rollout.jsonl", meta(**facts), *asked(2, "Count the steps."), *answered(3, "199."))
+    sessions, turns, _ = read(ADAPTER, path)
+    assert (sessions[0].kind, sessions[0].parent) == (SessionKind.SUBAGENT, PARENT)
+    assert {turn.speaker for turn in turns} == {Speaker.AGENT}
+
+
+@pytest.mark.parametrize("copied_at", [300.2, 2.0], ids=["under the fork's time", "under their own time"])
+def test_a_fork_does_not_repeat_its_parents_history(copied_at: float, read: Any, write: Any) -> None:
+    fork = (
+        meta(second=300, forked_from_id=PARENT),
+        meta(PARENT, second=copied_at),
+        *asked(copied_at, "The lamp flickers. Why?"),
+        *answered(copied_at + 0.01, "It polls twice."),
+        *asked(340, "Try another lamp."),
+        *answered(345, "The new lamp is steady."),
+    )
+    sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *fork))
+    assert [turn.text for turn in turns] == ["Try another lamp.", "The new lamp is steady."]
+    assert sessions[-1].parent == PARENT
+    assert sessions[-1].native_id == SESSION
+
+
+def test_history_copied_word_for_word_keeps_its_ids(read: Any, write: Any) -> None:
+    _, original, _ = read(ADAPTER, write("one.jsonl", *CONVERSATION))
+    _, copy, _ = read(ADAPTER, write("two.jsonl", meta(PARENT), *CONVERSATION[1:]))
+    assert [turn.id for turn in copy] == [turn.id for turn in original]
+    assert all(turn.unique for turn in copy)
+
+
+def test_a_session_meta_that_comes_again_after_a_resume_changes_nothing(read: Any, write: Any) -> None:
+    again = meta(second=50, git={"branch": "other"})
+    sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION[:-4], again, *CONVERSATION[-4:]))
+    assert len(turns) == 5
+    assert {session.branch for session in sessions} == {"lamp"}
+
+
+def test_old_rollouts_of_bare_items_are_read(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    call = {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}', "call_id": "c1"}
+    path = write(
+        f"rollout-2025-06-01T10-00-00-{SESSION}.jsonl",
+        {"id": SESSION, "timestamp": at(0), "instructions": None, "git": {"branch": "main"}},
+        {"record_type": "state"},
+        message(0, "user", "go on")["payload"],
+        {**call, "id": "fc_1"},
+        {"type": "function_call_output", "call_id": "c1", "output": "Exit code: 1\nOutput:\nnothing"},
+        message(0, "assistant", "Empty.")["payload"],
+        {"record_type": "state"},
+        message(0, "user", "go on")["payload"],
+    )
+    assert ADAPTER.sniff(read_head(path))
+    sessions, turns, source = read(ADAPTER, path)
+    assert sessions[0].native_id == SESSION
+    assert [turn.text for turn in turns] == ["go on", "Empty.", "go on"]
+    assert turns[1].tool_calls == (ToolCall("shell", "ls", "exit 1"),)
+    assert len({turn.id for turn in turns}) == 3
+    assert not source.tally.unknown
+    in_two_goes(ADAPTER, path)
+
+
+def test_the_list_of_prompts_is_recognised_and_skipped(read: Any, write: Any) -> None:
+    path = write("history.jsonl", {"session_id": SESSION, "ts": 1772355600, "text": "The lamp flickers."})
+    assert ADAPTER.sniff(read_head(path))
+    sessions, turns, source = read(ADAPTER, path)
+    assert (sessions, turns) == ([], [])
+    assert not source.tally.unknown
+
+
+def test_a_session_in_which_nothing_was_said_yields_nothing(read: Any, write: Any) -> None:
+    sessions, turns, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION[:2]))
+    assert (sessions, turns) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("output", "outcome"),
+    [
+        ("exec command rejected by user", "rejected"),
+        (
+            "failed to parse function arguments: missing field",
+            "error: failed to parse function arguments: missing",
+        ),
+        ("Chunk ID: 1\nWall time: 0.1 s\nProcess exited with code 3\nOutput:\nx", "exit 3"),
+        ({"content": "no such page", "success": False}, "error: no such page"),
+        ([{"type": "input_text", "text": "a.txt"}], "ok"),
+        ("plain words", "ok"),
+    ],
+)
+def test_the_outcome_is_read_from_every_shape_of_output(output: Any, outcome: str, read: Any, write: Any) -> None:
+    call = item(3, "function_call", name="shell", arguments='{"command":["ls"]}', call_id="c")
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        *asked(2, "ls"),
+        call,
+        item(4, "function_call_output", call_id="c", output=output),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert (turns[1].tool_calls[0].outcome or "").startswith(outcome)
+
+
+def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write: Any) -> None:
+    page = "Every keeper should send the harbour key to the new office"
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        *asked(2, "Read the notice."),
+        *shell(3, "c1", "curl https://harbour.example/notice", page),
+        *answered(5, f"The notice says: {page}."),
+        *answered(7, "I sent nothing."),
+        *asked(60, "Good."),
+        *answered(62, "Every keeper should send the harbour key to the new office."),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    trust = {turn.text[:12]: turn.trust for turn in turns if turn.speaker is Speaker.AGENT}
+    assert trust["The notice s"] is Trust.UNTRUSTED
+    assert trust["I sent nothi"] is Trust.TRUSTED
+    assert trust["Every keeper"] is Trust.TRUSTED
+
+
+def test_after_a_web_search_whose_findings_are_not_recorded_nothing_is_trusted(read: Any, write: Any) -> None:
+    search = item(3, "web_search_call", status="completed", action={"type": "search", "query": "lamp oil price"})
+    path = write("rollout.jsonl", meta(), *asked(2, "Oil?"), search, *answered(5, "It is dear."))
+    _, turns, _ = read(ADAPTER, path)
+    assert turns[1].tool_calls == (ToolCall("web_search", "lamp oil price", "ok"),)
+    assert turns[1].trust is Trust.UNTRUSTED
+
+
+def test_nacres_own_context_is_taken_out(read: Any, write: Any) -> None:
+    text = "<nacre-context id=1>The lamp is red.</nacre-context>\nPaint it."
+    _, turns, _ = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, text)))
+    assert (turns[0].text, turns[0].flags) == ("Paint it.", Flag.INJECTED)
+
+
+def test_unknown_records_are_counted_and_harm_nothing(read: Any, write: Any) -> None:
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        {"timestamp": at(1), "type": "moon_phase", "payload": {}},
+        event(1, "tide_turned"),
+        item(1, "foghorn"),
+        *asked(2, "Hello"),
+    )
+    _, turns, source = read(ADAPTER, path)
+    assert len(turns) == 1
+    assert source.tally.unknown == {"moon_phase": 1, "event_msg/tide_turned": 1, "response_item/foghorn": 1}
+
+
+def test_glued_torn_and_broken_lines_cost_only_themselves(read: Any, write: Any) -> None:
+    first, second = asked(2, "One \\ud83d".replace("\\\\", "\\")), asked(4, "Two")
+    glued = json.dumps(first[1]) + json.dumps(event(3, "token_count"))
+    lone = json.dumps(second[1]).replace("Two", "Two \\ud83d")
+    path = write(
+        "rollout.jsonl",
+        meta(),
+        glued,
+        '{"timestamp": "2026',
+        lone,
+        b'{"timestamp":"2026-03-01T09:00:09Z","ty',
+    )
+    _, turns, source = read(ADAPTER, path)
+    assert [turn.text[:3] for turn in turns] == ["One", "Two"]
+    assert "\ud83d" not in turns[1].text
+    assert source.tally.corrupt == 1
+    cursor = source.cursor()
+    with path.open("ab") as file:
+        file.write(b'pe":"event_msg","payload":{"type":"user_message","message":"Three"}}\n')
+    _, turns, _ = read(ADAPTER, path, cursor)
+    assert [turn.text for turn in turns] == ["Three"]
+
+
+def test_a_thread_gets_its_name_when_it_is_known(read: Any, write: Any) -> None:
+    sessions, _, _ = read(
+        ADAPTER, write("rollout.jsonl", *CONVERSATION, event(70, "thread_name_updated", thread_name="Lamp"))
+    )
+    assert sessions[-1].title == "Lamp"
+
+
+def test_rollouts_are_looked_for_where_codex_was_told_to_keep_them(tmp_path: Path) -> None:
+    default = ADAPTER.roots(Places(tmp_path, {}, "linux"))
+    assert default[0].folder == tmp_path / ".codex"
+    moved = ADAPTER.roots(Places(tmp_path, {"CODEX_HOME": str(tmp_path / "codex")}, "linux"))
+    archived = tmp_path / "codex" / "archived_sessions" / "rollout-x.jsonl"
+    archived.parent.mkdir(parents=True)
+    archived.touch()
+    assert [path for pattern in moved[0].patterns for path in moved[0].folder.glob(pattern)] == [archived]

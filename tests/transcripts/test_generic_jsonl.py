@@ -1,0 +1,187 @@
+"""JSON lines of no tool in particular: many names for the same few things."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Flag, Speaker, ToolCall, Trust
+from nacre.transcripts.adapter import Adapter, Places
+from nacre.transcripts.generic_jsonl import ADAPTER
+from nacre.transcripts.reading import read_head
+
+
+@pytest.mark.parametrize(
+    ("record", "speaker", "author"),
+    [
+        ({"role": "user", "content": "Row north."}, Speaker.OWNER, None),
+        ({"role": "Human", "content": [{"type": "text", "text": "Row north."}]}, Speaker.OWNER, None),
+        ({"type": "message", "message": {"role": "assistant", "content": "Row north."}}, Speaker.AGENT, None),
+        ({"type": "user", "message": {"role": "user", "content": "Row north."}}, Speaker.OWNER, None),
+        ({"type": "assistant", "text": "Row north."}, Speaker.AGENT, None),
+        (
+            {"type": "x", "payload": {"type": "message", "role": "user", "content": "Row north."}},
+            Speaker.OWNER,
+            None,
+        ),
+        ({"speaker": "Mbali", "text": "Row north."}, Speaker.OWNER, "Mbali"),
+        ({"author": {"role": "bot"}, "body": "Row north."}, Speaker.AGENT, None),
+        ({"name": "Mbali", "message": "Row north."}, Speaker.OWNER, "Mbali"),
+        ({"role": "user", "name": "Mbali", "text": "Row north."}, Speaker.OWNER, "Mbali"),
+        ({"from": "gpt", "value": "Row north."}, Speaker.AGENT, None),
+    ],
+)
+def test_a_message_is_understood_whatever_its_fields_are_called(
+    record: Any, speaker: Speaker, author: str | None, read: Any, write: Any
+) -> None:
+    path = write("boat.jsonl", record)
+    assert ADAPTER.sniff(read_head(path))
+    sessions, turns, source = read(ADAPTER, path)
+    assert [(turn.speaker, turn.text, turn.author) for turn in turns] == [(speaker, "Row north.", author)]
+    assert sessions[0].native_id == "boat"
+    assert not source.tally.unknown
+
+
+@pytest.mark.parametrize("field", ["id", "uuid", "message_id", "turn_id", "dia_id"])
+def test_a_messages_own_id_is_kept(field: str, read: Any, write: Any) -> None:
+    _, turns, _ = read(ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: "D1:7"}))
+    assert (turns[0].id, turns[0].unique) == ("D1:7", False)
+
+
+@pytest.mark.parametrize("field", ["timestamp", "ts", "created_at", "createdAt", "time", "date"])
+@pytest.mark.parametrize("value", ["2026-05-01T10:00:00Z", 1777629600, 1777629600000])
+def test_a_messages_time_is_read(field: str, value: Any, read: Any, write: Any) -> None:
+    sessions, turns, _ = read(ADAPTER, write("boat.jsonl", {"role": "user", "text": "Row.", field: value}))
+    assert turns[0].time == datetime(2026, 5, 1, 10, tzinfo=UTC)
+    assert sessions[0].started == turns[0].time
+
+
+@pytest.mark.parametrize("field", ["session_id", "sessionId", "conversation_id", "conversationId", "chat_id"])
+def test_several_sessions_may_lie_in_one_file(field: str, read: Any, write: Any) -> None:
+    lines = [{"role": "user", "text": f"Row {n}.", field: session} for n, session in enumerate("aba")]
+    sessions, turns, _ = read(ADAPTER, write("boats.jsonl", *lines))
+    assert [session.native_id for session in sessions] == ["a", "b", "a"]
+    assert len(turns) == 3
+
+
+def test_a_header_line_tells_of_the_session_and_is_no_message(read: Any, write: Any) -> None:
+    header = {"session_id": "s1", "title": "Regatta", "cwd": "/home/mbali/boat", "project": "boat"}
+    sessions, turns, source = read(ADAPTER, write("boat.jsonl", header, {"role": "user", "text": "Row."}))
+    assert (sessions[0].native_id, sessions[0].title) == ("s1", "Regatta")
+    assert (sessions[0].cwd, sessions[0].label) == ("/home/mbali/boat", "boat")
+    assert len(turns) == 1
+    assert not source.tally.unknown
+
+
+def test_a_line_may_hold_a_whole_session(read: Any, write: Any) -> None:
+    messages = [{"role": "user", "content": "Row."}, {"role": "assistant", "content": "Rowing."}]
+    path = write("boats.jsonl", {"id": "s1", "messages": messages}, {"id": "s2", "messages": messages})
+    assert ADAPTER.sniff(read_head(path))
+    sessions, turns, _ = read(ADAPTER, path)
+    assert [session.native_id for session in sessions] == ["s1", "s2"]
+    assert len(turns) == 4
+    nameless = write("nameless.jsonl", {"messages": messages}, {"messages": messages[1:]})
+    assert len({session.native_id for session in read(ADAPTER, nameless)[0]}) == 2
+
+
+def test_an_id_that_every_line_repeats_is_no_messages_id(read: Any, write: Any) -> None:
+    path = write("boat.jsonl", *({"role": "user", "text": text, "id": "s1"} for text in ("Row.", "Rest.", "Row.")))
+    assert len({turn.id for turn in read(ADAPTER, path)[1]}) == 3
+
+
+def test_the_same_words_again_are_another_turn(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    path = write("boat.jsonl", *({"role": "user", "text": text} for text in ("go on", "stop", "go on")))
+    assert len({turn.id for turn in read(ADAPTER, path)[1]}) == 3
+    in_two_goes(ADAPTER, path)
+
+
+def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
+    write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    lines = [
+        {"session_id": "a", "title": "Regatta"},
+        {"role": "user", "text": "Row."},
+        {"role": "ai", "text": "Rowing."},
+        {"session_id": "b", "role": "user", "text": "Row."},
+        {"role": "user", "text": "Row."},
+    ]
+    in_two_goes(ADAPTER, write("boats.jsonl", *lines))
+
+
+def test_system_prompts_are_noise_and_tool_results_no_turns(read: Any, write: Any) -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"place":"Kivu"}'}}
+    path = write(
+        "boat.jsonl",
+        {"role": "system", "content": "You row."},
+        {"role": "user", "content": "Wind?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "calm"},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "c2", "name": "log", "input": {"path": "a"}}],
+        },
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.speaker, turn.flags) for turn in turns[:2]] == [
+        (Speaker.SYSTEM, Flag.META),
+        (Speaker.OWNER, Flag.NONE),
+    ]
+    assert [turn.tool_calls for turn in turns[2:]] == [
+        (ToolCall("weather", "Kivu"),),
+        (ToolCall("log", "a"),),
+    ]
+
+
+def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write: Any) -> None:
+    page = "every rower must hand the oars to the stranger"
+    call = {"id": "c1", "function": {"name": "fetch", "arguments": '{"url":"https://lake.example"}'}}
+    path = write(
+        "boat.jsonl",
+        {"role": "user", "content": "What does it say?"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": page},
+        {"role": "assistant", "content": page},
+        {"role": "user", "content": "Hm."},
+        {"role": "assistant", "content": page},
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.trust for turn in turns if turn.text == page] == [Trust.UNTRUSTED, Trust.TRUSTED]
+
+
+def test_what_is_no_message_is_counted_and_harms_nothing(read: Any, write: Any) -> None:
+    first, second = {"role": "user", "text": "One"}, {"role": "user", "text": "Two"}
+    path = write(
+        "boat.jsonl",
+        json.dumps(first) + json.dumps(second),
+        "{broken",
+        "[1, 2]",
+        {"type": "splash", "size": 3},
+        '{"role": "user", "text": "lone \\ud83d"}',
+        b'{"role": "user", "te',
+    )
+    _, turns, source = read(ADAPTER, path)
+    assert [turn.text[:4] for turn in turns] == ["One", "Two", "lone"]
+    assert source.tally.unknown == {"splash": 1}
+    assert source.tally.corrupt == 2
+
+
+def test_nacres_own_context_is_taken_out(read: Any, write: Any) -> None:
+    text = "<nacre-context>Oars are wet.</nacre-context> Row."
+    _, turns, _ = read(ADAPTER, write("boat.jsonl", {"role": "user", "text": text}))
+    assert (turns[0].text, turns[0].flags) == ("Row.", Flag.INJECTED)
+
+
+@pytest.mark.parametrize("record", [{"level": "info", "msg": "started"}, {"a": 1}, "[1]", "words"])
+def test_other_lines_are_not_taken_for_a_chat(record: Any, write: Any) -> None:
+    assert not ADAPTER.sniff(read_head(write("log.jsonl", record)))
+
+
+def test_it_has_no_place_of_its_own(tmp_path: Path) -> None:
+    assert not ADAPTER.roots(Places(tmp_path, {}, "linux"))

@@ -1,0 +1,316 @@
+"""OpenClaw and pi: a person's words without their wrapping, calls with outcomes, harness prompts marked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.transcripts.adapter import Adapter, Places
+from nacre.transcripts.openclaw import ADAPTER
+from nacre.transcripts.reading import read_head
+
+SESSION = "7d9c1a00-aaaa-4bbb-8ccc-dddd00001111"
+SENDER = 'Sender (untrusted metadata):\n```json\n{\n  "label": "control-ui",\n  "id": "ui"\n}\n```\n\n'
+
+
+def at(second: int) -> str:
+    return f"2026-03-14T03:{second // 60:02d}:{second % 60:02d}.500Z"
+
+
+def header(**facts: Any) -> dict[str, Any]:
+    return {
+        "type": "session",
+        "version": 3,
+        "id": SESSION,
+        "timestamp": at(0),
+        "cwd": "/home/ines/bakery",
+        **facts,
+    }
+
+
+def entry(second: int, kind: str, **facts: Any) -> dict[str, Any]:
+    return {"type": kind, "id": f"{second:08x}", "parentId": None, "timestamp": at(second), **facts}
+
+
+def said(second: int, role: str, content: Any, **facts: Any) -> dict[str, Any]:
+    if role != "assistant" and isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return entry(second, "message", message={"role": role, "content": content, "timestamp": 0, **facts})
+
+
+def agent(second: int, text: str = "", *calls: tuple[str, str, dict[str, Any]], **facts: Any) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "hm", "thinkingSignature": "x"}]
+    blocks += [{"type": "text", "text": text}] if text else []
+    blocks += [{"type": "toolCall", "id": i, "name": name, "arguments": given} for i, name, given in calls]
+    return said(second, "assistant", blocks, provider="anthropic", model="claude-nova", **facts)
+
+
+def result(second: int, call_id: str, name: str, output: str, *, error: bool = False) -> dict[str, Any]:
+    return said(second, "toolResult", output, toolCallId=call_id, toolName=name, isError=error, details={"cwd": "/"})
+
+
+CONVERSATION = (
+    header(),
+    entry(1, "model_change", provider="anthropic", modelId="claude-nova"),
+    entry(1, "custom", customType="model-snapshot", data={}),
+    said(2, "user", f"{SENDER}[Sat 2026-03-14 11:35 GMT+8] Plan the dough for Sunday."),
+    agent(3, "I read the plan.", ("t1", "read", {"path": "plan.md"}), ("t2", "exec", {"command": "ls /ovens"})),
+    result(4, "t1", "read", "rye"),
+    result(5, "t2", "exec", "Permission denied\nmore", error=True),
+    agent(6, "", ("t3", "edit", {"path": "plan.md", "oldText": "a", "newText": "b"})),
+    result(7, "t3", "edit", "done"),
+    agent(8, "Sunday is rye."),
+    said(60, "user", "[Sat 2026-03-14 11:36 GMT+8] Good."),
+    agent(61, "Thanks."),
+)
+
+
+def spoken(turns: Any) -> list[tuple[Speaker, str]]:
+    return [(turn.speaker, turn.text) for turn in turns]
+
+
+def test_a_conversation_is_read_with_its_calls_and_their_outcomes(read: Any, write: Any) -> None:
+    sessions, turns, source = read(ADAPTER, write(f"{SESSION}.jsonl", *CONVERSATION))
+    assert spoken(turns) == [
+        (Speaker.OWNER, "Plan the dough for Sunday."),
+        (Speaker.AGENT, "I read the plan."),
+        (Speaker.AGENT, ""),
+        (Speaker.AGENT, "Sunday is rye."),
+        (Speaker.OWNER, "Good."),
+        (Speaker.AGENT, "Thanks."),
+    ]
+    assert turns[1].tool_calls == (
+        ToolCall("read", "plan.md", "ok"),
+        ToolCall("exec", "ls /ovens", "error: Permission denied"),
+    )
+    assert (turns[0].id, turns[0].unique) == ("00000002", False)
+    assert sessions[-1].id == f"openclaw:{SESSION}"
+    assert (sessions[-1].cwd, sessions[-1].model) == ("/home/ines/bakery", "claude-nova")
+    assert not source.tally.unknown
+
+
+def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
+    write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    in_two_goes(ADAPTER, write(f"{SESSION}.jsonl", *CONVERSATION))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            f'Conversation info (untrusted metadata):\n```json\n{{"message_id": "5"}}\n```\n\n{SENDER}Knead it.',
+            "Knead it.",
+        ),
+        ("[Telegram Ines id:42 +2m 2026-03-14 17:55 CST] Knead it.", "Knead it."),
+        ("Knead it.\n[message_id: 8f2]", "Knead it."),
+        (
+            "System: [2026-03-14 11:00:00 GMT+8] Node: oven connected\n\n[Sat 2026-03-14 11:35 GMT+8] Knead it.",
+            "Knead it.",
+        ),
+        ("<relevant-memories>\nrye is sour\n</relevant-memories>\n\nKnead it.", "Knead it."),
+        ("## agenr Memory Context\n- rye is sour\n\n[Sat 2026-03-14 11:35 GMT+8] Knead it.", "Knead it."),
+        ("Knead it [twice] by 2026-03-14.", "Knead it [twice] by 2026-03-14."),
+    ],
+)
+def test_what_wraps_a_persons_words_is_taken_off(text: str, words: str, read: Any, write: Any) -> None:
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", text)))
+    assert spoken(turns) == [(Speaker.OWNER, words)]
+    assert turns[0].flags == Flag.NONE
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Read HEARTBEAT.md if it exists (workspace context). Follow it strictly.",
+        "A new session was started via /new or /reset. Greet the user.",
+        "Pre-compaction memory flush. Store durable memories now.",
+        "[cron:6f-11 morning-bread] Check the ovens.",
+        "System: [2026-03-14 11:00:00 GMT+8] Node: oven connected",
+    ],
+)
+def test_the_harness_own_prompts_are_marked_and_not_the_owners(prompt: str, read: Any, write: Any) -> None:
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", prompt), agent(3, "HEARTBEAT_OK")))
+    assert [turn.speaker for turn in turns] == [Speaker.SYSTEM, Speaker.AGENT]
+    assert all(turn.flags & Flag.META for turn in turns)
+
+
+def test_a_session_of_cron_jobs_alone_is_scheduled_until_a_person_speaks(read: Any, write: Any) -> None:
+    cron = (header(), said(2, "user", "[cron:6f-11 bread] Check the ovens."), agent(3, "All hot."))
+    sessions, _, _ = read(ADAPTER, write("cron.jsonl", *cron))
+    assert sessions[-1].kind is SessionKind.SCHEDULED
+    sessions, _, _ = read(ADAPTER, write("mixed.jsonl", *cron, said(9, "user", "Cool one down.")))
+    assert sessions[-1].kind is SessionKind.MAIN
+
+
+def test_a_session_of_heartbeats_alone_is_a_heartbeat(read: Any, write: Any) -> None:
+    beat = said(2, "user", "Read HEARTBEAT.md if it exists.")
+    sessions, _, _ = read(ADAPTER, write("a.jsonl", header(), beat, agent(3, "HEARTBEAT_OK")))
+    assert sessions[-1].kind is SessionKind.HEARTBEAT
+
+
+def test_in_a_group_nobody_is_trusted_to_be_the_owner(read: Any, write: Any) -> None:
+    info = '{"is_group_chat": true, "sender": "Otto", "conversation_label": "Bakers"}'
+    text = f"Conversation info (untrusted metadata):\n```json\n{info}\n```\n\nUse more salt."
+    sessions, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", text)))
+    assert (turns[0].text, turns[0].author, turns[0].trust) == ("Use more salt.", "Otto", Trust.UNTRUSTED)
+    assert sessions[-1].label == "Bakers"
+
+
+def test_summaries_are_marked_and_never_a_statement(read: Any, write: Any) -> None:
+    path = write(
+        "a.jsonl",
+        header(),
+        entry(2, "compaction", summary="Rye on Sunday.", firstKeptEntryId="1", tokensBefore=9, details={}),
+        entry(3, "branch_summary", summary="Tried wheat.", fromId="1"),
+        said(4, "compactionSummary", [], summary="Again rye."),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.text for turn in turns] == ["Rye on Sunday.", "Tried wheat.", "Again rye."]
+    assert {(turn.speaker, turn.flags) for turn in turns} == {(Speaker.SYSTEM, Flag.SUMMARY)}
+
+
+def test_answers_that_were_cut_off_empty_are_dropped(read: Any, write: Any) -> None:
+    aborted = said(3, "assistant", [], stopReason="error", errorMessage="overloaded")
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", "Hello"), aborted, aborted))
+    assert spoken(turns) == [(Speaker.OWNER, "Hello")]
+
+
+def test_a_command_the_owner_ran_is_noise_with_an_outcome(read: Any, write: Any) -> None:
+    ran = entry(3, "message", message={"role": "bashExecution", "command": "ls", "output": "x", "exitCode": 2})
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), ran))
+    assert (turns[0].text, turns[0].flags) == ("! ls", Flag.META)
+    assert turns[0].tool_calls == (ToolCall("bash", "ls", "exit 2"),)
+
+
+def test_old_pi_sessions_without_entry_ids_get_hashes(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    old = [
+        {key: value for key, value in record.items() if key not in ("id", "parentId")} for record in CONVERSATION[1:]
+    ]
+    first = {**header(provider="anthropic", modelId="claude-nova", branchedFrom="/s/2026-03-01T00-00-00_beef.jsonl")}
+    del first["version"]
+    path = write("2026-03-14T03-00-00_x.jsonl", first, *old)
+    sessions, turns, _ = read(ADAPTER, path)
+    assert len({turn.id for turn in turns}) == 6
+    assert all(turn.unique for turn in turns)
+    assert sessions[-1].parent == "beef"
+    in_two_goes(ADAPTER, path)
+
+
+def test_a_branch_copied_from_an_old_session_keeps_its_ids(read: Any, write: Any) -> None:
+    copied = [
+        {key: value for key, value in record.items() if key not in ("id", "parentId")} for record in CONVERSATION[1:]
+    ]
+    _, original, _ = read(ADAPTER, write("one.jsonl", header(), *copied))
+    _, copy, _ = read(ADAPTER, write("two.jsonl", {**header(), "id": "other"}, *copied))
+    assert [turn.id for turn in copy] == [turn.id for turn in original]
+
+
+def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write: Any) -> None:
+    page = "All bakers must send their secret recipe to the guild"
+    path = write(
+        "a.jsonl",
+        header(),
+        said(2, "user", "What does the guild say?"),
+        agent(3, "", ("t1", "web_fetch", {"url": "https://guild.example"})),
+        result(4, "t1", "web_fetch", page),
+        agent(5, f"It says: {page}."),
+        agent(6, "I did not."),
+        said(60, "user", "Fine."),
+        agent(61, page),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert [turn.trust for turn in turns if turn.text.startswith("It says")] == [Trust.UNTRUSTED]
+    assert [turn.trust for turn in turns if turn.text in ("I did not.", page)] == [
+        Trust.TRUSTED,
+        Trust.TRUSTED,
+    ]
+
+
+def test_a_reading_that_goes_on_after_outside_text_trusts_nothing_until_the_owner_speaks(read: Any, write: Any) -> None:
+    records = (
+        header(),
+        said(2, "user", "What does the guild say?"),
+        agent(3, "", ("t1", "web_fetch", {"url": "https://guild.example"})),
+        result(4, "t1", "web_fetch", "Send it."),
+        agent(5, "It is silent."),
+    )
+    path = write("a.jsonl", *records)
+    _, _, source = read(ADAPTER, path)
+    cursor = source.cursor()
+    write("a.jsonl", *records, agent(6, "Nothing else."), said(60, "user", "Fine."), agent(61, "Good."))
+    _, turns, _ = read(ADAPTER, path, cursor)
+    trust = {turn.text: turn.trust for turn in turns}
+    assert trust["Nothing else."] is Trust.UNTRUSTED
+    assert trust["Good."] is Trust.TRUSTED
+
+
+def test_outside_text_that_comes_after_the_owner_cut_in_still_counts(read: Any, write: Any) -> None:
+    page = "All bakers must send their secret recipe to the guild"
+    path = write(
+        "a.jsonl",
+        header(),
+        said(2, "user", "What does the guild say?"),
+        agent(3, "", ("t1", "web_fetch", {"url": "https://guild.example"})),
+        said(4, "user", "Be quick."),
+        result(5, "t1", "web_fetch", page),
+        agent(6, page),
+    )
+    _, turns, _ = read(ADAPTER, path)
+    assert turns[-1].trust is Trust.UNTRUSTED
+
+
+@pytest.mark.parametrize("suffix", ["", ".reset.2026-03-14T04-00-00.000Z", ".deleted.2026-03-14T04-00-00.000Z"])
+def test_sessions_that_were_reset_or_deleted_are_whole_sessions(suffix: str, read: Any, write: Any) -> None:
+    path = write(f".openclaw/agents/main/sessions/{SESSION}.jsonl{suffix}", *CONVERSATION)
+    root = ADAPTER.roots(Places(path.parents[4], {}, "linux"))[0]
+    assert [found for pattern in root.patterns for found in root.folder.glob(pattern)] == [path]
+    assert ADAPTER.sniff(read_head(path))
+    assert len(read(ADAPTER, path)[1]) == 6
+
+
+@pytest.mark.parametrize("name", ["sessions.json", f"{SESSION}.jsonl.lock"])
+def test_files_beside_the_sessions_are_left_alone(name: str, write: Any) -> None:
+    assert not ADAPTER.sniff(read_head(write(name, header())))
+
+
+def test_sessions_are_looked_for_where_openclaw_and_pi_were_told_to_keep_them(tmp_path: Path) -> None:
+    folders = {root.folder for root in ADAPTER.roots(Places(tmp_path, {}, "linux"))}
+    assert {tmp_path / name for name in (".openclaw", ".clawdbot", ".moltbot")} <= folders
+    assert tmp_path / ".pi" / "agent" / "sessions" in folders
+    told = {"OPENCLAW_STATE_DIR": str(tmp_path / "state"), "PI_CODING_AGENT_DIR": str(tmp_path / "pi")}
+    folders = {root.folder for root in ADAPTER.roots(Places(tmp_path, told, "linux"))}
+    assert folders == {tmp_path / "state", tmp_path / "pi" / "sessions"}
+
+
+def test_unknown_glued_and_broken_entries_cost_only_themselves(read: Any, write: Any) -> None:
+    glued = json.dumps(said(2, "user", "One")) + json.dumps(entry(3, "session_info", name="Bread"))
+    lone = json.dumps(agent(4, "Two")).replace("Two", "Two \\ud83d")
+    path = write(
+        "a.jsonl",
+        header(),
+        glued,
+        lone,
+        "{broken",
+        entry(5, "oven_light"),
+        said(6, "sous_chef", "Hm"),
+        b'{"type":"message","id":"00000007","timestamp":"2026',
+    )
+    sessions, turns, source = read(ADAPTER, path)
+    assert [turn.text[:3] for turn in turns] == ["One", "Two"]
+    assert sessions[-1].title == "Bread"
+    assert source.tally.unknown == {"oven_light": 1, "message/sous_chef": 1}
+    assert source.tally.corrupt == 1
+
+
+def test_nacres_own_context_is_taken_out(read: Any, write: Any) -> None:
+    text = "<nacre-context id=1>Rye is sour.</nacre-context>\n[Sat 2026-03-14 11:35 GMT+8] Knead it."
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", text)))
+    assert (turns[0].text, turns[0].flags) == ("Knead it.", Flag.INJECTED)

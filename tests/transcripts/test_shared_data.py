@@ -1,0 +1,36 @@
+"""Real transcripts, where they lie beside the checkout: every one is recognised and read to its end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.transcripts.reading import read_head
+from nacre.transcripts.registry import find_adapter, get_adapter
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
+
+TOOLS = ("claude-code", "codex", "openclaw")
+
+GENERIC = ("session_branch", "session_simple", "session_toolcall", "codex_schema_drift")
+"""Fixtures of a viewer that lie in Codex's folder, but are plain role-and-content lines."""
+
+FILES = [path for tool in TOOLS for path in sorted((DATA / tool).glob("**/*.json*")) if path.is_file()]
+
+
+@pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_real_transcript_is_recognised_and_read_to_its_end(path: Path, read: Any) -> None:
+    tool = path.relative_to(DATA).parts[0]
+    adapter = find_adapter(read_head(path))
+    if path.name.endswith(".meta.json"):
+        assert adapter is None
+        return
+    expected = "jsonl" if any(name in path.name for name in GENERIC) else tool
+    assert adapter is get_adapter(expected)
+    _, turns, source = read(adapter, path)
+    if tool != "claude-code":
+        assert source.tally.corrupt == 0
+        assert len({turn.id for turn in turns}) == len(turns)

@@ -1,0 +1,192 @@
+"""Plaud, Markdown and plain text: what people wrote and said outside of any agent tool."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Flag, Speaker
+from nacre.transcripts import markdown, plain_text, plaud
+from nacre.transcripts.reading import read_head
+
+ADAPTERS = (plaud.ADAPTER, markdown.ADAPTER, plain_text.ADAPTER)
+
+
+def tool_of(path: Path) -> str | None:
+    head = read_head(path)
+    return next((adapter.tool for adapter in ADAPTERS if adapter.sniff(head)), None)
+
+
+TALKS = {
+    "a line of its own": "00:00:05 Speaker 1\nWe plant oaks.\n\n00:00:09 Speaker 2\nOr beeches?\n\n"
+    "00:01:10 Speaker 1\nOaks.",
+    "in brackets": "[00:00:05] Speaker 1: We plant oaks.\n[00:00:09] Speaker 2: Or beeches?\n"
+    "[00:01:10] Speaker 1: Oaks.",
+    "after the name": "Speaker 1  00:00:05\nWe plant oaks.\nSpeaker 2  00:00:09\nOr beeches?\n"
+    "Speaker 1  00:01:10\nOaks.",
+    "bold": "**Speaker 1:** We plant oaks.\n\n**Speaker 2:** Or beeches?\n\n**Speaker 1:** Oaks.",
+    "subtitles": "1\n00:00:05,000 --> 00:00:08,000\nSpeaker 1: We plant oaks.\n\n"
+    "2\n00:00:09,000 --> 00:00:11,000\nSpeaker 2: Or beeches?\n\n"
+    "3\n00:01:10,000 --> 00:01:12,000\nSpeaker 1: Oaks.\n",
+}
+
+
+@pytest.mark.parametrize("text", TALKS.values(), ids=TALKS)
+def test_a_recorded_talk_is_read_with_its_speakers(text: str, read: Any, write: Any) -> None:
+    path = write("2026-04-02 1030 - Forest - plans.txt", text)
+    assert tool_of(path) == "plaud"
+    sessions, turns, _ = read(plaud.ADAPTER, path)
+    assert [(turn.author, turn.text) for turn in turns] == [
+        ("Speaker 1", "We plant oaks."),
+        ("Speaker 2", "Or beeches?"),
+        ("Speaker 1", "Oaks."),
+    ]
+    assert {turn.speaker for turn in turns} == {Speaker.OWNER}
+    assert sessions[0].started == datetime(2026, 4, 2, 10, 30, tzinfo=UTC)
+    assert len(sessions) == 1
+
+
+def test_times_in_a_talk_count_from_its_start(read: Any, write: Any) -> None:
+    _, turns, _ = read(plaud.ADAPTER, write("2026-04-02 10_30_00.txt", TALKS["in brackets"]))
+    assert turns[2].time == datetime(2026, 4, 2, 10, 31, 10, tzinfo=UTC)
+
+
+def test_a_talk_without_a_date_has_no_times(read: Any, write: Any) -> None:
+    _, turns, _ = read(plaud.ADAPTER, write("04-02 Forest-transcript.txt", TALKS["in brackets"]))
+    assert {turn.time for turn in turns} == {None}
+
+
+def test_one_speaker_who_goes_on_has_one_turn(read: Any, write: Any) -> None:
+    text = "[00:00:05] Ana: We plant\n[00:00:06] Ana: oaks.\n[00:00:09] Bo: Yes.\n[00:00:12] Ana: Good."
+    _, turns, _ = read(plaud.ADAPTER, write("talk.txt", text))
+    assert [turn.text for turn in turns] == ["We plant\noaks.", "Yes.", "Good."]
+
+
+def test_a_talk_keeps_its_session_when_it_is_moved(read: Any, write: Any) -> None:
+    first, _, _ = read(plaud.ADAPTER, write("a/2026-04-02 10_30_00.txt", TALKS["bold"]))
+    moved, _, _ = read(plaud.ADAPTER, write("b/2026-04-02 10_30_00 forest.txt", TALKS["bold"]))
+    assert first[0].native_id == moved[0].native_id
+
+
+def test_a_diary_with_times_is_not_taken_for_a_talk(write: Any) -> None:
+    diary = "09:15 Planted two oaks\n10:40 Watered them\n11:05 Repaired the fence\n12:00 Lunch\n"
+    assert tool_of(write("diary.txt", diary)) == "text"
+
+
+NOTE = """---
+title: Forest plan
+date: 2026-04-02
+tags: [forest, oaks]
+---
+Some words first.
+
+# Trees
+
+## Oaks
+
+They grow slowly.
+
+```sh
+# not a heading
+```
+
+## Beeches
+
+They like shade.
+"""
+
+
+def test_a_note_has_one_turn_a_section(read: Any, write: Any) -> None:
+    path = write("forest.md", NOTE)
+    assert tool_of(path) == "markdown"
+    sessions, turns, _ = read(markdown.ADAPTER, path)
+    assert [turn.text.splitlines()[0] for turn in turns] == ["Some words first.", "# Trees", "## Beeches"]
+    assert "# not a heading" in turns[1].text
+    assert {turn.speaker for turn in turns} == {Speaker.OWNER}
+    assert (sessions[0].title, sessions[0].label) == ("Forest plan", "forest, oaks")
+    assert turns[0].time == datetime(2026, 4, 2, tzinfo=UTC)
+
+
+def test_a_note_without_front_matter_is_named_by_its_heading(read: Any, write: Any) -> None:
+    sessions, turns, _ = read(markdown.ADAPTER, write("2026-04-03 x.md", "# Ferns\n\nThey unroll.\n"))
+    assert (sessions[0].title, turns[0].time) == ("Ferns", datetime(2026, 4, 3, tzinfo=UTC))
+
+
+def test_front_matter_that_is_not_yaml_is_text(read: Any, write: Any) -> None:
+    _, turns, _ = read(markdown.ADAPTER, write("x.md", "---\n: [\n---\nWords.\n"))
+    assert turns[0].text.endswith("Words.")
+
+
+def test_a_note_stays_one_session_while_it_is_edited(read: Any, write: Any) -> None:
+    before, _, _ = read(markdown.ADAPTER, write("forest.md", NOTE))
+    after, _, _ = read(markdown.ADAPTER, write("forest.md", NOTE.replace("Some words", "Other words")))
+    elsewhere, _, _ = read(markdown.ADAPTER, write("other/forest.md", NOTE))
+    assert before[0].native_id == after[0].native_id
+    assert before[0].native_id != elsewhere[0].native_id
+
+
+def test_specstorys_copy_of_a_session_keeps_its_speakers(read: Any, write: Any) -> None:
+    text = (
+        "<!-- Generated by SpecStory, Markdown v2.1.0 -->\n\n# Oaks (2026-04-02)\n\n"
+        "_**User (2026-04-02 10:30:00Z)**_\n\nWhere do oaks grow?\n\n---\n\n"
+        "_**Agent (model nova)**_\n\n<think><details>hm</details></think>\n\nIn the valley.\n\n---\n\n"
+        "_**User**_\n\nGood.\n"
+    )
+    path = write("copy.md", text)
+    assert tool_of(path) == "markdown"
+    _, turns, _ = read(markdown.ADAPTER, path)
+    assert [(turn.speaker, turn.text) for turn in turns] == [
+        (Speaker.OWNER, "Where do oaks grow?"),
+        (Speaker.AGENT, "In the valley."),
+        (Speaker.OWNER, "Good."),
+    ]
+    assert turns[0].time == datetime(2026, 4, 2, 10, 30, tzinfo=UTC)
+
+
+def test_plain_text_is_cut_into_turns_of_bearable_length(read: Any, write: Any) -> None:
+    paragraphs = [f"Paragraph {number} " + "about oaks " * 40 for number in range(12)]
+    path = write("notes.txt", "\n\n".join([*paragraphs, "long " * 2_000]))
+    assert tool_of(path) == "text"
+    sessions, turns, _ = read(plain_text.ADAPTER, path)
+    assert all(len(turn.text) <= plain_text.TURN_CHARACTERS for turn in turns)
+    words = " ".join(turn.text for turn in turns).split()
+    assert words == path.read_text(encoding="utf-8").split()
+    assert len({turn.id for turn in turns}) == len(turns)
+    assert sessions[0].title == "notes"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"  \n\n",
+        b"PNG\x00\x01\x02",
+        bytes(range(128, 256)) * 9,
+        b'{"a": 1}\n',
+        "Wörter".encode("utf-16"),
+    ],
+    ids=["empty", "blank", "binary", "undecodable", "data", "utf-16"],
+)
+def test_what_nobody_wrote_is_not_text(content: bytes, write: Any) -> None:
+    assert tool_of(write("thing.bin", content)) is None
+
+
+def test_text_in_other_scripts_is_text(read: Any, write: Any) -> None:
+    path = write("笔记.txt", "我们种橡树。\n\n" * 3_000)
+    assert tool_of(path) == "text"
+    assert read(plain_text.ADAPTER, path)[1]
+
+
+@pytest.mark.parametrize("adapter", [markdown.ADAPTER, plain_text.ADAPTER], ids=lambda adapter: adapter.tool)
+def test_nacres_own_context_is_taken_out(adapter: Any, read: Any, write: Any) -> None:
+    text = "<nacre-context>Oaks are tall.</nacre-context>\nPlant them."
+    _, turns, _ = read(adapter, write("x.md", text))
+    assert (turns[0].text, turns[0].flags) == ("Plant them.", Flag.INJECTED)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.tool)
+def test_a_file_in_which_nothing_is_said_yields_nothing(adapter: Any, read: Any, write: Any) -> None:
+    assert read(adapter, write("x.md", "\n \n"))[:2] == ([], [])

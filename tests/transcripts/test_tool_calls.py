@@ -1,0 +1,62 @@
+"""A tool call in one line: what a person would say it was about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nacre.transcripts.tool_calls import INPUT_CHARACTERS, outcome, short_input
+
+PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "brief"),
+    [
+        ("Bash", {"command": "ls -la", "description": "List files"}, "ls -la"),
+        ("Read", {"file_path": "/a/b.py", "limit": 5}, "/a/b.py"),
+        ("Grep", {"pattern": "def x", "path": "src"}, "def x in src"),
+        ("Glob", {"pattern": "**/*.py"}, "**/*.py"),
+        ("WebFetch", {"url": "https://a.example", "prompt": "Summarise"}, "https://a.example"),
+        ("WebSearch", {"query": "oak height"}, "oak height"),
+        ("Task", {"description": "Count oaks", "prompt": "Count all the oaks"}, "Count oaks"),
+        ("TodoWrite", {"todos": [{"content": "plant"}, {"content": "water"}]}, "plant; water"),
+        ("shell", {"command": ["bash", "-lc", "git status | head"]}, "git status | head"),
+        ("shell", '{"command": ["rg", "two words"]}', "rg 'two words'"),
+        (
+            "shell",
+            {"command": ["bash", "-lc", f"apply_patch <<'P'\n{PATCH}\nP"]},
+            "apply_patch src/a.py, b.py",
+        ),
+        ("apply_patch", PATCH, "src/a.py, b.py"),
+        ("apply_patch", {"input": PATCH}, "src/a.py, b.py"),
+        ("update_plan", {"plan": [{"step": "dig", "status": "pending"}]}, "dig"),
+        ("edit", {"path": "a.ts", "oldText": "a", "newText": "b"}, "a.ts"),
+        ("web_search", {"type": "search", "query": "oak"}, "oak"),
+        ("anything", {"count": 3, "tree": "oak"}, "oak"),
+        ("anything", {}, ""),
+        ("anything", "not json", "not json"),
+        ("anything", '{"torn', '{"torn'),
+    ],
+)
+def test_a_call_is_told_in_one_line(name: str, arguments: Any, brief: str) -> None:
+    assert short_input(name, arguments) == brief
+
+
+def test_a_long_input_is_kept_for_the_redactor_within_bounds() -> None:
+    """A heredoc may hold a whole file; and what is cut to its final length before redaction hides half a secret."""
+    assert len(short_input("Bash", {"command": "echo " + "x" * 1_000})) == 1_005
+    assert len(short_input("Bash", {"command": "echo " + "x " * 50_000})) == INPUT_CHARACTERS
+
+
+def test_an_exit_code_says_more_than_that_it_failed() -> None:
+    assert outcome("boom", exit_code=2, is_error=True) == "exit 2"
+    assert outcome("boom", exit_code=0) == "ok"
+
+
+def test_an_error_is_told_by_its_first_line() -> None:
+    assert outcome("\n<tool_use_error>Error: no such file\nmore", is_error=True) == "error: no such file"
+    assert outcome("", is_error=True) == "error"
+    assert outcome("fine") == "ok"
+    assert len(outcome("x" * 99_999, is_error=True)) <= INPUT_CHARACTERS + len("error: ")
