@@ -1,0 +1,173 @@
+"""Open the database, run named queries, hold transactions.
+
+One connection per :class:`Database`; threads each open their own. WAL lets readers go on while one writer writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from nacre.errors import StoreBusy, StoreUnusable, Unavailable
+from nacre.storage.migrate import migrate
+from nacre.storage.queries import query
+
+BUSY_TIMEOUT_MS = 15_000
+_LEAST_FREE_BYTES = 65_536
+"""SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
+
+Row = tuple[Any, ...]
+
+
+class Database:
+    """A connection to ``nacre.db``, migrated to the present schema."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with _translated(path):
+            self._connection = apsw.Connection(str(path))
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            self._connection.execute(
+                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+                "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
+            ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
+            migrate(self._connection, path)
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        self._connection.close()
+
+    def all(self, name: str, **parameters: object) -> list[Row]:
+        """All rows of a named query."""
+        return self.rows(query(name), parameters)
+
+    def one(self, name: str, **parameters: object) -> Row | None:
+        """The first row of a named query, or ``None``."""
+        with _translated(self.path):
+            row: Row | None = self._connection.execute(query(name), parameters).fetchone()
+        return row
+
+    def run(self, name: str, **parameters: object) -> int:
+        """Run a named statement; returns how many rows it changed."""
+        with _translated(self.path):
+            before: int = self._connection.total_changes()
+            self._connection.execute(query(name), parameters)
+            return int(self._connection.total_changes()) - before
+
+    def run_many(self, name: str, rows: Sequence[dict[str, object]]) -> None:
+        """Run a named statement once for each of ``rows``."""
+        with _translated(self.path):
+            self._connection.executemany(query(name), rows)
+
+    def rows(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> list[Row]:
+        """All rows of a statement composed in this package; values are always bound."""
+        with _translated(self.path):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """``BEGIN IMMEDIATE`` … ``COMMIT``; rolled back when the block raises. Nested blocks join the outer one."""
+        if self._connection.in_transaction:
+            yield
+            return
+        with _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+        with _translated(self.path):
+            try:
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def register_term_counts(self, function: Callable[..., str]) -> None:
+        """Let full-text statements call ``term_counts(<table>)``."""
+        self._connection.register_fts5_function("term_counts", function)
+
+    def stems(self, word: str) -> list[str]:
+        """A word as the full-text tables keep it: diacritics dropped, Porter stem; usually one."""
+        tokenize: Any = self._connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
+        tokens = tokenize(word.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_QUERY, None)
+        return [str(token[2]) for token in tokens]
+
+    def fts_size(self, table: str) -> tuple[int, int]:
+        """Rows in a full-text table, and words in all of them."""
+        row = self.one(f"{table}_size")
+        if row is None or row[0] is None:
+            return 0, 0
+        return _averages(row[0])
+
+    def relax(self) -> None:
+        """Let commits return before the disk confirms them: for what can be read again from transcripts."""
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def tighten(self) -> None:
+        """Let commits wait for the disk again."""
+        self._connection.execute("PRAGMA synchronous = FULL")
+
+    def backup(self, target: Path) -> None:
+        """Write a compact, consistent copy of the database to ``target``, which must not exist."""
+        with _translated(self.path):
+            self._connection.execute("VACUUM INTO ?", (str(target),))
+
+    def check(self) -> list[str]:
+        """What SQLite's integrity check finds; empty when all is well."""
+        with _translated(self.path):
+            rows = self._connection.execute("PRAGMA integrity_check").fetchall()
+        return [str(text) for (text,) in rows if text != "ok"]
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn apsw's errors into nacre's, with the way out."""
+    try:
+        yield
+    except apsw.BusyError as error:
+        raise StoreBusy(f"another process is writing to {path}", hint="try again when it has finished") from error
+    except apsw.FullError as error:
+        raise _disk_full(path) from error
+    except apsw.NotADBError as error:
+        raise StoreUnusable(
+            f"{path} is not a nacre database",
+            hint="move it away and run: nacre db rebuild",
+        ) from error
+    except apsw.CorruptError as error:
+        raise StoreUnusable(f"{path} is damaged", hint="the vault still has every memory: nacre db rebuild") from error
+    except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
+        if path.parent.exists() and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
+            raise _disk_full(path) from error
+        raise StoreUnusable(
+            f"cannot use the database {path}: {error}", hint="check that the folder exists and is writable"
+        ) from error
+
+
+def _disk_full(path: Path) -> Unavailable:
+    return Unavailable(f"the disk that holds {path} is full", hint="free some space; nothing was lost")
+
+
+def _averages(record: bytes) -> tuple[int, int]:
+    """FTS5's averages record: SQLite varints, the number of rows, then the words in each column."""
+    values: list[int] = []
+    value = 0
+    for at, byte in enumerate(record):
+        value = (value << 7) | (byte & 0x7F)
+        if not byte & 0x80 or at == len(record) - 1:
+            values.append(value)
+            value = 0
+    return (values[0], sum(values[1:])) if values else (0, 0)
+
+
+def engine_version() -> str:
+    """Which SQLite runs, and through which apsw."""
+    return f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()})"

@@ -1,0 +1,224 @@
+"""Memories in the index: rows, tags, links and full text, always changed together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from nacre.ids import content_hash
+from nacre.model.memory import (
+    Confidence,
+    Expiry,
+    Kind,
+    Link,
+    Memory,
+    Retirement,
+    Scope,
+    Source,
+    Validity,
+)
+from nacre.model.session import Speaker, Trust
+from nacre.storage.database import Database, Row
+from nacre.storage.times import from_ms, to_ms
+from nacre.text import identifiers, normalise, segment
+
+_FRONT_MATTER = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A memory as the re-extraction guard sees it."""
+
+    id: str
+    kind: Kind
+    subject: str
+    turns: frozenset[str]
+
+
+def memory_hash(content: str, project: str | None) -> bytes:
+    """What makes two memories the same words: normalised content within a project."""
+    return content_hash(f"{project or ''}\n{normalise(content) or content}")
+
+
+class Memories:
+    """Reads and writes memories in the index; the vault is written by intents, not here."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @property
+    def database(self) -> Database:
+        """The database these memories lie in."""
+        return self._db
+
+    def put(self, memory: Memory) -> None:
+        """Insert a memory, or replace its row, tags, links and full text. Call inside a transaction."""
+        self.delete(memory.id)
+        row = self._db.one("insert_memory", **_to_row(memory))
+        number = int(row[0]) if row else 0
+        self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
+        self._db.run("delete_links_of", source=memory.id)
+        links: list[dict[str, object]] = [
+            {"source": memory.id, "rel": link.rel, "target": link.to, "origin": _FRONT_MATTER} for link in memory.links
+        ]
+        self._db.run_many("insert_link", links)
+        self._db.run(
+            "index_memory",
+            row=number,
+            subject=segment(memory.subject),
+            content=segment(memory.content),
+            tags=" ".join(memory.tags),
+        )
+        names = identifiers(f"{memory.subject}\n{memory.content}")
+        if names:
+            self._db.run("index_memory_parts", row=number, identifiers=" ".join(names))
+
+    def delete(self, memory_id: str) -> None:
+        """Take a memory out of the index; nothing happens when it is not there."""
+        row = self._db.one("delete_memory", id=memory_id)
+        if row:
+            self._db.run("unindex_memory", row=row[0])
+            self._db.run("unindex_memory_parts", row=row[0])
+
+    def find(self, memory_id: str) -> Memory | None:
+        """One memory in any state, by id."""
+        rows = self._db.all("find_memory", id=memory_id)
+        return self._build(rows)[0] if rows else None
+
+    def find_like(self, reference: str) -> list[Memory]:
+        """Memories whose id begins or ends with ``reference`` (four characters at least), or with that subject.
+
+        At most three: more than one means that the reference is ambiguous.
+        """
+        rows = self._db.all("find_memory", id=reference)
+        if not rows and len(reference) >= 4 and all(character in "0123456789abcdef-" for character in reference):
+            rows = self._db.all("find_memories_by_prefix", prefix=reference)
+            rows = rows or self._db.all("find_memories_by_suffix", suffix=reference)
+        if not rows:
+            rows = self._db.all("find_memories_by_subject", subject=reference)
+        return self._build(rows)
+
+    def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
+        """Active memories by row number."""
+        found = self._db.all("find_memories_by_row", rows=json.dumps(list(rows)))
+        return dict(zip((row[0] for row in found), self._build(found), strict=True))
+
+    def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
+        """Active memories by id, keyed by row number."""
+        found = self._db.all("find_active_memories", ids=json.dumps(list(memory_ids)))
+        return dict(zip((row[0] for row in found), self._build(found), strict=True))
+
+    def neighbours(self, memory_ids: Sequence[str]) -> list[tuple[str, str, float]]:
+        """Active memories one link away, in either direction: (from, to, strength)."""
+        found = self._db.all("list_neighbours", ids=json.dumps(list(memory_ids)))
+        return [(source, target, strength) for source, _, target, strength in found]
+
+    def same_active_content(self, content: str, project: str | None) -> str | None:
+        """The id of an active memory that says the same in the same words."""
+        row = self._db.one("find_active_memory_by_content", content_hash=memory_hash(content, project))
+        return row[0] if row else None
+
+    def same_content(self, content: str, project: str | None) -> str | None:
+        """The id of a memory, in any state, that says the same in the same words."""
+        row = self._db.one("find_memory_by_content", content_hash=memory_hash(content, project))
+        return row[0] if row else None
+
+    def same_key(self, key: str, kind: Kind, project: str | None) -> str | None:
+        """The id of the active memory that holds a canonical key."""
+        row = self._db.one("find_memory_by_key", canonical_key=key, kind=kind.value, project=project)
+        return row[0] if row else None
+
+    def known_of(self, session: str) -> list[Known]:
+        """What was learned from a session, in any state."""
+        return [
+            Known(memory_id, Kind(kind), subject, frozenset(json.loads(turns)))
+            for memory_id, kind, subject, turns in self._db.all("list_memories_of_session", session=session)
+        ]
+
+    def all_ids(self) -> set[str]:
+        """The ids of all memories in the index."""
+        return {memory_id for (memory_id,) in self._db.all("list_all_memory_ids")}
+
+    def projects(self) -> set[str]:
+        """The projects that active memories belong to."""
+        return {project for (project,) in self._db.all("list_memory_projects")}
+
+    def links_of(self, memory_id: str) -> list[tuple[str, str, str]]:
+        """Edges at a memory: (source, relation, target)."""
+        return [(row[0], row[1], row[2]) for row in self._db.all("list_links", id=memory_id)]
+
+    def counts(self) -> dict[str, int]:
+        """Active memories by kind, and how many are superseded and retired."""
+        found = {str(kind): int(count) for kind, count in self._db.all("count_memories")}
+        row = self._db.one("count_inactive") or (0, 0)
+        return {**found, "superseded": int(row[0]), "retired": int(row[1])}
+
+    def _build(self, rows: list[Row]) -> list[Memory]:
+        ids = json.dumps([row[1] for row in rows])
+        tags: dict[str, list[str]] = {}
+        for memory_id, tag in self._db.all("list_tags", ids=ids):
+            tags.setdefault(memory_id, []).append(tag)
+        links: dict[str, list[Link]] = {}
+        for source, rel, target in self._db.all("list_links_from", ids=ids):
+            links.setdefault(source, []).append(Link(rel, target))
+        return [_from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ()))) for row in rows]
+
+
+def _to_row(memory: Memory) -> dict[str, Any]:
+    return {
+        "id": memory.id,
+        "kind": memory.kind.value,
+        "subject": memory.subject,
+        "content": memory.content,
+        "importance": memory.importance,
+        "expiry": memory.expiry.value,
+        "scope": memory.scope.value,
+        "project": memory.project,
+        "inbox": int(memory.inbox),
+        "created": to_ms(memory.created),
+        "updated": to_ms(memory.updated),
+        "valid_since": memory.valid.since and memory.valid.since.isoformat(),
+        "valid_until": memory.valid.until and memory.valid.until.isoformat(),
+        "speaker": memory.speaker.value,
+        "trust": memory.trust.value,
+        "confidence": memory.confidence.value,
+        "confidence_score": memory.confidence_score,
+        "session": memory.source.session,
+        "turns": json.dumps(memory.source.turns),
+        "source_file": memory.source.file,
+        "canonical_key": memory.canonical_key,
+        "evergreen": int(memory.evergreen),
+        "author": memory.author,
+        "triggers": json.dumps(memory.triggers),
+        "suppressed_contexts": json.dumps(memory.suppressed_contexts),
+        "superseded_by": memory.superseded_by,
+        "retired_at": to_ms(memory.retired.at) if memory.retired else None,
+        "retired_reason": memory.retired.reason if memory.retired else None,
+        "extra": json.dumps(memory.extra),
+        "content_hash": memory_hash(memory.content, memory.project),
+    }
+
+
+def _from_row(row: Row, tags: tuple[str, ...], links: tuple[Link, ...]) -> Memory:
+    (
+        _, memory_id, kind, subject, content, importance, expiry, scope, project, inbox, created, updated, since, until,
+        speaker, trust, confidence, confidence_score, session, turns, source_file, canonical_key, evergreen, author,
+        triggers, suppressed, superseded_by, retired_at, retired_reason, extra, _,
+    ) = row  # fmt: skip
+    retired = from_ms(retired_at)
+    made, changed = from_ms(created), from_ms(updated)
+    if made is None or changed is None:
+        raise ValueError(f"memory {memory_id} has no dates")
+    return Memory(
+        id=memory_id, kind=Kind(kind), subject=subject, content=content, created=made, updated=changed,
+        importance=importance, expiry=Expiry(expiry), scope=Scope(scope), project=project, tags=tags,
+        valid=Validity(since and date.fromisoformat(since), until and date.fromisoformat(until)),
+        speaker=Speaker(speaker), trust=Trust(trust), confidence=Confidence(confidence),
+        confidence_score=confidence_score, source=Source(session, tuple(json.loads(turns)), source_file), links=links,
+        canonical_key=canonical_key, evergreen=bool(evergreen), author=author, triggers=tuple(json.loads(triggers)),
+        suppressed_contexts=tuple(json.loads(suppressed)), superseded_by=superseded_by,
+        retired=Retirement(retired, retired_reason) if retired else None, inbox=bool(inbox), extra=json.loads(extra),
+    )  # fmt: skip

@@ -1,0 +1,199 @@
+"""Full-text search over memories and turns: candidates with the term counts that ranking needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import apsw
+
+from nacre.model.recall import Filter
+from nacre.model.session import Speaker, Turn
+from nacre.storage.database import Database
+from nacre.storage.filters import Clause, memory_clause, turn_clause
+from nacre.storage.sessions import Sessions, StoredTurn, turn_identity
+
+_MEMORY_FIELDS = "m.row"
+_TURN_FIELDS = "t.row, t.session, t.seq"
+
+# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+_MATCH_TURNS = f"""
+SELECT {_TURN_FIELDS}, term_counts(turns_fts) FROM turns_fts f JOIN turns t ON t.row = f.rowid
+JOIN sessions s ON s.row = t.session
+WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_TURN_PARTS = f"""
+SELECT {_TURN_FIELDS} FROM turns_parts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
+WHERE turns_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_MEMORIES = f"""
+SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts) FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
+WHERE memories_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_MEMORY_PARTS = f"""
+SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN active_memories m ON m.row = f.rowid
+WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_ADMITTED_TURNS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session WHERE {where}
+"""
+_ADMITTED_MEMORIES = "SELECT m.row FROM active_memories m WHERE {where}"
+_LIST_MEMORIES = """
+SELECT m.row, count(*) OVER () FROM active_memories m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
+"""
+_BROWSE_MEMORIES = """
+SELECT m.row FROM active_memories m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a query, and its stem in the index."""
+
+    word: str
+    stem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A row that holds some of the terms: how often each (weighted over columns), and how many words the row has."""
+
+    row: int
+    session: int
+    seq: int
+    counts: tuple[float, ...]
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What weighting a term needs: rows in the index, words in an average row, rows that hold each term."""
+
+    rows: int
+    average_length: float
+    frequencies: tuple[int, ...]
+
+
+class Search:
+    """Full text over one of the two tables."""
+
+    def __init__(self, database: Database, *, table: str, match: str, parts: str, columns: tuple[float, ...]) -> None:
+        self._db = database
+        self._table = table
+        self._match = match
+        self._parts = parts
+        self._columns = columns
+        database.register_term_counts(term_counts)
+
+    def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
+        """The words with their stems, each stem once."""
+        found: dict[str, Term] = {}
+        for word in words:
+            for stem in self._db.stems(word):
+                found.setdefault(stem, Term(word, stem))
+        return tuple(found.values())
+
+    def corpus(self, terms: Sequence[Term]) -> Corpus:
+        """How common the terms are."""
+        stems = [term.stem for term in terms]
+        marks = ", ".join("?" * len(stems))
+        rows = self._db.rows(f"SELECT term, doc FROM {self._table}_terms WHERE term IN ({marks})", stems)  # noqa: S608
+        counted = {stem: int(count) for stem, count in rows}
+        total, words = self._db.fts_size(self._table)
+        return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
+
+    def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
+        """Rows that hold any of the terms, the best by BM25 first; counts are in the order of ``terms``."""
+        if not terms:
+            return []
+        expression = " OR ".join(_quoted(term.word) for term in terms)
+        rows = self._db.rows(self._match.format(where=where.sql), (expression, *where.values, limit))
+        return [self._to_match(row, session, seq, packed) for row, session, seq, packed in rows]
+
+    def match_parts(self, names: Sequence[str], where: Clause, limit: int) -> list[tuple[int, int, int]]:
+        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        names = [name for name in names if len(name) >= 3]
+        if not names:
+            return []
+        expression = " OR ".join(_quoted(name) for name in names)
+        rows = self._db.rows(self._parts.format(where=where.sql), (expression, *where.values, limit))
+        return [(row, session, seq) for row, session, seq in rows]
+
+    def _to_match(self, row: int, session: int, seq: int, packed: str) -> Match:
+        *columns, length = packed.split("|")
+        per_column = [[int(count) for count in column.split(",")] for column in columns]
+        weighted = zip(*per_column, strict=True)
+        counts = tuple(
+            sum(weight * count for weight, count in zip(self._columns, term, strict=True)) for term in weighted
+        )
+        return Match(row, session, seq, counts, int(length))
+
+
+def memory_search(database: Database) -> Search:
+    """Full text over memories: the subject counts most."""
+    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS, columns=(1.5, 1.0, 1.0))
+
+
+def turn_search(database: Database) -> Search:
+    """Full text over turns: what was said counts more than what was done."""
+    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS, columns=(1.0, 0.5))
+
+
+def admitted_turns(database: Database, wanted: Filter) -> set[int] | None:
+    """The turns a filter lets through; ``None`` when it lets all through."""
+    return _admitted(database, _ADMITTED_TURNS, turn_clause(wanted))
+
+
+def admitted_memories(database: Database, wanted: Filter, *, today: date | None = None) -> set[int]:
+    """The active memories a filter lets through; with ``today``, those that still hold."""
+    where = memory_clause(wanted, today)
+    return {row for (row,) in database.rows(_ADMITTED_MEMORIES.format(where=where.sql), where.values)}
+
+
+def browse_memories(database: Database, wanted: Filter, *, limit: int, today: date | None = None) -> list[int]:
+    """Active memories by importance, then date, without a query; with ``today``, those that still hold."""
+    where = memory_clause(wanted, today)
+    rows = database.rows(_BROWSE_MEMORIES.format(where=where.sql), (*where.values, limit))
+    return [row for (row,) in rows]
+
+
+def list_memories(
+    database: Database, wanted: Filter, *, limit: int, offset: int, today: date | None = None
+) -> tuple[list[int], int]:
+    """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold."""
+    where = memory_clause(wanted, today)
+    rows = database.rows(_LIST_MEMORIES.format(where=where.sql), (*where.values, limit, offset))
+    return [row for row, _ in rows], int(rows[0][1]) if rows else 0
+
+
+def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | None:
+    """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.
+
+    A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
+    """
+    tool, _, _ = session.partition(":")
+    found = sessions.find(session)
+    place = sessions.place_of(found[0].row, turn_id) if found else None
+    if place is not None:
+        return sessions.turns_of(found[0].row, first=place, limit=1)[0]
+    copy = turn_identity(tool, 0, Turn(turn_id, Speaker.OWNER, "", unique=True))
+    found_copy = sessions.database.one("find_turn_by_identity", identity=copy)
+    return sessions.by_rows(found_copy)[found_copy[0]] if found_copy else None
+
+
+def _admitted(database: Database, sql: str, where: Clause) -> set[int] | None:
+    if where.is_open:
+        return None
+    return {row for (row,) in database.rows(sql.format(where=where.sql), where.values)}
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+def term_counts(api: apsw.FTS5ExtensionApi) -> str:
+    """How often each phrase of the query is in each column of a row, then the row's words: ``1,0|0,2|57``."""
+    locations = [api.phrase_locations(phrase) for phrase in range(api.phrase_count)]
+    columns = (",".join(str(len(places[column])) for places in locations) for column in range(api.column_count))
+    return f"{'|'.join(columns)}|{api.column_size()}"

@@ -1,0 +1,287 @@
+"""Sessions and turns in the index."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from nacre.model.cursor import Cursor, Tally
+from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.storage.database import Database, Row
+from nacre.storage.times import from_ms, to_ms
+from nacre.text import identifiers, segment
+
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session as the index knows it."""
+
+    row: int
+    session: Session
+    project: str | None
+    ended: datetime | None
+    file: str | None
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn with its place: ``seq`` counts from 0 within the session."""
+
+    row: int
+    session: int
+    seq: int
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class SeenFile:
+    """A transcript that was read: what it was, how large, and what in it was not understood."""
+
+    path: str
+    tool: str
+    size: int
+    mtime_ns: int
+    unknown: dict[str, int]
+    corrupt: int
+
+
+class Sessions:
+    """Reads and writes sessions, turns and cursors."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    @property
+    def database(self) -> Database:
+        """The database these sessions lie in."""
+        return self._db
+
+    def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
+        """Record what is known of a session; returns its row."""
+        row = self._db.one(
+            "upsert_session", tool=session.tool, native_id=session.native_id, project=project, title=session.title,
+            cwd=session.cwd, branch=session.branch, kind=session.kind.value, parent=session.parent,
+            started=to_ms(session.started), tool_version=session.tool_version, model=session.model, file=file,
+        )  # fmt: skip
+        return int(row[0]) if row else 0
+
+    def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
+        """Add turns at the end of a session and to the full text; returns how many are new.
+
+        A turn that is known already stays where it is; one that grew is written anew in its old place.
+        """
+        wanted = {turn_identity(session.tool, row, turn): turn for turn in turns}
+        next_seq = (self._db.one("next_seq", session=row) or (0,))[0]
+        grown, fresh = self._sort_out(row, wanted)
+        rows = [(seq, identity, turn) for seq, identity, turn in grown]
+        rows += [(next_seq + at, identity, turn) for at, (identity, turn) in enumerate(fresh)]
+        if rows:
+            first = (self._db.one("next_turn_row") or (1,))[0]
+            encoded = _encode([_turn_row(row, seq, identity, turn) for seq, identity, turn in rows])
+            self._db.run("insert_turns", turns=encoded.decode())
+            texts = [(identity.hex(), segment(turn.text), segment(_did(turn))) for _, identity, turn in rows]
+            self._db.run("index_turns", texts=_encode(texts).decode(), first=first)
+            parts = [(identity.hex(), names) for _, identity, turn in rows if (names := _names(turn))]
+            self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=first)
+        return len(fresh)
+
+    def _sort_out(
+        self, row: int, wanted: dict[bytes, Turn]
+    ) -> tuple[list[tuple[int, bytes, Turn]], list[tuple[bytes, Turn]]]:
+        known = self._db.all("find_known_turns", identities=json.dumps([identity.hex() for identity in wanted]))
+        grown = []
+        for turn_row, identity, session, seq, text, tools in known:
+            turn = wanted.pop(identity)
+            if session == row and (turn.text != text or _tools(turn) != (tools or None)):
+                self._db.run("unindex_turn", row=turn_row)
+                self._db.run("unindex_turn_parts", row=turn_row)
+                self._db.run("delete_turn", row=turn_row)
+                grown.append((seq, identity, turn))
+        return grown, list(wanted.items())
+
+    def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
+        """A file was read as a whole: forget what was read from it before and is not ``present`` any more.
+
+        ``present`` has the ids of its turns by the native id of their session. Returns the sessions that lost turns.
+        """
+        touched = set()
+        for row, native_id in self._db.all("list_sessions_of_file", tool=tool, file=file):
+            ids = list(present.get(native_id, ()))
+            gone = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
+            self._forget_turns([turn for (turn,) in gone])
+            if native_id not in present:
+                self._db.run("delete_session", row=row)
+            elif gone:
+                self._db.run("limit_extracted", row=row)
+                touched.add(int(row))
+        return touched
+
+    def _forget_turns(self, rows: Sequence[int]) -> None:
+        wanted: list[dict[str, object]] = [{"row": row} for row in rows]
+        for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
+            self._db.run_many(statement, wanted)
+
+    def refresh(self, rows: Sequence[int]) -> None:
+        """Bring counts and dates of sessions up to their turns."""
+        self._db.run("refresh_session", rows=json.dumps(list(rows)))
+
+    def to_extract(self) -> list[tuple[int, int]]:
+        """Sessions with turns that extraction has not seen: (row, first unseen seq)."""
+        return [(row, seq) for row, seq in self._db.all("list_sessions_to_extract")]
+
+    def mark_extracted(self, row: int, seq: int) -> None:
+        """Extraction has seen the turns before ``seq``."""
+        self._db.run("mark_extracted", row=row, seq=seq)
+
+    def mark_all_extracted(self) -> None:
+        """Extraction is to begin with what comes from now on."""
+        self._db.run("mark_all_extracted")
+
+    def find(self, reference: str) -> list[StoredSession]:
+        """Sessions by ``<tool>:<id>``, by the tool's own id, or by its beginning; at most three."""
+        tool, _, native_id = reference.partition(":")
+        rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
+        rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference)
+        exact = [row for row in rows if row[2] == reference]
+        return [_stored(row) for row in exact or rows]
+
+    def get(self, row: int) -> StoredSession:
+        """A session by row. Raises KeyError."""
+        found = self._db.one("find_session_by_row", row=row)
+        if found is None:
+            raise KeyError(row)
+        return _stored(found)
+
+    def newest(
+        self, *, tool: str | None = None, project: str | None = None, since: datetime | None = None,
+        until: datetime | None = None, subagents: bool = False, limit: int = 20, offset: int = 0,
+    ) -> list[StoredSession]:  # fmt: skip
+        """Sessions, the newest first."""
+        rows = self._db.all(
+            "list_sessions", tool=tool, project=project, since=to_ms(since), until=to_ms(until), subagents=subagents,
+            limit=limit, offset=offset,
+        )  # fmt: skip
+        return [_stored(row) for row in rows]
+
+    def counts(self) -> list[Row]:
+        """(tool, sessions, turns, first time in ms, last time in ms), the busiest tool first."""
+        return self._db.all("count_sessions")
+
+    def turns_of(self, row: int, *, first: int = 0, limit: int = -1) -> list[StoredTurn]:
+        """A session's turns in order."""
+        found = self._db.all("list_turns", session=row, first=first, limit=limit)
+        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
+
+    def place_of(self, row: int, native_id: str) -> int | None:
+        """The seq of a turn in a session."""
+        found = self._db.one("find_turn_in_session", session=row, native_id=native_id)
+        return int(found[0]) if found else None
+
+    def by_rows(self, rows: Sequence[int]) -> dict[int, StoredTurn]:
+        """Turns by row number."""
+        found = self._db.all("find_turns", rows=json.dumps(list(rows)))
+        return {row[0]: _stored_turn(row) for row in found}
+
+    def places(self, rows: Sequence[int]) -> dict[int, tuple[int, int]]:
+        """Where turns stand: row → (session row, seq)."""
+        found = self._db.all("find_places", rows=json.dumps(list(rows)))
+        return {row: (session, seq) for row, session, seq in found}
+
+    def rows_at(self, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """The turns at some places, by (session row, seq); places that do not exist are left out."""
+        found = self._db.all("find_rows_at", places=json.dumps(places))
+        return {(session, seq): row for session, seq, row in found}
+
+    def authors(self) -> set[str]:
+        """People named as authors of turns."""
+        return {author for (author,) in self._db.all("list_authors")}
+
+    def cursor(self, path: str) -> tuple[str, Cursor] | None:
+        """The tool a file was read as, and where the reading ended."""
+        row = self._db.one("find_cursor", path=path)
+        if row is None:
+            return None
+        tool, inode, offset, size, mtime_ns, fingerprint, carry = row
+        return tool, Cursor(inode, offset, size, mtime_ns, fingerprint, json.loads(carry))
+
+    def save_cursor(self, path: str, tool: str, cursor: Cursor, tally: Tally) -> None:
+        """Remember where the reading of a file ended, and what in it was not understood."""
+        self._db.run(
+            "save_cursor", path=path, tool=tool, inode=cursor.inode, offset=cursor.offset, size=cursor.size,
+            mtime_ns=cursor.mtime_ns, fingerprint=cursor.fingerprint, carry=json.dumps(cursor.carry),
+            unknown=json.dumps(dict(tally.unknown)), corrupt=tally.corrupt + tally.oversized,
+        )  # fmt: skip
+
+    def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
+        """Remember one run of ingest; times in milliseconds."""
+        self._db.run("save_ingest", id=run, started=started, finished=finished, **counts)
+
+    def last_ingest(self) -> datetime | None:
+        """When transcripts were last read."""
+        row = self._db.one("last_ingest")
+        return from_ms(row[1] or row[0]) if row else None
+
+    def seen_files(self) -> list[SeenFile]:
+        """Every transcript that was read."""
+        return [
+            SeenFile(path, tool, size, mtime_ns, json.loads(unknown), corrupt)
+            for path, tool, size, mtime_ns, unknown, corrupt in self._db.all("list_cursors")
+        ]
+
+
+def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
+    """16 bytes that are the same for every copy of a turn, wherever its tool guarantees the id across sessions."""
+    scope = tool if turn.unique else f"{tool}\0{row}"
+    return hashlib.blake2b(f"{scope}\0{turn.id}".encode("utf-8", errors="replace"), digest_size=16).digest()
+
+
+def _tools(turn: Turn) -> str | None:
+    if not turn.tool_calls:
+        return None
+    return _encode([(call.name, call.input, call.outcome) for call in turn.tool_calls]).decode()
+
+
+def _did(turn: Turn) -> str:
+    return "\n".join(
+        f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in turn.tool_calls
+    )
+
+
+def _names(turn: Turn) -> str:
+    return " ".join(identifiers(f"{turn.text}\n{_did(turn)}"))[:8000]
+
+
+def _turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[object, ...]:
+    return (
+        session, seq, turn.id, identity.hex(), turn.speaker.value, turn.trust.value, int(turn.flags), to_ms(turn.time),
+        turn.author, turn.text, _tools(turn),
+    )  # fmt: skip
+
+
+def _stored(row: Row) -> StoredSession:
+    (
+        number, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, version, model, file, turns,
+    ) = row  # fmt: skip
+    session = Session(
+        tool=tool, native_id=native_id, title=title, cwd=cwd, branch=branch, kind=SessionKind(kind), parent=parent,
+        started=from_ms(started), tool_version=version, model=model,
+    )  # fmt: skip
+    return StoredSession(number, session, project, from_ms(ended), file, turns)
+
+
+def _stored_turn(row: Row) -> StoredTurn:
+    number, session, seq, native_id, speaker, trust, flags, time, author, text, tools = row
+    calls = tuple(ToolCall(*call) for call in json.loads(tools)) if tools else ()
+    turn = Turn(
+        id=native_id, speaker=Speaker(speaker), text=text, time=from_ms(time), tool_calls=calls, flags=Flag(flags),
+        trust=Trust(trust), author=author,
+    )  # fmt: skip
+    return StoredTurn(number, session, seq, turn)

@@ -1,0 +1,122 @@
+-- insert_memory --
+-- A new index row; the vault's document holds the same values.
+INSERT INTO memories (
+    id, kind, subject, content, importance, expiry, scope, project, inbox, created, updated, valid_since, valid_until,
+    speaker, trust, confidence, confidence_score, session, turns, source_file, canonical_key, evergreen, author,
+    triggers, suppressed_contexts, superseded_by, retired_at, retired_reason, extra, content_hash
+) VALUES (
+    :id, :kind, :subject, :content, :importance, :expiry, :scope, :project, :inbox, :created, :updated, :valid_since,
+    :valid_until, :speaker, :trust, :confidence, :confidence_score, :session, :turns, :source_file, :canonical_key,
+    :evergreen, :author, :triggers, :suppressed_contexts, :superseded_by, :retired_at, :retired_reason, :extra,
+    :content_hash
+)
+RETURNING row;
+
+-- delete_memory --
+-- An index row goes before its new version comes, or when its file is gone.
+DELETE FROM memories WHERE id = :id RETURNING row;
+
+-- find_memory --
+-- One memory by id, whatever its state.
+SELECT * FROM memories WHERE id = :id;
+
+-- find_memories_by_prefix --
+-- Ids are long; people type their beginning.
+SELECT * FROM memories WHERE id >= :prefix AND id < :prefix || 'g' ORDER BY id LIMIT 3;
+
+-- find_memories_by_suffix --
+-- Or their end, which is what listings show: ids made in one moment begin alike.
+SELECT * FROM memories WHERE substr(id, -length(:suffix)) = :suffix ORDER BY id LIMIT 3;
+
+-- find_memories_by_subject --
+-- Or the subject.
+SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) LIMIT 3;
+
+-- find_memories_by_row --
+-- The memories behind search hits.
+SELECT * FROM active_memories WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- find_active_memories --
+-- Several by id.
+SELECT * FROM active_memories WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- find_active_memory_by_content --
+-- The same words again: a person who says what was retired wants it back.
+SELECT id FROM active_memories WHERE content_hash = :content_hash LIMIT 1;
+
+-- find_memory_by_content --
+-- The same words again, in any state: a retired memory does not come back by itself.
+SELECT id FROM memories WHERE content_hash = :content_hash LIMIT 1;
+
+-- find_memory_by_key --
+-- The active memory that holds a canonical key.
+SELECT id FROM active_memories
+WHERE canonical_key = :canonical_key AND kind = :kind AND project IS :project LIMIT 1;
+
+-- list_memories_of_session --
+-- What was learned from a session, in any state: the re-extraction guard.
+SELECT id, kind, subject, turns FROM memories WHERE session = :session;
+
+-- list_all_memory_ids --
+-- For comparing index and vault.
+SELECT id FROM memories;
+
+-- list_memory_projects --
+-- Also those without a page.
+SELECT DISTINCT project FROM active_memories WHERE project IS NOT NULL;
+
+-- count_memories --
+-- By kind, active ones.
+SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC;
+
+-- count_inactive --
+-- Superseded and retired.
+SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories;
+
+-- insert_tag --
+-- Idempotent.
+INSERT OR IGNORE INTO tags (memory, tag) VALUES (:memory, :tag);
+
+-- insert_link --
+-- Front matter is the truth for these.
+INSERT OR REPLACE INTO links (source, rel, target, origin) VALUES (:source, :rel, :target, :origin);
+
+-- delete_links_of --
+-- Before a memory's links are written anew.
+DELETE FROM links WHERE source = :source AND origin = 'manual';
+
+-- list_links --
+-- Every edge that starts or ends at a memory.
+SELECT source, rel, target FROM links WHERE source = :id OR target = :id ORDER BY rel, target;
+
+-- list_links_from --
+-- The edges that start at some memories: what their front matter says.
+SELECT source, rel, target FROM links WHERE source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
+
+-- list_neighbours --
+-- One hop along the links from a set of memories, to active ones.
+SELECT l.source, l.rel, l.target, l.strength FROM links l
+WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.target IN (SELECT id FROM active_memories)
+UNION
+SELECT l.target, l.rel, l.source, l.strength FROM links l
+WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.source IN (SELECT id FROM active_memories);
+
+-- list_tags --
+-- The tags of some memories.
+SELECT memory, tag FROM tags WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY tag;
+
+-- index_memory --
+-- Full text of a memory.
+INSERT INTO memories_fts (rowid, subject, content, tags) VALUES (:row, :subject, :content, :tags);
+
+-- index_memory_parts --
+-- Identifiers of a memory, for parts of names and paths.
+INSERT INTO memories_parts (rowid, identifiers) VALUES (:row, :identifiers);
+
+-- unindex_memory --
+-- Full text goes with its row.
+DELETE FROM memories_fts WHERE rowid = :row;
+
+-- unindex_memory_parts --
+-- Identifiers too.
+DELETE FROM memories_parts WHERE rowid = :row;

@@ -1,0 +1,189 @@
+-- upsert_session --
+-- What is known of a session; later readings add to it and never take away.
+INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file)
+VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file)
+ON CONFLICT (tool, native_id) DO UPDATE SET
+    project = coalesce(project, excluded.project),
+    title = coalesce(excluded.title, title),
+    cwd = coalesce(cwd, excluded.cwd),
+    branch = coalesce(branch, excluded.branch),
+    started = coalesce(min(started, excluded.started), started, excluded.started),
+    tool_version = coalesce(excluded.tool_version, tool_version),
+    model = coalesce(excluded.model, model),
+    file = coalesce(file, excluded.file)
+RETURNING row;
+
+-- next_seq --
+-- Where the next turn of a session goes.
+SELECT coalesce(max(seq) + 1, 0) FROM turns WHERE session = :session;
+
+-- find_known_turns --
+-- Which turns of a batch are there already, and what they say.
+SELECT row, identity, session, seq, text, coalesce(tools, '') FROM turns
+WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));
+
+-- insert_turns --
+-- A batch of turns in one statement: SQLite does the work outside the interpreter's lock.
+INSERT INTO turns (session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, value ->> 10
+FROM json_each(:turns)
+WHERE true
+ON CONFLICT DO NOTHING;
+
+-- index_turns --
+-- Full text of a batch; the rows were given their numbers just before.
+INSERT INTO turns_fts (rowid, said, did)
+SELECT t.row, value ->> 1, value ->> 2
+FROM json_each(:texts) JOIN turns t ON t.identity = unhex(value ->> 0)
+WHERE t.row >= :first;
+
+-- index_turn_parts --
+-- Identifiers of a batch.
+INSERT INTO turns_parts (rowid, identifiers)
+SELECT t.row, value ->> 1
+FROM json_each(:texts) JOIN turns t ON t.identity = unhex(value ->> 0)
+WHERE t.row >= :first;
+
+-- next_turn_row --
+-- Rows from here on are new.
+SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0) + 1;
+
+-- delete_turn --
+-- A turn that grew is written anew in its old place.
+DELETE FROM turns WHERE row = :row;
+
+-- unindex_turn --
+-- Its full text goes first.
+DELETE FROM turns_fts WHERE rowid = :row;
+
+-- unindex_turn_parts --
+-- And its identifiers.
+DELETE FROM turns_parts WHERE rowid = :row;
+
+-- list_sessions_of_file --
+-- What was read from a file.
+SELECT row, native_id FROM sessions WHERE tool = :tool AND file = :file;
+
+-- list_turns_gone --
+-- Turns of a session that its file, read as a whole, no longer holds.
+SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT value FROM json_each(:ids));
+
+-- limit_extracted --
+-- What comes next is new to extraction, although fewer turns are left than it has seen.
+UPDATE sessions SET extracted = min(
+    extracted, (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
+)
+WHERE row = :row;
+
+-- delete_session --
+-- Its turns are gone.
+DELETE FROM sessions WHERE row = :row;
+
+-- refresh_session --
+-- Count and end follow the turns.
+UPDATE sessions SET
+    turns = (SELECT count(*) FROM turns t WHERE t.session = sessions.row),
+    ended = coalesce((SELECT max(time) FROM turns t WHERE t.session = sessions.row), ended),
+    started = coalesce((SELECT min(time) FROM turns t WHERE t.session = sessions.row), started)
+WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- mark_extracted --
+-- How many turns of a session extraction has seen.
+UPDATE sessions SET extracted = :seq WHERE row = :row;
+
+-- mark_all_extracted --
+-- After a rebuild: what was there before yields nothing new.
+UPDATE sessions SET extracted = (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row);
+
+-- list_sessions_to_extract --
+-- Sessions with turns that extraction has not seen.
+SELECT row, extracted FROM sessions
+WHERE kind = 'main' AND extracted < (SELECT coalesce(max(seq) + 1, 0) FROM turns t WHERE t.session = sessions.row)
+ORDER BY started, row;
+
+-- find_session --
+-- By tool and its own id.
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+FROM sessions WHERE tool = :tool AND native_id = :native_id;
+
+-- find_session_by_row --
+-- By row.
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+FROM sessions WHERE row = :row;
+
+-- find_sessions_by_native_id --
+-- By the tool's id alone, or its beginning.
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+FROM sessions WHERE native_id = :native_id OR substr(native_id, 1, length(:native_id)) = :native_id
+ORDER BY native_id = :native_id DESC LIMIT 3;
+
+-- list_sessions --
+-- Newest first.
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+FROM sessions
+WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
+    AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
+    AND (:subagents OR kind = 'main')
+ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
+
+-- count_sessions --
+-- By tool.
+SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions GROUP BY tool ORDER BY count(*) DESC;
+
+-- list_turns --
+-- A session from beginning to end.
+SELECT row, seq, native_id, speaker, trust, flags, time, author, text, tools FROM turns
+WHERE session = :session AND seq >= :first ORDER BY seq LIMIT :limit;
+
+-- find_turn_in_session --
+-- The place of a turn in its session.
+SELECT seq FROM turns WHERE session = :session AND native_id = :native_id;
+
+-- find_turns --
+-- The turns behind search hits.
+SELECT t.row, t.session, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.time, t.author, t.text, coalesce(t.tools, '')
+FROM turns t WHERE t.row IN (SELECT value FROM json_each(:rows));
+
+-- find_places --
+-- Where turns stand.
+SELECT row, session, seq FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- find_rows_at --
+-- Turns by place, for the neighbours of hits; answered from the index alone.
+SELECT t.session, t.seq, t.row FROM json_each(:places) p JOIN turns t ON t.session = p.value ->> 0 AND t.seq = p.value ->> 1;
+
+-- find_sessions_of --
+-- The sessions of some hits.
+SELECT row, tool, native_id, project, title, started, kind FROM sessions
+WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- list_authors --
+-- People named as authors; few, where there are any.
+SELECT DISTINCT author FROM turns WHERE author IS NOT NULL;
+
+-- find_cursor --
+-- Where the last reading of a file ended.
+SELECT tool, inode, offset, size, mtime_ns, fingerprint, carry FROM transcript_cursors WHERE path = :path;
+
+-- list_cursors --
+-- Every file that was read.
+SELECT path, tool, size, mtime_ns, unknown, corrupt FROM transcript_cursors ORDER BY path;
+
+-- save_cursor --
+-- With the turns it stands behind, in one transaction.
+INSERT INTO transcript_cursors (path, tool, inode, offset, size, mtime_ns, fingerprint, carry, unknown, corrupt)
+VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
+ON CONFLICT (path) DO UPDATE SET
+    tool = :tool, inode = :inode, offset = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint,
+    carry = :carry, unknown = :unknown, corrupt = corrupt + :corrupt;
+
+-- save_ingest --
+-- One line a run.
+INSERT OR REPLACE INTO ingest_log (id, started, finished, files, sessions, turns, memories, skipped)
+VALUES (:id, :started, :finished, :files, :sessions, :turns, :memories, :skipped);
+
+-- last_ingest --
+-- For health.
+SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_log ORDER BY started DESC LIMIT 1;

@@ -1,0 +1,77 @@
+-- insert_intent --
+-- What must happen to the vault; durable with the same commit as the index row.
+INSERT INTO intents (action, path, document, base, memory) VALUES (:action, :path, :document, :base, :memory);
+
+-- list_intents --
+-- In the order in which they were made.
+SELECT seq, action, path, document, base, memory FROM intents ORDER BY seq;
+
+-- delete_intent --
+-- Done.
+DELETE FROM intents WHERE seq = :seq;
+
+-- find_intent --
+-- Is anything pending?
+SELECT seq FROM intents LIMIT 1;
+
+-- list_pending_paths --
+-- Files that are still to come are not gone.
+SELECT path FROM intents WHERE action = 'write';
+
+-- find_pending_document --
+-- The last of several pending writes counts.
+SELECT document FROM intents WHERE path = :path AND action = 'write' ORDER BY seq DESC LIMIT 1;
+
+-- list_unfiled_memories --
+-- Rows whose file is gone.
+SELECT id FROM memories WHERE id NOT IN (SELECT memory FROM vault_files) ORDER BY row;
+
+-- list_vault_files --
+-- What the last scan saw.
+SELECT path, memory, mtime_ns, size, hash FROM vault_files;
+
+-- find_vault_file --
+-- The file of a memory.
+SELECT path, mtime_ns, size, hash FROM vault_files WHERE memory = :memory;
+
+-- find_vault_path --
+-- Whether a path is taken.
+SELECT memory FROM vault_files WHERE path = :path;
+
+-- upsert_vault_file --
+-- A file as it is now.
+INSERT INTO vault_files (path, memory, mtime_ns, size, hash) VALUES (:path, :memory, :mtime_ns, :size, :hash)
+ON CONFLICT (path) DO UPDATE SET memory = :memory, mtime_ns = :mtime_ns, size = :size, hash = :hash;
+
+-- delete_vault_file --
+-- A file that is gone.
+DELETE FROM vault_files WHERE path = :path;
+
+-- upsert_project --
+-- A project as its page tells.
+INSERT INTO projects (id, slug, mtime_ns) VALUES (:id, :slug, :mtime_ns)
+ON CONFLICT (id) DO UPDATE SET slug = :slug, mtime_ns = :mtime_ns;
+
+-- delete_project_at --
+-- The page in that folder got another id, or none is left (then the id is empty).
+DELETE FROM projects WHERE slug = :slug AND id <> :id;
+
+-- delete_orphaned_project_keys --
+-- What resolved to a project that is gone.
+DELETE FROM project_keys WHERE project NOT IN (SELECT id FROM projects);
+
+-- list_projects --
+-- Every project.
+SELECT id, slug, mtime_ns FROM projects ORDER BY slug;
+
+-- find_project_by_key --
+-- What a remote, root, label or alias resolves to.
+SELECT p.slug FROM project_keys k JOIN projects p ON p.id = k.project WHERE k.key = :key AND k.value = :value;
+
+-- insert_project_key --
+-- The first project that claims a key keeps it.
+INSERT OR IGNORE INTO project_keys (key, value, project) VALUES (:key, :value, :project);
+
+-- delete_project_keys --
+-- Before a project's page is read anew.
+DELETE FROM project_keys WHERE project = :project;

@@ -1,0 +1,98 @@
+-- list_turns_to_embed --
+-- Talk whose vectors are missing, in the order of rows: what is done is one number.
+SELECT row, text FROM turns
+WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
+ORDER BY row LIMIT :limit;
+
+-- count_turns_to_embed --
+-- How many are left.
+SELECT count(*) FROM turns
+WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12;
+
+-- find_passages --
+-- Which texts were embedded before.
+SELECT row, hash FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
+
+-- insert_passage --
+-- A new vector: int8, the unit vector times 127 over its largest component.
+INSERT INTO passages (row, hash, vector) VALUES (:row, :hash, :vector);
+
+-- next_passage --
+-- Numbers are handed out in order, so that bits and rows stay aligned.
+SELECT coalesce(max(row), 0) + 1 FROM passages;
+
+-- insert_turn_passage --
+-- Which turn says a passage, where it still does: it may have gone while its vector was made.
+INSERT OR IGNORE INTO turn_passages (passage, turn)
+SELECT :passage, :turn WHERE EXISTS (SELECT 1 FROM turns WHERE row = :turn);
+
+-- insert_bits --
+-- The sign bits of a run of passages.
+INSERT INTO passage_bits (first, count, bits) VALUES (:first, :count, :bits);
+
+-- list_bits --
+-- Runs from a passage on.
+SELECT first, count, bits FROM passage_bits WHERE first >= :first ORDER BY first;
+
+-- find_vectors --
+-- Exact vectors of the nearest by bits.
+SELECT row, vector FROM passages WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- find_turns_of_passages --
+-- Who said them.
+SELECT passage, turn FROM turn_passages WHERE passage IN (SELECT value FROM json_each(:rows));
+
+-- find_vectors_of_turns --
+-- The vectors of some turns.
+SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.passage
+WHERE tp.turn IN (SELECT value FROM json_each(:rows));
+
+-- list_memories_to_embed --
+-- Memories without a vector.
+SELECT m.row, m.subject, m.content FROM active_memories m
+LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL ORDER BY m.row LIMIT :limit;
+
+-- count_memories_to_embed --
+-- How many are left.
+SELECT count(*) FROM active_memories m LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL;
+
+-- insert_memory_vector --
+-- A memory has one vector per piece of its text; a row that went while its vectors were made has none.
+INSERT OR REPLACE INTO memory_vectors (memory, ordinal, vector)
+SELECT :memory, :ordinal, :vector WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory);
+
+-- list_memory_vectors --
+-- All of them: memories are few.
+SELECT memory, vector FROM memory_vectors ORDER BY memory, ordinal;
+
+-- get_embedding_value --
+-- Which model made the vectors, and how far it got.
+SELECT value FROM embedding WHERE key = :key;
+
+-- set_embedding_value --
+-- Kept in the same transaction as the vectors.
+INSERT INTO embedding (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
+
+-- count_passages --
+-- For stats.
+SELECT count(*) FROM passages;
+
+-- drop_vectors --
+-- Another model: nothing is mixed.
+DELETE FROM passages;
+
+-- drop_turn_passages --
+-- As above.
+DELETE FROM turn_passages;
+
+-- drop_bits --
+-- As above.
+DELETE FROM passage_bits;
+
+-- drop_memory_vectors --
+-- As above.
+DELETE FROM memory_vectors;
+
+-- drop_embedding_values --
+-- As above.
+DELETE FROM embedding;

@@ -1,0 +1,133 @@
+"""What the index knows of the vault: files as last seen, writes that are pending, projects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nacre.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class SeenMemoryFile:
+    """A memory file as it was last read or written."""
+
+    path: str
+    memory: str
+    mtime_ns: int
+    size: int
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """A write to the vault that is durable in the database: ``write``, ``remove`` or ``append``.
+
+    ``base`` is the hash of the file a write was made from, ``None`` for a new one.
+    """
+
+    action: str
+    path: str
+    document: str | None = None
+    base: bytes | None = None
+    memory: str | None = None
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project: its id, and its slug, which is its folder."""
+
+    id: str
+    slug: str
+    mtime_ns: int
+
+
+class VaultIndex:
+    """Reads and writes ``vault_files``, ``intents`` and ``projects``."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def seen(self) -> dict[str, SeenMemoryFile]:
+        """Every file, by path."""
+        return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
+
+    def file_of(self, memory_id: str) -> SeenMemoryFile | None:
+        """The file of a memory."""
+        row = self._db.one("find_vault_file", memory=memory_id)
+        return SeenMemoryFile(row[0], memory_id, *row[1:]) if row else None
+
+    def is_taken(self, path: str) -> bool:
+        """Whether a file has that path, also one that is still to be written."""
+        return self._db.one("find_vault_path", path=path) is not None
+
+    def save(self, file: SeenMemoryFile) -> None:
+        """Remember a file as it is now."""
+        self._db.run(
+            "upsert_vault_file", path=file.path, memory=file.memory, mtime_ns=file.mtime_ns, size=file.size,
+            hash=file.hash,
+        )  # fmt: skip
+
+    def forget(self, path: str) -> None:
+        """A file is gone."""
+        self._db.run("delete_vault_file", path=path)
+
+    def intend(self, intents: Iterable[Intent]) -> None:
+        """Record writes to the vault, in order. Call inside the transaction that changes the index."""
+        for intent in intents:
+            self._db.run(
+                "insert_intent", action=intent.action, path=intent.path, document=intent.document, base=intent.base,
+                memory=intent.memory,
+            )  # fmt: skip
+
+    def has_intents(self) -> bool:
+        """Whether any write is pending."""
+        return self._db.one("find_intent") is not None
+
+    def pending_paths(self) -> set[str]:
+        """Paths that a pending write will make or change."""
+        return {path for (path,) in self._db.all("list_pending_paths")}
+
+    def pending_document(self, path: str) -> str | None:
+        """What a pending write will put at a path."""
+        row = self._db.one("find_pending_document", path=path)
+        return row[0] if row else None
+
+    def unfiled(self) -> list[str]:
+        """Memories in the index that have no file."""
+        return [memory for (memory,) in self._db.all("list_unfiled_memories")]
+
+    def intents(self) -> list[Intent]:
+        """Writes that are not done yet."""
+        return [
+            Intent(action, path, document, base, memory, seq)
+            for seq, action, path, document, base, memory in self._db.all("list_intents")
+        ]
+
+    def done(self, seq: int) -> None:
+        """A write reached its file."""
+        self._db.run("delete_intent", seq=seq)
+
+    def projects(self) -> list[Project]:
+        """Every project."""
+        return [Project(*row) for row in self._db.all("list_projects")]
+
+    def project_by(self, key: str, value: str) -> str | None:
+        """The slug of the project that a remote, root, label or alias resolves to."""
+        row = self._db.one("find_project_by_key", key=key, value=value)
+        return row[0] if row else None
+
+    def forget_project(self, slug: str, *, unless: str = "") -> None:
+        """The page of a project is gone, or has another id now."""
+        if self._db.run("delete_project_at", slug=slug, id=unless):
+            self._db.run("delete_orphaned_project_keys")
+
+    def save_project(self, project: Project, keys: Iterable[tuple[str, str]]) -> None:
+        """Remember a project and what resolves to it; a project of another id in the same folder is forgotten."""
+        self.forget_project(project.slug, unless=project.id)
+        self._db.run("upsert_project", id=project.id, slug=project.slug, mtime_ns=project.mtime_ns)
+        self._db.run("delete_project_keys", project=project.id)
+        self._db.run_many(
+            "insert_project_key", [{"key": key, "value": value, "project": project.id} for key, value in keys]
+        )

@@ -1,0 +1,251 @@
+"""Vectors: sign bits of every passage for a quick scan, int8 components for exact cosines.
+
+A passage is kept once, by the hash of its text, however many turns say it. The scan compares 384 bits a passage with
+XOR and popcount, and the nearest are compared exactly: at 100,000 passages that costs a few milliseconds without an
+index structure to build or to lose.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nacre.storage.database import Database
+
+Matrix = NDArray[np.float32]
+_NEAREST_BY_BITS = 600
+_FEW_TURNS = 5_000
+"""So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
+_DROPS = ("drop_vectors", "drop_turn_passages", "drop_bits", "drop_memory_vectors", "drop_embedding_values")
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """A row and its cosine to the query."""
+
+    row: int
+    cosine: float
+
+
+class Vectors:
+    """Reads and writes vectors.
+
+    Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
+    memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
+    given twice, so that it belongs to no memory.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
+        self._next = 1
+        self._edition = -1
+        self._memories: NDArray[np.int64] = np.empty(0, np.int64)
+        self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
+        self._pieces: Matrix = np.empty((0, 0), np.float32)
+
+    # What is made
+
+    def model(self) -> str | None:
+        """The name of the model that made the vectors; ``None`` when there are none."""
+        return self._value("model")
+
+    def begin(self, model: str) -> None:
+        """Accept vectors of a model. Vectors of another one are dropped first: nothing is mixed."""
+        if self.model() == model:
+            return
+        with self._db.transaction():
+            edition = self._count_of("edition")
+            for name in _DROPS:
+                self._db.run(name)
+            self._set_value("model", model)
+            self._set_value("edition", str(edition + 1))
+        self._bits, self._next = np.empty((0, 0), np.uint64), 1
+
+    def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
+        """The next turns without vectors: (row, text)."""
+        return [
+            (row, text)
+            for row, text in self._db.all("list_turns_to_embed", after=self._count_of("through"), limit=limit)
+        ]
+
+    def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
+        """The next memories without vectors: (row, subject, content)."""
+        found = self._db.all("list_memories_to_embed", limit=limit)
+        return [(row, subject, content) for row, subject, content in found]
+
+    def missing(self) -> tuple[int, int]:
+        """How many turns and memories have no vectors yet."""
+        turns = self._db.one("count_turns_to_embed", after=self._count_of("through")) or (0,)
+        memories = self._db.one("count_memories_to_embed") or (0,)
+        return int(turns[0]), int(memories[0])
+
+    def known(self, hashes: Sequence[bytes]) -> dict[bytes, int]:
+        """Passages that are there already, by the hash of their text."""
+        found = self._db.all("find_passages", hashes=json.dumps([digest.hex() for digest in hashes]))
+        return {digest: row for row, digest in found}
+
+    def add_turn_passages(
+        self, said: Mapping[int, Sequence[bytes]], fresh: Sequence[bytes], vectors: Matrix, *, through: int
+    ) -> None:
+        """Add the passages of some turns.
+
+        ``said`` maps turn rows to passage hashes; ``fresh`` are the hashes that are new, ``vectors`` their unit
+        vectors (one row each); ``through`` is the last turn row done. Turns that are gone by now are left out.
+        """
+        with self._db.transaction():
+            numbers = self.known([digest for digests in said.values() for digest in digests])
+            missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
+            if missing:
+                numbers |= self._add_passages([fresh[at] for at in missing], vectors[missing])
+            pairs: list[dict[str, object]] = [
+                {"passage": numbers[digest], "turn": turn} for turn, digests in said.items() for digest in digests
+            ]
+            self._db.run_many("insert_turn_passage", pairs)
+            self._set_value("through", str(max(through, self._count_of("through"))))
+
+    def add_memory_vectors(self, made: Mapping[int, Matrix]) -> None:
+        """Add the vectors of memories: row → one unit vector a piece of its text.
+
+        A memory that was edited or removed since its words were read has another row or none: it is left out.
+        """
+        rows: list[dict[str, object]] = [
+            {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
+            for memory, vectors in made.items()
+            for ordinal, vector in enumerate(_to_int8(vectors))
+        ]
+        with self._db.transaction():
+            self._db.run_many("insert_memory_vector", rows)
+            self._set_value("edition", str(self._count_of("edition") + 1))
+
+    # What is found
+
+    def nearest_turns(self, query: Matrix, *, limit: int, admitted: set[int] | None = None) -> list[Near]:
+        """The turns whose best passage is nearest to a unit vector, by cosine, the nearest first."""
+        if admitted is not None and len(admitted) < _FEW_TURNS:
+            few = self.cosines_of_turns(query, list(admitted))
+            return _sorted(few)[:limit]
+        self._load_bits()
+        if not len(self._bits):
+            return []
+        wanted = _to_bits(_to_int8(query[None, :]))[0]
+        distances = np.bitwise_count(self._bits ^ wanted).sum(axis=1, dtype=np.uint16)
+        if admitted is not None:
+            return self._nearest_admitted(query, distances, admitted, limit)
+        count = min(_NEAREST_BY_BITS, len(distances))
+        rows = np.argpartition(distances, count - 1)[:count] + 1
+        return self._rank(query, rows.tolist(), None)[:limit]
+
+    def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
+        """The cosine of each turn's best passage; turns without vectors are left out."""
+        found = self._db.all("find_vectors_of_turns", rows=json.dumps(list(turns)))
+        best: dict[int, float] = {}
+        if found:
+            cosines = _cosines(query, [vector for _, vector in found])
+            for (turn, _), cosine in zip(found, cosines, strict=True):
+                best[turn] = max(best.get(turn, -1.0), float(cosine))
+        return best
+
+    def memory_cosines(self, query: Matrix) -> dict[int, float]:
+        """The cosine of every memory's best piece."""
+        self._load_memories()
+        if not len(self._memories):
+            return {}
+        best = np.maximum.reduceat(self._pieces @ query, self._first_pieces)
+        return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
+
+    def count(self) -> int:
+        """Passages with a vector."""
+        return int((self._db.one("count_passages") or (0,))[0])
+
+    def _add_passages(self, digests: Sequence[bytes], vectors: Matrix) -> dict[bytes, int]:
+        first = int((self._db.one("next_passage") or (1,))[0])
+        packed = _to_int8(vectors)
+        rows: list[dict[str, object]] = [
+            {"row": first + at, "hash": digest, "vector": packed[at].tobytes()} for at, digest in enumerate(digests)
+        ]
+        self._db.run_many("insert_passage", rows)
+        self._db.run("insert_bits", first=first, count=len(rows), bits=_to_bits(packed).tobytes())
+        return {digest: first + at for at, digest in enumerate(digests)}
+
+    def _nearest_admitted(self, query: Matrix, distances: NDArray[Any], admitted: set[int], limit: int) -> list[Near]:
+        """Walk outward in distance until enough admitted turns are found."""
+        order = np.argsort(distances, kind="stable") + 1
+        found: list[Near] = []
+        for start in range(0, len(order), _NEAREST_BY_BITS * 2):
+            found += self._rank(query, order[start : start + _NEAREST_BY_BITS * 2].tolist(), admitted)
+            if len(found) >= limit:
+                break
+        return sorted(found, key=lambda near: -near.cosine)[:limit]
+
+    def _rank(self, query: Matrix, rows: list[int], admitted: set[int] | None) -> list[Near]:
+        encoded = json.dumps(rows)
+        found = self._db.all("find_vectors", rows=encoded)
+        if not found:
+            return []
+        cosines = dict(zip((row for row, _ in found), _cosines(query, [vector for _, vector in found]), strict=True))
+        best: dict[int, float] = {}
+        for passage, turn in self._db.all("find_turns_of_passages", rows=encoded):
+            if passage in cosines and (admitted is None or turn in admitted):
+                best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
+        return _sorted(best)
+
+    def _load_bits(self) -> None:
+        runs = self._db.all("list_bits", first=self._next)
+        if not runs:
+            return
+        words = len(runs[0][2]) // runs[0][1] // 8
+        fresh = np.frombuffer(b"".join(bits for _, _, bits in runs), np.uint64).reshape(-1, words)
+        self._bits = np.concatenate([self._bits, fresh]) if len(self._bits) else fresh
+        self._next = len(self._bits) + 1
+
+    def _load_memories(self) -> None:
+        edition = self._count_of("edition")
+        if edition == self._edition:
+            return
+        found = self._db.all("list_memory_vectors")
+        owners = np.array([memory for memory, _ in found], np.int64)
+        self._memories, self._first_pieces = np.unique(owners, return_index=True)
+        self._pieces = _from_int8([vector for _, vector in found]) if found else np.empty((0, 0), np.float32)
+        self._edition = edition
+
+    def _count_of(self, key: str) -> int:
+        return int(self._value(key) or 0)
+
+    def _value(self, key: str) -> str | None:
+        row = self._db.one("get_embedding_value", key=key)
+        return row[0] if row else None
+
+    def _set_value(self, key: str, value: str) -> None:
+        self._db.run("set_embedding_value", key=key, value=value)
+
+
+def _sorted(cosines: Mapping[int, float]) -> list[Near]:
+    near = (Near(row, cosine) for row, cosine in cosines.items())
+    return sorted(near, key=lambda item: (-item.cosine, item.row))
+
+
+def _to_int8(vectors: Matrix) -> NDArray[np.int8]:
+    largest = np.abs(vectors).max(axis=1, keepdims=True)
+    packed: NDArray[np.int8] = np.rint(vectors * (127.0 / np.maximum(largest, 1e-9))).astype(np.int8)
+    return packed
+
+
+def _from_int8(blobs: Sequence[bytes]) -> Matrix:
+    vectors = np.frombuffer(b"".join(blobs), np.int8).reshape(len(blobs), -1).astype(np.float32)
+    unit: Matrix = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+    return unit
+
+
+def _cosines(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
+    cosines: Matrix = _from_int8(blobs) @ query
+    return cosines
+
+
+def _to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
+    return np.packbits(vectors > 0, axis=1).view(np.uint64)

@@ -1,0 +1,1 @@
+"""The vault: memories as Markdown files and one ledger. It knows nothing of the database."""

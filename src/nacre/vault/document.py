@@ -1,0 +1,307 @@
+"""A memory as the text of its file, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import PurePosixPath
+from typing import Any
+
+from nacre.errors import MemoryInvalid
+from nacre.model.memory import (
+    MAX_BODY_BYTES,
+    Confidence,
+    Expiry,
+    Kind,
+    Link,
+    Memory,
+    Retirement,
+    Scope,
+    Source,
+    Validity,
+)
+from nacre.model.session import Speaker, Trust
+from nacre.vault import front_matter
+from nacre.vault.layout import Place, place_of
+
+_HEADING = re.compile(r"\A\s*#{1,6}\s+(.+?)\s*#*\s*$\n?", re.MULTILINE)
+
+MANAGED = (
+    "id", "kind", "subject", "importance", "expiry", "scope", "project", "tags", "created", "updated", "valid",
+    "speaker", "trust", "confidence", "confidence_score", "canonical_key", "evergreen", "author", "triggers",
+    "suppressed_contexts", "source", "links", "superseded_by", "retired",
+)  # fmt: skip
+"""The keys nacre knows, in the order in which it writes them."""
+
+
+def render(memory: Memory) -> str:
+    """A new file for a memory."""
+    values = {**to_front(memory), **memory.extra}
+    return f"---\n{front_matter.dump(values)}---\n{memory.content.strip()}\n"
+
+
+def rewrite(text: str, memory: Memory) -> str:
+    """An existing file's text with a memory's present values; what did not change stays as it is."""
+    front, body = front_matter.split(text)
+    if front is None:
+        return f"---\n{front_matter.dump(to_front(memory))}---\n{_new_body(body, memory)}"
+    before = front_matter.load(front)
+    wanted = to_front(memory)
+    changed = {key: value for key, value in wanted.items() if _as_text(value) != before.get(key)}
+    removed = [key for key in before if key in MANAGED and key not in wanted]
+    if changed or removed:
+        front = front_matter.merge(front, changed, removed)
+    return f"---\n{front}---\n{_new_body(body, memory)}"
+
+
+def adopt(text: str, identity: Mapping[str, str]) -> str:
+    """Give a file written by hand its id (and what else is new), without touching its words."""
+    front, body = front_matter.split(text)
+    if front is None:
+        return f"---\n{front_matter.dump(identity)}---\n{body}"
+    return f"---\n{front_matter.dump(identity)}{front}---\n{body}"
+
+
+def without_id(text: str) -> str:
+    """A file's text with the id taken out of its front matter."""
+    front, body = front_matter.split(text)
+    kept = "".join(line for line in (front or "").splitlines(keepends=True) if not line.startswith("id:"))
+    return f"---\n{kept}---\n{body}" if front is not None else text
+
+
+def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
+    """Read a memory from the text of the file at ``path`` (relative to the vault).
+
+    The folder decides project and kind, so that a file a person moved means what its place says. ``new_id`` names a
+    file without an id; ``modified`` stands in for missing dates. Raises MemoryInvalid.
+    """
+    if len(text.encode("utf-8", errors="replace")) > MAX_BODY_BYTES:
+        raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
+    front, body = front_matter.split(text)
+    values = front_matter.load(front) if front else {}
+    place = place_of(path)
+    heading = _HEADING.match(body)
+    if heading and _text(values, "subject") not in (None, heading.group(1)):
+        heading = None
+    subject = _text(values, "subject") or (heading.group(1) if heading else _subject_from(path))
+    content = body[heading.end() :] if heading else body
+    created = _time(values, "created") or modified
+    return Memory(
+        id=_text(values, "id") or new_id(),
+        kind=place.kind or _choice(values, "kind", Kind, Kind.FACT),
+        subject=subject,
+        content=content.strip() or subject,
+        created=created,
+        updated=_time(values, "updated") or created,
+        project=_project(place, values),
+        inbox=place.inbox,
+        retired=_retired(values, place, modified),
+        extra={key: value for key, value in values.items() if key not in MANAGED},
+        **_details(values),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a file's front matter says of its place; ``None`` where it says nothing."""
+
+    kind: Kind | None = None
+    project: str | None = None
+
+    def differs(self, kind: Kind, project: str | None) -> bool:
+        """Whether it says something else."""
+        return self.kind not in (None, kind) or self.project not in (None, project)
+
+
+def stated(text: str) -> Stated:
+    """Kind and project as front matter states them, whatever the folder says. Raises MemoryInvalid."""
+    front, _ = front_matter.split(text)
+    values = front_matter.load(front) if front else {}
+    return Stated(_choice(values, "kind", Kind, None), _text(values, "project"))
+
+
+def to_front(memory: Memory) -> dict[str, Any]:
+    """A memory's front matter, in the order in which nacre writes it; empty optional keys are left out."""
+    values: dict[str, Any] = {
+        "id": memory.id,
+        "kind": memory.kind.value,
+        "subject": memory.subject,
+        "importance": memory.importance,
+        "expiry": memory.expiry.value,
+        "scope": memory.scope.value,
+        "project": memory.project,
+        "tags": list(memory.tags),
+        "created": stamp(memory.created),
+        "updated": stamp(memory.updated),
+        "valid": _drop_empty({"from": _day(memory.valid.since), "to": _day(memory.valid.until)}),
+        "speaker": memory.speaker.value,
+        "trust": memory.trust.value,
+        "confidence": memory.confidence.value,
+        "confidence_score": memory.confidence_score,
+        "canonical_key": memory.canonical_key,
+        "evergreen": memory.evergreen or None,
+        "author": memory.author,
+        "triggers": list(memory.triggers),
+        "suppressed_contexts": list(memory.suppressed_contexts),
+        "source": _drop_empty(
+            {"session": memory.source.session, "turns": list(memory.source.turns), "file": memory.source.file}
+        ),
+        "links": [{"rel": link.rel, "to": link.to} for link in memory.links],
+        "superseded_by": memory.superseded_by,
+        "retired": memory.retired and _drop_empty({"at": stamp(memory.retired.at), "reason": memory.retired.reason}),
+    }
+    return _drop_empty(values)
+
+
+def stamp(moment: datetime) -> str:
+    """A time as nacre writes it: UTC, to the second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _details(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "importance": _importance(values),
+        "expiry": _choice(values, "expiry", Expiry, Expiry.PERMANENT),
+        "scope": _choice(values, "scope", Scope, Scope.PRIVATE),
+        "tags": _texts(values, "tags"),
+        "valid": Validity(_date(_mapping(values, "valid"), "from"), _date(_mapping(values, "valid"), "to")),
+        "speaker": _choice(values, "speaker", Speaker, Speaker.OWNER),
+        "trust": _choice(values, "trust", Trust, Trust.TRUSTED),
+        "confidence": _choice(values, "confidence", Confidence, Confidence.EXTRACTED),
+        "confidence_score": _number(values, "confidence_score"),
+        "canonical_key": _text(values, "canonical_key"),
+        "evergreen": (_text(values, "evergreen") or "").lower() in ("true", "yes"),
+        "author": _text(values, "author"),
+        "triggers": _texts(values, "triggers"),
+        "suppressed_contexts": _texts(values, "suppressed_contexts"),
+        "source": _source(_mapping(values, "source")),
+        "links": _links(values),
+        "superseded_by": _text(values, "superseded_by"),
+    }
+
+
+def _new_body(body: str, memory: Memory) -> str:
+    heading = _HEADING.match(body)
+    if memory.content.strip() in (body.strip(), (body[heading.end() :] if heading else body).strip()):
+        return body
+    return f"{memory.content.strip()}\n"
+
+
+def _subject_from(path: str) -> str:
+    words = PurePosixPath(path).stem.replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:]
+
+
+def _project(place: Place, values: dict[str, Any]) -> str | None:
+    return _text(values, "project") if place.inbox else place.project
+
+
+def _retired(values: dict[str, Any], place: Place, modified: datetime) -> Retirement | None:
+    if not place.retired:
+        return None
+    details = _mapping(values, "retired")
+    return Retirement(_time(details, "at") or modified, _text(details, "reason"))
+
+
+def _source(values: dict[str, Any]) -> Source:
+    return Source(_text(values, "session"), _texts(values, "turns"), _text(values, "file"))
+
+
+def _links(values: dict[str, Any]) -> tuple[Link, ...]:
+    found = values.get("links") or []
+    if not isinstance(found, list) or not all(isinstance(link, dict) and link.get("to") for link in found):
+        raise MemoryInvalid("links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]")
+    return tuple(Link(str(link.get("rel") or "related_to"), str(link["to"])) for link in found)
+
+
+def _text(values: dict[str, Any], key: str) -> str | None:
+    value = values.get(key)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise MemoryInvalid(f"{key} must be text, not a list or mapping")
+    return value.strip()
+
+
+def _texts(values: dict[str, Any], key: str) -> tuple[str, ...]:
+    value = values.get(key) or []
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",")]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise MemoryInvalid(f"{key} must be a list of words", hint=f"e.g. {key}: [one, two]")
+    return tuple(item for item in value if item)
+
+
+def _mapping(values: dict[str, Any], key: str) -> dict[str, Any]:
+    value = values.get(key) or {}
+    if not isinstance(value, dict):
+        raise MemoryInvalid(f"{key} must be a mapping, not {value!r}")
+    return value
+
+
+def _choice(values: dict[str, Any], key: str, options: Any, default: Any) -> Any:
+    text = _text(values, key)
+    if text is None:
+        return default
+    try:
+        return options(text.lower())
+    except ValueError:
+        raise MemoryInvalid(
+            f"unknown {key} {text!r}", hint=f"one of: {', '.join(option.value for option in options)}"
+        ) from None
+
+
+def _importance(values: dict[str, Any]) -> int:
+    number = _number(values, "importance")
+    if number is None:
+        return 7
+    if not 1 <= number <= 10:
+        raise MemoryInvalid(f"importance is 1 to 10, not {values['importance']}")
+    return round(number)
+
+
+def _number(values: dict[str, Any], key: str) -> float | None:
+    text = _text(values, key)
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise MemoryInvalid(f"{key} must be a number, not {text!r}") from None
+
+
+def _time(values: dict[str, Any], key: str) -> datetime | None:
+    text = _text(values, key)
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise MemoryInvalid(f"{key} is not a date: {text!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z") from None
+
+
+def _date(values: dict[str, Any], key: str) -> date | None:
+    moment = _time(values, key)
+    return moment.date() if moment else None
+
+
+def _day(day: date | None) -> str | None:
+    return day.isoformat() if day else None
+
+
+def _drop_empty(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value not in (None, "", [], {})}
+
+
+def _as_text(value: Any) -> Any:
+    """A value as the front matter reader sees it."""
+    if isinstance(value, dict):
+        return {key: _as_text(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_text(item) for item in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
