@@ -1,0 +1,130 @@
+"""Embedding by an ONNX model in a folder, offline, with ONNX Runtime.
+
+Every text is run on its own. Two reasons: int8 models scale activations over the whole batch, so that in a
+batch the vector of a text would depend on its neighbours; and without padding, a batch of one is as fast as a
+batch of sixteen on processors, at a fraction of the memory. Texts run side by side in threads instead.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nacre.embed import minilm
+from nacre.errors import EmbedderUnavailable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
+_MOST_THREADS = 4
+_INSTALL = "Reinstall nacre, or choose the lexical mode, which needs no model."
+_RESTORE = (
+    "The folder must hold model.onnx and tokenizer.json. If they are nacre's own, reinstall nacre; "
+    "the lexical mode needs no model."
+)
+
+
+class OnnxEmbedder:
+    """Turns texts into unit vectors. Safe to share between threads.
+
+    The folder holds ``tokenizer.json`` and ``model.onnx``, a graph with the int64 inputs input_ids and
+    attention_mask, both (texts, tokens), whose first output is unit vectors, float32 (texts, dimensions).
+    At most ``threads`` texts run at once: by default as many as there are processors, up to four.
+
+    Raises EmbedderUnavailable if the libraries or the files cannot be loaded.
+    """
+
+    name: str
+    dimensions: int
+
+    def __init__(self, folder: Path, *, name: str, threads: int | None = None) -> None:
+        self.name = name
+        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self._tokenizer = _load_tokenizer(folder / "tokenizer.json")
+        self._session = _load_session(folder / "model.onnx")
+        self.dimensions = self._session.get_outputs()[0].shape[-1]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One unit vector a text, as rows of a float32 matrix (texts, dimensions).
+
+        Texts are read up to 256 tokens. A text has the same vector whatever else is embedded with it.
+        """
+        import numpy as np
+
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        workers = min(self._threads, len(texts))
+        if workers <= 1:
+            self._fill(vectors, texts, range(len(texts)))
+            return vectors
+        with ThreadPoolExecutor(workers, thread_name_prefix="nacre-embed") as pool:
+            shares = [range(first, len(texts), workers) for first in range(workers)]
+            list(pool.map(lambda share: self._fill(vectors, texts, share), shares))
+        return vectors
+
+    def _fill(self, vectors: NDArray[np.float32], texts: Sequence[str], rows: Iterable[int]) -> None:
+        import numpy as np
+
+        for row in rows:
+            tokens = np.array([self._tokenizer.encode(_readable(texts[row])).ids], np.int64)
+            inputs = {"input_ids": tokens, "attention_mask": np.ones_like(tokens)}
+            vectors[row] = self._session.run(None, inputs)[0][0]
+
+
+def load_minilm(threads: int | None = None) -> OnnxEmbedder:
+    """The bundled model. Raises EmbedderUnavailable."""
+    return OnnxEmbedder(Path(minilm.__file__).parent, name=minilm.MODEL_NAME, threads=threads)
+
+
+def _readable(text: str) -> str:
+    """The part of a text that can matter, with lone surrogates replaced: the tokenizer refuses them."""
+    return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
+
+
+# numpy, onnxruntime and tokenizers are imported inside functions, against the house rule: together they take
+# 70 ms, which every command would pay that never embeds anything.
+
+
+def _load_tokenizer(path: Path) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise _no_library("tokenizers", error) from error
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # what tokenizers raises, for missing and bad files alike
+        raise _no_file(path, error) from error
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(minilm.MAX_TOKENS)
+    return tokenizer
+
+
+def _load_session(path: Path) -> Any:
+    try:
+        import onnxruntime as runtime
+    except ImportError as error:
+        raise _no_library("onnxruntime", error) from error
+    options = runtime.SessionOptions()
+    # One thread a run: the threads of ``embed`` work on different texts and never wait for each other.
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    # The graph was written in its final form, and every length of text would get its own memory plan.
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    try:
+        return runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the errors of onnxruntime have no other common base
+        raise _no_file(path, error) from error
+
+
+def _no_library(name: str, error: ImportError) -> EmbedderUnavailable:
+    return EmbedderUnavailable(f"{name} cannot be imported: {error}", hint=_INSTALL)
+
+
+def _no_file(path: Path, error: Exception) -> EmbedderUnavailable:
+    return EmbedderUnavailable(f"{path.name} in {str(path.parent)!r} cannot be loaded: {error}", hint=_RESTORE)

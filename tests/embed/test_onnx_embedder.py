@@ -1,0 +1,156 @@
+"""The bundled embedding model, as everything else in nacre uses it."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre.embed import minilm
+from nacre.embed.onnx import OnnxEmbedder, load_minilm
+from nacre.errors import EmbedderUnavailable
+
+FOLDER = Path(minilm.__file__).parent
+
+# Two texts and the cosine that the float32 model gives them.
+PAIRS = [
+    ("We deploy every Friday afternoon.", "Releases go out on Fridays after lunch.", 0.520),
+    (
+        "The database ran out of connections.",
+        "Postgres refused new clients because the pool was exhausted.",
+        0.401,
+    ),
+    ("Alice moved to Lisbon in March.", "Where does Alice live now?", 0.690),
+    ("I prefer tabs over spaces.", "Indent with tabs, please.", 0.653),
+    ("The cache is invalidated by a webhook.", "My sister bakes bread on Sundays.", 0.116),
+    ("Use Python 3.12 for the worker.", "The whales swim north in spring.", -0.046),
+    ("The login test is flaky on Windows.", "Dinner is at eight in the Italian restaurant.", -0.037),
+]
+MIXED = [
+    "one",
+    "two words",
+    "a much longer sentence about the weather in the mountains " * 6,
+    "",
+    "x" * 500,
+    "three",
+]
+
+
+@pytest.fixture(scope="module")
+def embedder() -> OnnxEmbedder:
+    return load_minilm(threads=2)
+
+
+def test_the_bundled_files_are_the_recorded_ones():
+    found = {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in minilm.SHA256}
+    assert found == minilm.SHA256
+
+
+def test_the_hashes_are_in_the_notice():
+    notice = Path(__file__).parents[2].joinpath("NOTICE").read_text(encoding="utf-8")
+    assert all(digest in notice for digest in minilm.SHA256.values())
+
+
+def test_the_embedder_says_what_it_is(embedder: OnnxEmbedder):
+    assert (embedder.name, embedder.dimensions) == (minilm.MODEL_NAME, minilm.DIMENSIONS)
+
+
+def test_every_text_becomes_a_unit_row(embedder: OnnxEmbedder):
+    vectors = embedder.embed(MIXED)
+    assert vectors.shape == (len(MIXED), 384)
+    assert vectors.dtype == np.float32
+    assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+
+
+def test_no_texts_give_no_rows(embedder: OnnxEmbedder):
+    vectors = embedder.embed([])
+    assert vectors.shape == (0, 384)
+    assert vectors.dtype == np.float32
+
+
+@pytest.mark.parametrize(("left", "right", "expected"), PAIRS)
+def test_similarities_are_those_of_the_float32_model(embedder: OnnxEmbedder, left: str, right: str, expected: float):
+    vectors = embedder.embed([left, right])
+    assert float(vectors[0] @ vectors[1]) == pytest.approx(expected, abs=0.03)
+
+
+def test_similar_sentences_are_closer_than_unrelated_ones(embedder: OnnxEmbedder):
+    left, right = embedder.embed([pair[0] for pair in PAIRS]), embedder.embed([pair[1] for pair in PAIRS])
+    found = np.sum(left * right, axis=1)
+    assert found[:4].min() > found[4:].max() + 0.2
+
+
+def test_rows_come_in_the_order_of_the_texts(embedder: OnnxEmbedder):
+    alone = np.concatenate([embedder.embed([text]) for text in MIXED])
+    assert np.array_equal(embedder.embed(MIXED), alone)
+
+
+def test_a_text_has_the_same_vector_in_any_company(embedder: OnnxEmbedder):
+    company = [f"{number} {text}" for number in range(5) for text in MIXED]
+    assert np.array_equal(embedder.embed([*company, "The answer is 42."])[-1:], embedder.embed(["The answer is 42."]))
+
+
+def test_the_number_of_threads_changes_no_vector(embedder: OnnxEmbedder):
+    assert np.array_equal(load_minilm(threads=1).embed(MIXED), embedder.embed(MIXED))
+
+
+def test_a_long_text_is_read_up_to_the_limit_of_the_model(embedder: OnnxEmbedder):
+    # One token each: the limit counts the two that frame a text.
+    fits = ["word"] * (minilm.MAX_TOKENS - 2)
+    vectors = embedder.embed([" ".join(fits), " ".join([*fits, "another", "ending"]), " ".join(fits[:-1])])
+    assert np.array_equal(vectors[0], vectors[1])
+    assert not np.array_equal(vectors[0], vectors[2])
+
+
+def test_a_huge_text_is_no_trouble(embedder: OnnxEmbedder):
+    assert embedder.embed(["lorem ipsum " * 500_000]).shape == (1, 384)
+
+
+@pytest.mark.parametrize("text", ["\ud800", "broken \udcff here", "\udfff\ud800", "nul \x00 and \ufffe", "😀" * 400])
+def test_strange_characters_do_not_crash_it(embedder: OnnxEmbedder, text: str):
+    assert np.isfinite(embedder.embed([text])).all()
+
+
+def test_a_missing_folder_is_said_with_a_hint(tmp_path: Path):
+    with pytest.raises(EmbedderUnavailable, match=r"tokenizer\.json") as caught:
+        OnnxEmbedder(tmp_path / "nowhere", name="nothing")
+    assert "reinstall nacre" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_damaged_file_is_said_with_a_hint(tmp_path: Path, name: str):
+    for file in minilm.SHA256:
+        shutil.copy(FOLDER / file, tmp_path / file)
+    tmp_path.joinpath(name).write_bytes(b"not a model")
+    with pytest.raises(EmbedderUnavailable, match=name) as caught:
+        OnnxEmbedder(tmp_path, name="damaged")
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("library", ["onnxruntime", "tokenizers"])
+def test_a_missing_library_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch, library: str):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(EmbedderUnavailable, match=library) as caught:
+        load_minilm()
+    assert caught.value.hint
+
+
+def test_importing_the_module_loads_no_library():
+    assert _modules_after("import nacre.embed.onnx").isdisjoint({"numpy", "onnxruntime", "tokenizers"})
+
+
+def test_embedding_needs_no_network_library():
+    loaded = _modules_after("from nacre.embed.onnx import load_minilm; load_minilm().embed(['a', 'b'])")
+    assert loaded.isdisjoint({"huggingface_hub", "httpx", "httpx2", "requests", "urllib3", "http.client"})
+
+
+def _modules_after(code: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded once it has run the code."""
+    program = f"{code}\nimport sys\nprint('\\n'.join(sys.modules))"
+    result = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return set(result.stdout.split())
