@@ -1,0 +1,28 @@
+"""What extraction proposes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nacre.model.memory import Expiry, Kind
+from nacre.model.session import Speaker, Trust
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One proposed memory: the session's own words, and the ids of the turns that show it.
+
+    ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would change what
+    another running session does, 9 and 10 are never given by rules alone.
+    """
+
+    kind: Kind
+    subject: str
+    content: str
+    turns: tuple[str, ...]
+    importance: int = 7
+    expiry: Expiry = Expiry.PERMANENT
+    tags: tuple[str, ...] = ()
+    speaker: Speaker = Speaker.OWNER
+    trust: Trust = Trust.TRUSTED
+    canonical_key: str | None = None

@@ -1,0 +1,63 @@
+"""Make a statement stand alone: take in the neighbour it leans on, or give it up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from nacre.extract.cues import Language
+from nacre.extract.sentences import Statement
+from nacre.extract.subject import names_something
+
+MAX_NEIGHBOUR = 300
+MAX_TOGETHER = 500
+MAX_WISH = 70
+_MIN_NEIGHBOUR = 15
+
+
+def stand_alone(text: str, at: int, statements: Sequence[Statement], language: Language) -> str | None:
+    """The statement, with the one before it where it leans on that and with a reason that follows it."""
+    if leans(text, language):
+        neighbour = _neighbour(at, statements, language)
+        if neighbour is None:
+            return None
+        text = _join(neighbour, text, language)
+    following = statements[at + 1].text if at + 1 < len(statements) else ""
+    more = next((one for one in (following, language.trim(following)) if one and _goes_on(one, language)), "")
+    return _join(text, more, language) if more and len(text) + len(more) <= MAX_TOGETHER else text
+
+
+def with_request(text: str, at: int, statements: Sequence[Statement], language: Language) -> str:
+    """A short wish together with the request it was part of: "Let's design the login. I want passkeys."."""
+    request = language.trim(statements[at - 1].text) if at else ""
+    asking = request and language.reject["errand"].search(request) and not leans(request, language)
+    if not asking or len(text) >= MAX_WISH or not _MIN_NEIGHBOUR <= len(request) <= MAX_WISH * 2:
+        return text
+    return _join(request, text, language)
+
+
+def leans(text: str, language: Language) -> bool:
+    """Whether a pronoun in the text has nothing in the text to stand for."""
+    if language.lean.start.match(text) or language.lean.object.search(text):
+        return True
+    pronoun = language.lean.inside.search(text)
+    return pronoun is not None and not names_something(text[: pronoun.start()], language)
+
+
+def _neighbour(at: int, statements: Sequence[Statement], language: Language) -> str | None:
+    if at == 0:
+        return None
+    text = language.trim(statements[at - 1].text)
+    if not _MIN_NEIGHBOUR <= len(text) <= MAX_NEIGHBOUR or leans(text, language):
+        return None
+    return None if language.reject["question"].search(text) else text
+
+
+def _goes_on(text: str, language: Language) -> bool:
+    return bool(language.lean.more.match(text)) and not language.reject["question"].search(text)
+
+
+def _join(first: str, second: str, language: Language) -> str:
+    if not re.search(r"[.!?。！？;；,，:：]$", first):
+        first += "." if language.joiner else "。"
+    return f"{first}{language.joiner}{second}"

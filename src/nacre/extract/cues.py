@@ -1,0 +1,251 @@
+"""The cue tables: what words tell a decision from a preference, per language. Data in ``cues/*.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from nacre.model.memory import Kind
+
+Pattern = re.Pattern[str]
+
+_SHARED = "shared.toml"
+_FALLBACK = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Words that make a statement one of a kind.
+
+    ``with_request`` says that such a statement is read together with the request before it; ``despite`` names
+    the reasons for refusal that do not count against it.
+    """
+
+    kind: Kind
+    weight: float
+    pattern: Pattern
+    with_request: bool = False
+    despite: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Words that make a statement more, or less, worth keeping."""
+
+    name: str
+    weight: float
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """``strip`` leads into what is to be kept; ``after`` points back at what was just said."""
+
+    strip: Pattern
+    after: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Lean:
+    """Words that stand for something said elsewhere: at the beginning, as an object, or anywhere unless it
+    was named before; and beginnings that go on about the statement before (``more``).
+    """
+
+    start: Pattern
+    object: Pattern
+    inside: Pattern
+    more: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """How an answer points at a question, and which questions are only about what to do next (``errand``)."""
+
+    yes: Pattern
+    no: Pattern
+    point: Pattern
+    option: Pattern
+    errand: Pattern
+    choice: Pattern
+    vague: Pattern
+    ordinals: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class LessonCues:
+    """Trouble, what it came from, and whether that was confirmed; ``confirmation`` alone tells nothing else."""
+
+    problem: Pattern
+    cause: Pattern
+    solved: Pattern
+    confirmation: Pattern
+    unsolved: Pattern
+    hedge: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class ReversalCues:
+    """Taking back what was said, removing it, asking for it to be done, changing one's mind."""
+
+    undo: Pattern
+    removal: Pattern
+    request: Pattern
+    change: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedCues:
+    """Ways of doing a thing that a person asks for again when they are not followed, and their verbs."""
+
+    manner: Pattern
+    verb: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryCues:
+    """What will pass."""
+
+    temporary: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceCues:
+    """How much a statement weighs."""
+
+    remember: int
+    strong: Pattern
+    by_kind: dict[Kind, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A turn of phrase, and the shorter one a title has for it."""
+
+    pattern: Pattern
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectWords:
+    """What a subject is cut out of a statement with.
+
+    ``generic`` and ``weak`` words cannot be all of it; ``stop`` words and ``verbs`` are no nouns; ``links`` and
+    ``determiners`` tie and introduce nouns. An ``opener`` says what kind a statement is, ``front`` what it is said for,
+    ``predicate`` begins what is said; ``noise`` and ``ending`` are dropped; at a ``border`` a clause ends, at a
+    ``joint`` a long one may be cut.
+    """
+
+    generic: frozenset[str]
+    stop: frozenset[str]
+    weak: frozenset[str]
+    verbs: frozenset[str]
+    links: frozenset[str]
+    determiners: frozenset[str]
+    opener: Pattern
+    front: Pattern
+    predicate: Pattern
+    noise: Pattern
+    ending: Pattern
+    border: Pattern
+    joint: Pattern
+    rewrite: tuple[Rewrite, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Extra weight: for a known topic, for words said when declining a tool call, and (negative) for the
+    details that follow when a message begins with a request.
+    """
+
+    topical: float
+    rejected: float
+    specification: float
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Everything nacre knows about how people say durable things in one language."""
+
+    language: str
+    detect: Pattern
+    joiner: str
+    lead: Pattern
+    tail: Pattern
+    correction: Pattern
+    remember: Remember
+    lean: Lean
+    answers: Answers
+    lesson: LessonCues
+    reversal: ReversalCues
+    repeated: RepeatedCues
+    expiry: ExpiryCues
+    importance: ImportanceCues
+    reject: dict[str, Pattern]
+    subject: SubjectWords
+    score: Score
+    cue: tuple[Cue, ...]
+    mark: tuple[Mark, ...]
+    topics: dict[str, Pattern]
+    names: Pattern
+    things: dict[str, Pattern] = field(default_factory=dict)
+
+    def trim(self, text: str) -> str:
+        """The text without conversational beginning and end."""
+        lead = self.lead.match(text)
+        return self.tail.sub("", text[lead.end() :] if lead else text).strip(" \t,;:—–-")
+
+
+def _pattern(wanted: type, value: Any) -> Any:
+    if wanted == Pattern:
+        return re.compile(value if isinstance(value, str) else "|".join(value), re.IGNORECASE)
+    raise NotImplementedError(wanted)
+
+
+def _words(words: list[str]) -> str:
+    """One pattern for a list of names; only names in a script with spaces end at a word boundary."""
+    spaced = "|".join(re.escape(word) for word in words if word.isascii())
+    parts = [rf"(?<![\w.-])(?:{spaced})(?![\w-])"] if spaced else []
+    return "|".join([*parts, *(re.escape(word) for word in words if not word.isascii())])
+
+
+def _table(name: str) -> dict[str, Any]:
+    return tomllib.loads((files(__package__) / "cues" / name).read_text(encoding="utf-8"))
+
+
+def _load(name: str, shared: dict[str, Any]) -> Language:
+    table = _table(name)
+    for section in ("topics", "things"):
+        own, common = table.get(section, {}), shared.get(section, {})
+        topics = {topic: own.get(topic, []) + common.get(topic, []) for topic in (*own, *common)}
+        table[section] = {topic: _words(words) for topic, words in topics.items()}
+    named = {word for words in shared["topics"].values() for word in words}
+    table["names"] = _words(sorted(named - set(shared["plain"])))
+    return msgspec.convert(table, Language, dec_hook=_pattern)
+
+
+@cache
+def languages() -> tuple[Language, ...]:
+    """All languages that have a cue table; the one that any text falls back to comes last."""
+    shared = _table(_SHARED)
+    names = sorted(entry.name for entry in (files(__package__) / "cues").iterdir())
+    found = [_load(name, shared) for name in names if name.endswith(".toml") and name != _SHARED]
+    return tuple(sorted(found, key=lambda language: language.language == _FALLBACK))
+
+
+@cache
+def _fallback() -> Language:
+    return languages()[-1]
+
+
+def language_of(text: str) -> Language:
+    """The cue table for a text: the first whose script it is written in."""
+    if text.isascii():
+        return _fallback()
+    flat = text.replace("\n", " ")
+    return next((one for one in languages() if one.detect.search(flat)), _fallback())

@@ -1,0 +1,131 @@
+"""Split what someone typed into statements; leave out what they only pasted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MAX_STATEMENTS = 30
+_FIRST, _LAST = 10, 4
+_MAX_TYPED = 30_000
+_MAX_STATEMENT = 1_500
+_WRAP_CHARACTERS = 60
+
+_FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
+_TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
+_QUOTED = re.compile(r"[\"“][^\"“”\n]{80,}[\"”]")
+_HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_LINK = re.compile(r"https?://\S+")
+_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_ITEM = re.compile(r"^\s*(?:[-*•+]|(?P<mark>\d{1,2}|[A-Za-z])[.)])\s+(?:\[[ xX]?\]\s*)?(?=\S)")
+_PASTED = re.compile(
+    r"""
+    ^\s*(?:>|\||\+\+\+|---|@@|diff\ --git|index\ [0-9a-f]{6}|commit\ [0-9a-f]{7})   # quotes, tables, diffs
+    | ^\s*/[\w:-]*\s*$                                                       # slash commands
+    | ^\s*File\ ".*",\ line\ \d+ | ^\s*at\ \S+.*[:(]\d+ | ^Traceback | ^\s*\^+\s*$  # stack traces
+    | ^\s*(?:[\w.]*(?:Error|Exception|Warning)|E|FAILED|FAIL|panic|fatal|error)\b\s*[:(\[]    # error lines
+    | ^\s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | ^\s*usage:
+    | ^\s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s
+    | ^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | ^\s*\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b  # logs
+    | ^\s*(?:\$|➜|❯|>>>|✓|✔|✗|⨯|•)\s | ^\S*\w@[\w~.-]+[:~].*[$#>%]                    # prompts, tool output
+    | ^\s*(?:\(\S+\)\s*)?\S+@\S+:?\S*[$#>%]
+    | ^\s*[{}\[\]()<;]|[{;]\s*$ | ^\s*"[^"]+"\s*:                            # JSON, code
+    | [─│┌└├╭╰═]{2,} | \t\S+\t                                              # boxes, columns
+    | ^\s*(?:import|from\ \S+\ import|def|func|const|var|public|private|SELECT|CREATE\ TABLE)\s
+    """,
+    re.VERBOSE,
+)
+_DIFF = re.compile(r"^\s*[+-]\s*\d+\s|^@@|^diff --git|^(?:\+\+\+|---) \S")
+_INDENTED = re.compile(r"^(?: {4,}|\t)\S")
+_MOSTLY_SIGNS = 0.35
+_BOUNDARY = re.compile(
+    r"""
+    (?<=[。！？；…])\s*                          # Chinese ends need no space
+    | (?<=[.!?…])["')\]”’]*\s+(?=\S)
+    """,
+    re.VERBOSE,
+)
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|cf|approx|incl|dr|mr|mrs|ms|fig|st|etc)\.$", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: its text, the letter or number it was listed under, the line that led into the list."""
+
+    text: str
+    mark: str | None = None
+    lead: str | None = None
+
+
+def split(text: str) -> list[Statement]:
+    """The statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
+    statements: list[Statement] = []
+    lead: str | None = None
+    for line in _lines(_strip(text)):
+        item = _ITEM.match(line)
+        body = _LINK.sub("", line[item.end() :] if item else line).strip()
+        if not item:
+            lead = None
+        parts = [part for part in _sentences(body) if len(part) <= _MAX_STATEMENT]
+        statements += [Statement(part, item["mark"] if item else None, lead) for part in parts]
+        if parts and not item and parts[-1].endswith((":", "：")):
+            lead = parts[-1]
+    if len(statements) > MAX_STATEMENTS:
+        # Nobody types that much in one go: what is long is pasted, what is said about it frames it.
+        return statements[:_FIRST] + statements[-_LAST:]
+    return statements
+
+
+def _strip(text: str) -> str:
+    if len(text) > _MAX_TYPED:
+        text = f"{text[: _MAX_TYPED // 2]}\n{text[-_MAX_TYPED // 2 :]}"
+    text = _FENCE.sub("\n", text)
+    if "</" in text:
+        text = _TAG.sub("\n", text)
+    heading = _HEADING.search(text)
+    if heading:
+        text = text[: heading.start()]
+    return _EMPHASIS.sub(r"\2", _QUOTED.sub("", text))
+
+
+def _lines(text: str) -> list[str]:
+    """Lines that people typed; lines that were only wrapped are joined."""
+    joined: list[str] = []
+    open_line = in_diff = False
+    for line in text.split("\n"):
+        in_diff = bool(line.strip()) and (in_diff or bool(_DIFF.match(line)))
+        if in_diff or not line.strip() or is_pasted(line):
+            open_line = False
+            continue
+        starts_low = line.lstrip()[:1].islower() and not _ITEM.match(line)
+        if open_line and starts_low:
+            joined[-1] = f"{joined[-1].rstrip()} {line.strip()}"
+        else:
+            joined.append(line)
+        open_line = len(line) >= _WRAP_CHARACTERS and line.rstrip()[-1:] not in ".!?:。！？："
+    return joined
+
+
+def is_pasted(line: str) -> bool:
+    """Whether a line looks like tool output, code, a log or a table rather than like something typed."""
+    if _PASTED.search(line):
+        return not _ITEM.match(line) or line.rstrip().endswith(("{", ";"))
+    if _INDENTED.match(line) and not _ITEM.match(line):
+        return True
+    signs = sum(not (character.isalnum() or character.isspace()) for character in line)
+    return len(line) > 20 and signs > _MOSTLY_SIGNS * len(line)
+
+
+def _sentences(line: str) -> list[str]:
+    parts: list[str] = []
+    for part in _BOUNDARY.split(line):
+        if parts and (_ABBREVIATION.search(parts[-1]) or _open(parts[-1])):
+            parts[-1] = f"{parts[-1]} {part}"
+        elif part.strip():
+            parts.append(part.strip())
+    return parts
+
+
+def _open(text: str) -> bool:
+    """Whether a bracket is still open: "(like this. or that)" is one statement."""
+    return text.count("(") > text.count(")") and len(text) < 300

@@ -1,0 +1,100 @@
+"""What the owner said in a session, turn by turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from nacre.extract.sentences import Statement, split
+from nacre.model.session import Flag, Speaker, Trust, Turn
+from nacre.text import normalise
+
+_UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
+_COMMAND = re.compile(r"^/\S+\s*")
+_REJECTED = "rejected"
+_ECHO_TURNS = 40
+_MIN_ECHO = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One message of the owner: where it is, its words and statements.
+
+    ``correcting`` says that it declined a tool call.
+    """
+
+    index: int
+    text: str
+    statements: tuple[Statement, ...]
+    correcting: bool = False
+
+
+def is_content(turn: Turn) -> bool:
+    """Whether a turn's words were said by its speaker at all."""
+    return not turn.flags & _UNSPOKEN and bool(turn.text.strip())
+
+
+def utterances(turns: Sequence[Turn]) -> list[Utterance]:
+    """The owner's words in order: messages, arguments of slash commands, words that declined a tool call."""
+    found: list[Utterance] = []
+    for index, turn in enumerate(turns):
+        for text, correcting in _words(turns, index, turn):
+            statements = tuple(one for one in split(text) if not _echoes(one.text, turns, index))
+            if statements and (not found or found[-1].text != text):
+                found.append(Utterance(index, text, statements, correcting))
+    return found
+
+
+def _echoes(statement: str, turns: Sequence[Turn], index: int) -> bool:
+    """Whether the owner pasted what an agent had written: a task from its list, a line of its report."""
+    wanted = normalise(statement)
+    if len(wanted) < _MIN_ECHO:
+        return False
+    recent = turns[max(0, index - _ECHO_TURNS) : index]
+    return any(one.speaker is Speaker.AGENT and wanted in _plain(one.text) for one in recent)
+
+
+@lru_cache(maxsize=2 * _ECHO_TURNS)
+def _plain(text: str) -> str:
+    return normalise(text)
+
+
+def _words(turns: Sequence[Turn], index: int, turn: Turn) -> list[tuple[str, bool]]:
+    if turn.flags & _UNSPOKEN:
+        return []
+    if turn.speaker is Speaker.AGENT:
+        return [(words, True) for words in _declined(turn)]
+    if turn.speaker is not Speaker.OWNER or turn.trust is Trust.UNTRUSTED:
+        return []
+    text = _COMMAND.sub("", turn.text) if turn.flags & Flag.COMMAND else turn.text
+    previous = before(turns, index, Speaker.AGENT)
+    calls = turns[previous].tool_calls if previous is not None and previous == index - 1 else ()
+    return [(text, bool(calls and calls[-1].outcome == _REJECTED))] if text.strip() else []
+
+
+def _declined(turn: Turn) -> list[str]:
+    prefix = f"{_REJECTED}: "
+    return [
+        call.outcome.removeprefix(prefix)
+        for call in turn.tool_calls
+        if call.outcome and call.outcome.startswith(prefix) and len(call.outcome) > len(prefix)
+    ]
+
+
+def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
+    """The index of the last turn with words, of a speaker, before another turn."""
+    for at in range(index - 1, -1, -1):
+        turn = turns[at]
+        if turn.speaker is Speaker.OWNER and is_content(turn) and speaker is not Speaker.OWNER:
+            return None
+        if turn.speaker is speaker and is_content(turn):
+            return at
+    return None
+
+
+def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:
+    """The index of the agent's last words before a turn, unless they draw on text from outside."""
+    at = before(turns, index, Speaker.AGENT)
+    return at if at is not None and turns[at].trust is Trust.TRUSTED else None

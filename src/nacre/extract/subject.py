@@ -1,0 +1,207 @@
+"""What a statement is about: a noun phrase where there is a clean one, else the head of the statement itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from nacre.extract.cues import Language
+from nacre.extract.validate import is_generic
+
+MAX_CHARACTERS = 60
+MAX_WIDE = 24
+MAX_TAGS = 4
+
+_MIN_CHARACTERS = 20
+_MIN_WIDE = 3
+_TOKEN = re.compile(r"@?[\w][\w./+#@:'’&-]*[\w+#/]|\w|[^\s\w]")
+_IDENTIFIER = re.compile(r"[_/]|\w\.\w|[a-z][A-Z]|^[A-Z]{2,}s?$|\d")
+_FOLDERS = re.compile(r"(?<!\S)@?(?:[\w.~-]*/){2,}(?=[\w-]+\.\w+)")
+_MARKUP = re.compile(r"[(（][^()（）]*[)）]|[`\"“”*]")
+_SPACES = re.compile(r"\s+")
+_KEY_WORD = re.compile(r"[a-z0-9]+")
+_SCOPE = re.compile(r" (?:for|of) (?:the )?(.+?)(?: (?:instead|rather)\b|$)")
+_BORDER_SIGNS = " \t,;:.!?@—–-，。；：！？、"
+
+
+def subject_of(text: str, language: Language, *, whole: bool = False) -> str | None:
+    """The subject of a statement, or ``None`` when it has none worth the name.
+
+    ``whole`` keeps the verb: what went wrong says more than what it went wrong with.
+    """
+    words = language.subject
+    plain = _SPACES.sub(" ", words.noise.sub("", _FOLDERS.sub("", _MARKUP.sub("", text)))).strip()
+    front = words.front.match(plain)
+    subject = _fronted(front, plain[front.end() :], language) if front else None
+    subject = subject or _head(plain, language, whole=whole)
+    return _title(subject, language) if subject else None
+
+
+def names_something(text: str, language: Language) -> bool:
+    """Whether a noun stands in the text that a later pronoun could stand for."""
+    return next(_nouns(text, language), None) is not None
+
+
+def _fronted(front: re.Match[str], rest: str, language: Language) -> str | None:
+    """ "For this, that" as "this: that", "when this, that" as "that when this"."""
+    topic, condition = front["topic"], front["condition"]
+    main = _head(rest, language, whole=bool(topic), least=1 if topic else 2)
+    if condition and main:
+        together = f"{main} {condition[0].lower()}{condition[1:]}"
+        return together if len(together) <= MAX_CHARACTERS else main
+    if not main or not _is_phrase(topic, language, least=1):
+        return None
+    return f"{topic}: {main}"
+
+
+def _head(text: str, language: Language, *, whole: bool, least: int = 2) -> str | None:
+    """The first clause that says something, without its cue words; its noun phrase where that stands apart.
+
+    A clause with only one noun takes in the next one.
+    """
+    start = 0
+    for border in [*language.subject.border.finditer(text), None]:
+        clause = text[start : border.start() if border else None]
+        bare = _uncued(clause, language, least)
+        if bare:
+            return bare if whole else _before_verb(bare, language) or bare
+        if border and not names_something(clause, language):
+            start = border.end()
+    return None
+
+
+def _uncued(clause: str, language: Language, least: int) -> str:
+    """The clause without as many of the words before its matter as it can lose and still say something."""
+    words = language.subject
+    rest = clause = words.ending.sub("", clause).strip(_BORDER_SIGNS)
+    best = ""
+    while rest:
+        best = rest if _says_something(rest, language, least) else best
+        opener = words.opener.match(rest)
+        if not opener or not opener.end():
+            break
+        rest = rest[opener.end() :].strip(_BORDER_SIGNS)
+    for rewrite in words.rewrite if best else ():
+        best = rewrite.pattern.sub(rewrite.by, best, count=1)
+    return best
+
+
+def _says_something(text: str, language: Language, least: int) -> bool:
+    """Whether one word of a text is a noun, and it is a name or not alone."""
+    nouns = list(_nouns(text, language))
+    if not nouns or is_generic(text, language):
+        return False
+    if not language.joiner or any(_is_name(noun, language) for noun in nouns):
+        return True
+    return len([token for token in _TOKEN.findall(text) if not _is_small(token, language)]) >= least
+
+
+def _is_name(word: str, language: Language) -> bool:
+    return "-" in word or bool(_IDENTIFIER.search(word) or language.names.fullmatch(word))
+
+
+def _before_verb(clause: str, language: Language) -> str | None:
+    """What a rule or a fact is about stands before its verb."""
+    verb = language.subject.predicate.search(clause)
+    phrase = clause[: verb.start()].strip() if verb else ""
+    return phrase if phrase and _is_phrase(phrase, language, least=2) else None
+
+
+def _is_phrase(text: str, language: Language, *, least: int) -> bool:
+    """Whether a text is nothing but nouns, what describes them and what ties them."""
+    if not language.joiner:
+        return _MIN_WIDE <= len(text) <= MAX_WIDE and names_something(text, language)
+    words = language.subject
+    tokens = _TOKEN.findall(text)
+    tying = words.links | words.determiners
+    if tokens[0].lower() in words.determiners or tokens[-1].lower() in tying:
+        return False
+    tokens = [token for token in tokens if token.lower() not in tying]
+    if len(tokens) < least or any(_divides(token, language) for token in tokens[:-1]):
+        return False
+    return names_something(text, language) and not _is_small(tokens[-1], language)
+
+
+def _nouns(text: str, language: Language) -> Iterator[str]:
+    """The words that could be what a statement is about; runs between function words in Chinese."""
+    words = language.subject
+    if not language.joiner:
+        runs = re.split(_stops(words.stop), text)
+        yield from (run for run in runs if len(run) >= 2 and not is_generic(run, language))
+        return
+    for token in _TOKEN.findall(text):
+        lower = token.lower()
+        if not _divides(token, language) and lower not in words.weak | words.generic and any(map(str.isalpha, lower)):
+            yield token
+
+
+def _divides(token: str, language: Language) -> bool:
+    lower = token.lower().replace("’", "'")
+    return (not lower[0].isalnum() and lower[0] not in "@_") or _is_small(token, language) or _is_verb(lower, language)
+
+
+def _is_small(token: str, language: Language) -> bool:
+    """Whether a word says nothing by itself: an article, a pronoun, a preposition, "would", "it's"."""
+    words = language.subject
+    lower = token.lower().replace("’", "'")
+    base = lower.partition("'")[0]
+    return any(one in words.stop or one in words.links or words.predicate.fullmatch(one) for one in (lower, base))
+
+
+def _is_verb(lower: str, language: Language) -> bool:
+    return lower in _inflected(language.subject.verbs)
+
+
+@lru_cache(maxsize=8)
+def _inflected(verbs: frozenset[str]) -> frozenset[str]:
+    forms = set(verbs)
+    for verb in verbs:
+        stem = verb[:-1] if verb.endswith("e") else verb
+        double = stem + stem[-1]
+        forms |= {verb + "s", verb + "es", stem + "ed", stem + "ing", double + "ed", double + "ing"}
+    return frozenset(forms)
+
+
+@lru_cache(maxsize=8)
+def _stops(stop: frozenset[str]) -> re.Pattern[str]:
+    words = "|".join(map(re.escape, sorted(stop, key=len, reverse=True)))
+    signs = re.escape(_BORDER_SIGNS)
+    return re.compile(rf"[\s{signs}]*(?:{words})[\s,，]*|[{signs}]+")
+
+
+def _title(text: str, language: Language) -> str | None:
+    """At most sixty characters, cut where a clause or phrase begins, with a capital unless it begins with a name."""
+    most = MAX_CHARACTERS if language.joiner else MAX_WIDE
+    text = _shortened(text, most, language).strip(_BORDER_SIGNS)
+    if not text or is_generic(text, language):
+        return None
+    return text if _IDENTIFIER.search(text.partition(" ")[0]) else text[0].upper() + text[1:]
+
+
+def _shortened(text: str, most: int, language: Language) -> str:
+    if len(text) <= most:
+        return text
+    words = language.subject
+    joints = [at.start() for at in words.joint.finditer(text, _MIN_CHARACTERS)]
+    space = text.rfind(" ", _MIN_CHARACTERS, most + 1)
+    kept = text[: max((at for at in joints if at <= most), default=space if space > 0 else most)].split(" ")
+    while len(kept) > 1 and (kept[-1] in words.determiners or words.joint.fullmatch(f" {kept[-1]}")):
+        kept.pop()
+    return " ".join(kept)
+
+
+def tags_of(text: str, language: Language) -> tuple[str, ...]:
+    """Up to four topics the statement names, in order of first mention."""
+    found = ((names.search(text), topic) for topic, names in language.topics.items())
+    return tuple(topic for _, topic in sorted((match.start(), topic) for match, topic in found if match))[:MAX_TAGS]
+
+
+def key_of(text: str, subject: str, language: Language) -> str | None:
+    """``billing-service-database``, when the statement names one such thing and what it is for."""
+    things = [thing for thing, names in language.things.items() if names.search(text)]
+    scope = _SCOPE.search(subject)
+    if len(things) != 1 or not scope or is_generic(scope[1], language):
+        return None
+    words = [*_KEY_WORD.findall(scope[1].lower()), *things[0].split("-")]
+    return "-".join(words) if 3 <= len(words) <= 5 else None

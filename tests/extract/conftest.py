@@ -1,0 +1,29 @@
+"""Small sessions, and what is extracted from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nacre.extract.candidate import Candidate
+from nacre.extract.extractor import extract
+from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+
+SESSION = Session(tool="claude-code", native_id="s1")
+
+
+def owner(text: str, flags: Flag = Flag.NONE) -> Turn:
+    return Turn(id="", speaker=Speaker.OWNER, text=text, flags=flags)
+
+
+def agent(text: str, *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED) -> Turn:
+    return Turn(id="", speaker=Speaker.AGENT, text=text, tool_calls=calls, trust=trust)
+
+
+def memories(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
+    return extract(session, [replace(turn, id=f"t{at}") for at, turn in enumerate(turns)], begin=begin)
+
+
+def only(*turns: Turn) -> Candidate:
+    found = memories(*turns)
+    assert len(found) == 1, found
+    return found[0]
