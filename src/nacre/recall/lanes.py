@@ -1,0 +1,20 @@
+"""The vector lane's ticket: a question embedded, and the vectors to compare it with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from nacre.storage.vectors import Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A unit vector, and the store its cosines come from."""
+
+    value: NDArray[np.float32]
+    vectors: Vectors

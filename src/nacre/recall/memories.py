@@ -1,0 +1,183 @@
+"""Recall over memories: lexical, vector, link and time lanes, then the memory-aware score of DESIGN section 6."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from heapq import nlargest
+
+from nacre.model.memory import Memory
+from nacre.model.recall import Filter
+from nacre.recall.confidence import Signals
+from nacre.recall.fusion import blend, min_max
+from nacre.recall.lanes import QueryVector
+from nacre.recall.question import Question
+from nacre.recall.scoring import factors, product
+from nacre.recall.weighting import Weights, coverage, saturate, weigh
+from nacre.storage.filters import Clause, memory_clause
+from nacre.storage.memories import Memories
+from nacre.storage.search import Match, Search, admitted_memories, browse_memories
+from nacre.storage.usage import Usage, UsageLog
+
+CANDIDATES = 250
+WEIGHTS = {"lexical": 0.5, "vector": 0.5}
+SIMILARITY_EXPONENT = 0.7
+FULL_TEXT_BONUS = 0.15
+NAME_BONUS = 0.1
+LINK_SHARE = 0.5
+UNSEEN_ROWS = 50
+"""A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
+LINK_SEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMemory:
+    """A memory with its score (0 to 1), the parts of it, and the absolute signals.
+
+    ``linked_from`` are the ids of the hits that it was reached from.
+    """
+
+    memory: Memory
+    score: float
+    components: dict[str, float]
+    signals: Signals
+    linked_from: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How memories are to be ranked: as of when, around which date, by relevance alone or with age and use."""
+
+    now: datetime
+    around: datetime | None = None
+    radius_days: float = 14.0
+    boost: bool = True
+
+    @property
+    def today(self) -> date:
+        """The day on which a memory must still be true."""
+        return self.now.date()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the lanes found, by row: term counts, cosines, and the ids a memory was reached from by links."""
+
+    matches: Mapping[int, Match] = field(default_factory=dict)
+    weights: Weights = Weights((), 1.0)
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+
+class MemoryRecall:
+    """Ranks memories for a question."""
+
+    def __init__(self, search: Search, memories: Memories, usage: UsageLog) -> None:
+        self._search = search
+        self._memories = memories
+        self._usage = usage
+
+    def rank(
+        self, question: Question, wanted: Filter, ranking: Ranking, *, vector: QueryVector | None, lexical: bool = True
+    ) -> list[ScoredMemory]:
+        """All memories that any lane found, the best first."""
+        database = self._memories.database
+        if question.is_only_time:
+            return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
+        where = memory_clause(wanted, ranking.today)
+        admitted = admitted_memories(database, wanted, today=ranking.today)
+        matches, weights = self._lexical(question, where) if lexical else ({}, Weights((), 1.0))
+        named = self._named(question, where) if lexical else set()
+        cosines = self._cosines(vector, admitted)
+        words = {row: saturate(match.counts, match.length, weights) for row, match in matches.items()}
+        nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
+        kept = {*nearest, *matches, *named}
+        near = {row: share for row, share in min_max(cosines).items() if row in kept}
+        parts = blend(
+            {
+                "lexical": (WEIGHTS["lexical"], min_max(words, floor=0.0)),
+                "vector": (WEIGHTS["vector"], near),
+            }
+        )
+        for row in named:
+            parts.setdefault(row, {})["name"] = NAME_BONUS
+        found = self._memories.by_rows(list(parts))
+        linked = self._follow_links(parts, found, admitted)
+        return self._scored(parts, found, _Found(matches, weights, cosines, linked), ranking)
+
+    def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
+        """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
+        parts = {row: {"importance": 1.0} for row in rows}
+        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
+
+    def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
+        """The memories of a time that was asked for, and nothing else was."""
+        parts = {row: {"time": 1.0} for row in rows}
+        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
+
+    def _lexical(self, question: Question, where: Clause) -> tuple[dict[int, Match], Weights]:
+        terms = self._search.terms(question.words)
+        if not terms:
+            return {}, Weights((), 1.0)
+        corpus = self._search.corpus(terms)
+        weights = weigh(replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
+        matches = self._search.match(terms, where, CANDIDATES)
+        return {match.row: match for match in matches}, weights
+
+    def _named(self, question: Question, where: Clause) -> set[int]:
+        return {row for row, _, _ in self._search.match_parts(question.names, where, CANDIDATES)}
+
+    def _cosines(self, vector: QueryVector | None, admitted: set[int]) -> dict[int, float]:
+        if vector is None:
+            return {}
+        return {row: cosine for row, cosine in vector.vectors.memory_cosines(vector.value).items() if row in admitted}
+
+    def _follow_links(
+        self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int]
+    ) -> dict[int, tuple[str, ...]]:
+        """The memories one hop from the best five inherit a share of their relevance; row → where from."""
+        best = sorted(found, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
+        relevance = {found[row].id: sum(parts[row].values()) for row in best}
+        reached: dict[str, float] = {}
+        sources: dict[str, list[str]] = {}
+        for source, target, strength in self._memories.neighbours(list(relevance)):
+            reached[target] = max(reached.get(target, 0.0), LINK_SHARE * strength * relevance[source])
+            sources.setdefault(target, []).append(source)
+        linked = {}
+        for row, memory in self._memories.rows_of(list(reached)).items():
+            if row in admitted and reached[memory.id] > sum(parts.get(row, {}).values()):
+                parts[row] = {**parts.get(row, {}), "link": reached[memory.id] - sum(parts.get(row, {}).values())}
+                found[row] = memory
+                linked[row] = tuple(sources[memory.id])
+        return linked
+
+    def _scored(
+        self, parts: Mapping[int, dict[str, float]], memories: Mapping[int, Memory], found: _Found, ranking: Ranking
+    ) -> list[ScoredMemory]:
+        usage = self._usage.of([memory.id for memory in memories.values()])
+        scored = []
+        for row, memory in memories.items():
+            match = found.matches.get(row)
+            signals = Signals(coverage(match.counts, found.weights) if match else 0.0, found.cosines.get(row))
+            used = usage.get(memory.id, Usage())
+            score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
+            scored.append(ScoredMemory(memory, score, components, signals, found.linked.get(row, ())))
+        return sorted(scored, key=lambda item: (-item.score, item.memory.id))
+
+
+def _score(
+    memory: Memory, parts: dict[str, float], usage: Usage, ranking: Ranking, *, found_in_text: bool
+) -> tuple[float, dict[str, float]]:
+    """sim^0.7 · clamp(factors) + .15 for a full-text match, at most 1; relevance alone without boost."""
+    similarity = min(1.0, sum(parts.values()))
+    components = {name: round(value, 4) for name, value in parts.items() if value}
+    if not ranking.boost:
+        return similarity, components
+    weighed = factors(memory, usage, ranking.now, around=ranking.around, radius_days=ranking.radius_days)
+    bonus = FULL_TEXT_BONUS * similarity if found_in_text else 0.0
+    score = min(1.0, similarity**SIMILARITY_EXPONENT * product(weighed) + bonus)
+    components |= {f"x_{name}": round(value, 4) for name, value in weighed.items() if value != 1.0}
+    if bonus:
+        components["full_text"] = round(bonus, 4)
+    return score, components

@@ -1,0 +1,291 @@
+"""Recall over turns: lexical, vector and session lanes, each turn read with its neighbours."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from heapq import nlargest
+
+from nacre.model.recall import Filter
+from nacre.recall.confidence import Signals
+from nacre.recall.fusion import blend
+from nacre.recall.lanes import QueryVector
+from nacre.recall.question import Question
+from nacre.recall.recipe import DEFAULT, Recipe
+from nacre.recall.scoring import gaussian
+from nacre.recall.weighting import Weights, coverage, in_context, normalise, saturate, weigh
+from nacre.storage.filters import Clause, turn_clause
+from nacre.storage.search import Corpus, Match, Search, Term, admitted_turns
+from nacre.storage.sessions import Sessions
+from nacre.storage.times import from_ms
+from nacre.text import words as words_of
+
+Place = tuple[int, int]
+"""A session row and the position in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTurn:
+    """A turn's place with its fused score (0 to about 1.5), the parts of it, and the absolute signals."""
+
+    row: int
+    place: Place
+    score: float
+    components: dict[str, float]
+    signals: Signals
+
+
+@dataclass(frozen=True, slots=True)
+class _Lexical:
+    """What the lexical lane found: the turns that hold terms, and those that hold part of an identifier."""
+
+    matches: dict[Place, Match] = field(default_factory=dict)
+    weights: Weights = Weights()
+    terms: int = 0
+    named: tuple[Place, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Byline:
+    author: str | None
+    time: datetime | None
+
+
+class TurnRecall:
+    """Ranks turns for a question."""
+
+    def __init__(self, search: Search, sessions: Sessions, recipe: Recipe = DEFAULT) -> None:
+        self._search = search
+        self._sessions = sessions
+        self._recipe = recipe
+
+    def rank(
+        self, question: Question, wanted: Filter, *, vector: QueryVector | None, lexical: bool = True,
+        around: datetime | None = None, radius_days: float = 14.0, limit: int = 100,
+    ) -> list[ScoredTurn]:  # fmt: skip
+        """The best turns, the best first. ``vector`` is the embedded question, where that lane can run."""
+        words = self._lexical(question, wanted) if lexical else _Lexical()
+        admitted = admitted_turns(self._sessions.database, wanted)
+        near = self._near(vector, admitted)
+        pool = self._pool(words, near, admitted)
+        counts = self._counts(words, pool)
+        cosines = self._cosines(vector, pool, near)
+        parts = blend({**self._by_words(words, counts, pool), **self._by_meaning(cosines, pool)})
+        for place, bonus in self._bonuses(question, words, pool, around, radius_days).items():
+            parts.setdefault(place, {}).update(bonus)
+        scores = {place: sum(found.values()) for place, found in parts.items()}
+        best = nlargest(limit, scores, key=lambda place: (scores[place], -place[0], -place[1]))
+        return [
+            ScoredTurn(
+                row=pool[place],
+                place=place,
+                score=scores[place],
+                components={name: round(value, 4) for name, value in parts[place].items() if value},
+                signals=Signals(coverage(counts[place], words.weights), cosines.get(place)),
+            )
+            for place in best
+            if scores[place] > 0
+        ]
+
+    # What the lanes find
+
+    def _lexical(self, question: Question, wanted: Filter) -> _Lexical:
+        terms = self._search.terms(question.words)
+        if not terms:
+            return _Lexical()
+        terms, corpus = _telling(terms, self._search.corpus(terms), self._recipe.postings)
+        where = turn_clause(wanted)
+        found = self._search.match(terms, where, self._recipe.window)
+        matches = {(match.session, match.seq): match for match in found}
+        return _Lexical(
+            matches, weigh(corpus, self._recipe.bm25), len(terms), tuple(self._in_part(question, where, terms, matches))
+        )
+
+    def _in_part(
+        self, question: Question, where: Clause, terms: Sequence[Term], matches: Mapping[Place, Match]
+    ) -> Iterable[Place]:
+        """Turns that hold an identifier of the question within a longer one: what a search for words cannot see."""
+        places = [
+            (session, seq) for _, session, seq in self._search.match_parts(question.names, where, self._recipe.parts)
+        ]
+        if len(places) >= self._recipe.parts:
+            return  # it is everywhere: that says nothing
+        stems = [term.stem for term in terms]
+        names = [[term.stem for term in self._search.terms(words_of(name))] for name in question.names]
+        whole = [[stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)]
+        for place in places:
+            held = matches[place].counts if place in matches else ()
+            if not held or not any(all(held[at] for at in name) for name in whole):
+                yield place
+
+    def _near(self, vector: QueryVector | None, admitted: set[int] | None) -> dict[int, float]:
+        if vector is None:
+            return {}
+        found = vector.vectors.nearest_turns(vector.value, limit=self._recipe.candidates, admitted=admitted)
+        return {near.row: near.cosine for near in found}
+
+    def _pool(self, words: _Lexical, near: Mapping[int, float], admitted: set[int] | None) -> dict[Place, int]:
+        """Candidates of all lanes and their neighbours: place → row."""
+        places = [*list(words.matches)[: self._recipe.candidates], *words.named]
+        places += self._sessions.places(list(near)).values()
+        reach = self._recipe.reach
+        extended = {(session, at) for session, seq in places for at in range(max(0, seq - reach), seq + reach + 1)}
+        pool = self._sessions.rows_at(sorted(extended))
+        return pool if admitted is None else {place: row for place, row in pool.items() if row in admitted}
+
+    def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, list[float]]:
+        own = {place: normalise(match, words.weights) for place, match in words.matches.items()}
+        share, reach = self._recipe.neighbours, self._recipe.reach
+        return {place: in_context(own, place, words.terms, share=share, reach=reach) for place in pool}
+
+    def _cosines(
+        self, vector: QueryVector | None, pool: Mapping[Place, int], near: Mapping[int, float]
+    ) -> dict[Place, float]:
+        if vector is None:
+            return {}
+        unknown = [row for row in pool.values() if row not in near]
+        by_row = {**vector.vectors.cosines_of_turns(vector.value, unknown), **near}
+        return {place: by_row[row] for place, row in pool.items() if row in by_row}
+
+    # What it is worth
+
+    def _by_words(
+        self, words: _Lexical, counts: Mapping[Place, Sequence[float]], pool: Iterable[Place]
+    ) -> dict[str, tuple[float, dict[Place, float]]]:
+        if not words.matches:
+            return {}
+        ordinary = words.weights.average_length
+        scores = {place: saturate(held, ordinary, words.weights) for place, held in counts.items()}
+        best = max(scores.values(), default=0.0)
+        trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
+        turns = self._recipe.scale(scores, floor=0.0)
+        sessions = self._recipe.scale(_sessions_by_words(words), floor=0.0)
+        return {
+            "lexical": (self._recipe.lexical, {place: trust * score for place, score in turns.items()}),
+            "session_words": (self._recipe.session, {place: trust * sessions.get(place[0], 0.0) for place in pool}),
+        }
+
+    def _by_meaning(
+        self, cosines: Mapping[Place, float], pool: Iterable[Place]
+    ) -> dict[str, tuple[float, dict[Place, float]]]:
+        if not cosines:
+            return {}
+        sessions = self._recipe.scale(_sessions_by_meaning(cosines, self._recipe.passages))
+        return {
+            "vector": (self._recipe.vector, self._recipe.scale(self._smoothed(cosines))),
+            "session_meaning": (self._recipe.session, {place: sessions.get(place[0], 0.0) for place in pool}),
+        }
+
+    def _smoothed(self, cosines: Mapping[Place, float]) -> dict[Place, float]:
+        """Each turn's cosine plus a share of the mean of its neighbours', weighted by nearness."""
+        steps = [step for distance in range(1, self._recipe.reach + 1) for step in (-distance, distance)]
+        smoothed = {}
+        for (session, seq), own in cosines.items():
+            total = weight = 0.0
+            for step in steps:
+                cosine = cosines.get((session, seq + step))
+                if cosine is not None:
+                    total += cosine / abs(step)
+                    weight += 1 / abs(step)
+            smoothed[session, seq] = own + (self._recipe.smoothing * total / weight if weight else 0.0)
+        return smoothed
+
+    def _bonuses(
+        self, question: Question, words: _Lexical, pool: Mapping[Place, int],
+        around: datetime | None, radius_days: float,
+    ) -> dict[Place, dict[str, float]]:  # fmt: skip
+        """What is added after fusion."""
+        found: dict[Place, dict[str, float]] = defaultdict(dict)
+        for place in words.named:
+            if place in pool:
+                found[place]["name"] = self._recipe.name
+        for place in self._of_named_projects(question, pool):
+            found[place]["project"] = self._recipe.presence
+        if not question.authors and around is None and question.window is None:
+            return found
+        bylines = self._bylines(pool)
+        if question.authors:
+            self._add_people(found, question.authors, bylines)
+        for place, byline in bylines.items():
+            closeness = _closeness(byline.time, question, around, radius_days)
+            if closeness > 0.01:
+                found[place]["time"] = self._recipe.time * closeness
+        return found
+
+    def _of_named_projects(self, question: Question, pool: Iterable[Place]) -> Iterable[Place]:
+        """Places in sessions of a project that the question names."""
+        sessions = {session for session, _ in pool}
+        asked = f" {' '.join(words_of(question.text))} "
+        rows = self._sessions.database.all("find_sessions_of", rows=json.dumps(list(sessions)))
+        named = {row for row, _, _, project, *_ in rows if project and f" {' '.join(words_of(project))} " in asked}
+        return [place for place in pool if place[0] in named] if named else ()
+
+    def _add_people(
+        self, found: dict[Place, dict[str, float]], named: Sequence[str], bylines: Mapping[Place, _Byline]
+    ) -> None:
+        """Who is asked about takes part in the session, and is likely to say it."""
+        present: dict[int, set[str]] = defaultdict(set)
+        for (session, _), byline in bylines.items():
+            if byline.author and byline.author in named:
+                present[session].add(byline.author)
+        for place, byline in bylines.items():
+            if present[place[0]]:
+                found[place]["presence"] = self._recipe.presence * len(present[place[0]]) / len(named)
+            if len(named) == 1 and byline.author == named[0]:
+                found[place]["author"] = self._recipe.author
+
+    def _bylines(self, pool: Mapping[Place, int]) -> dict[Place, _Byline]:
+        rows = self._sessions.database.all("find_bylines", rows=json.dumps(list(pool.values())))
+        by_row = {row: _Byline(author, from_ms(time)) for row, time, author in rows}
+        return {place: by_row[row] for place, row in pool.items() if row in by_row}
+
+
+def _telling(terms: Sequence[Term], corpus: Corpus, postings: int) -> tuple[tuple[Term, ...], Corpus]:
+    """The rarest terms, as many as the index can look up in time, in their order, and their frequencies."""
+    kept: list[int] = []
+    for at in sorted(range(len(terms)), key=lambda at: corpus.frequencies[at]):
+        postings -= corpus.frequencies[at]
+        if postings >= 0 or not kept:
+            kept.append(at)
+    kept.sort()
+    known = replace(corpus, frequencies=tuple(corpus.frequencies[at] for at in kept))
+    return tuple(terms[at] for at in kept), known
+
+
+def _closeness(time: datetime | None, question: Question, around: datetime | None, radius_days: float) -> float:
+    """1 within the window the question names, fading outside it."""
+    window = question.window
+    if time is None:
+        return 0.0
+    if around is not None:
+        return gaussian(abs((time - around).total_seconds()) / 86_400, radius_days)
+    if window is None:
+        return 0.0
+    if window.since and time < window.since:
+        return gaussian((window.since - time).total_seconds() / 86_400, radius_days)
+    if window.until and time >= window.until:
+        return gaussian((time - window.until).total_seconds() / 86_400, radius_days)
+    return 1.0
+
+
+def _sessions_by_words(words: _Lexical) -> dict[int, float]:
+    """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
+    counts: dict[int, list[float]] = {}
+    for (session, _), match in words.matches.items():
+        held = counts.setdefault(session, [0.0] * words.terms)
+        for at, count in enumerate(match.counts):
+            held[at] += min(count, 1.0)
+    ordinary = words.weights.average_length
+    return {session: saturate(held, ordinary, words.weights) for session, held in counts.items()}
+
+
+def _sessions_by_meaning(cosines: Mapping[Place, float], turns: int) -> dict[int, float]:
+    """The mean cosine of each session's best turns."""
+    by_session: dict[int, list[float]] = defaultdict(list)
+    for (session, _), cosine in cosines.items():
+        by_session[session].append(cosine)
+    best = {session: nlargest(turns, found) for session, found in by_session.items()}
+    return {session: sum(found) / len(found) for session, found in best.items()}

@@ -1,0 +1,106 @@
+"""Times as people say them, read on Friday, 20 November 2026."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nacre.errors import QueryInvalid
+from nacre.recall.question import read_question
+from nacre.recall.timewords import find_window, parse_moment
+
+NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("question", "since", "until"),
+    [
+        ("what did we decide last week?", "2026-11-09", "2026-11-16"),
+        ("what did we do yesterday", "2026-11-19", "2026-11-20"),
+        ("anything since monday?", "2026-11-16", None),
+        ("what was agreed in March", "2026-03-01", "2026-04-01"),
+        ("what happened in July 2023?", "2023-07-01", "2023-08-01"),
+        ("who called on May 5, 2023", "2023-05-05", "2023-05-06"),
+        ("before 2026-01-02 we had", None, "2026-01-02"),
+        ("two weeks ago", "2026-11-02", "2026-11-10"),
+        ("between August 11 and August 15 2023", "2023-08-11", "2023-08-16"),
+        ("last month", "2026-10-01", "2026-11-01"),
+        ("上周决定了什么", "2026-11-09", "2026-11-16"),
+        ("昨天", "2026-11-19", "2026-11-20"),
+        ("三月做了什么", "2026-03-01", "2026-04-01"),
+        ("去年", "2025-01-01", "2026-01-01"),
+        ("what changed since last week", "2026-11-09", None),
+        ("what did we know before yesterday", None, "2026-11-19"),
+        ("since yesterday", "2026-11-19", None),
+        ("after last month", "2026-11-01", None),
+        ("before last year", None, "2025-01-01"),
+        ("since two weeks ago", "2026-11-02", None),
+        ("since last monday", "2026-11-16", None),
+        ("the day before yesterday", "2026-11-18", "2026-11-19"),
+        ("昨天以来", "2026-11-19", None),
+        ("上周五说了什么", "2026-11-13", "2026-11-14"),
+        ("上周一起讨论了什么", "2026-11-09", "2026-11-16"),
+        ("上上周", "2026-11-02", "2026-11-09"),
+        ("两三天前我们决定了什么", "2026-11-16", "2026-11-19"),
+        ("十天前", "2026-11-09", "2026-11-11"),
+        ("十二天前", "2026-11-07", "2026-11-09"),
+        ("八个月前", "2026-03-10", "2026-04-10"),
+    ],
+)
+def test_a_time_in_a_question_is_a_window(question: str, since: str | None, until: str | None) -> None:
+    window = find_window(question, NOW)
+    assert window
+    assert (
+        window.since and window.since.date().isoformat(),
+        window.until and window.until.date().isoformat(),
+    ) == (since, until)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "may we use postgres",
+        "the march of progress",
+        "we moved from Berlin to Lisbon",
+        "second opinion",
+        "40 days of rain",
+        "zero days ago",
+        "last zero weeks",
+        "5000 years ago",
+        "notes of 9999-12-31",
+        "2023年前",
+        "目前天气",
+    ],
+)
+def test_words_that_only_look_like_times_are_none(question: str) -> None:
+    assert find_window(question, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [("3d", "2026-11-17T05:30"), ("2w", "2026-11-06T05:30"), ("2026-11-01", "2026-11-01T00:00"),
+     ("march", "2026-03-01T00:00"), ("monday", "2026-11-16T00:00"), ("yesterday", "2026-11-19T00:00")],
+)  # fmt: skip
+def test_an_option_takes_the_same_words_and_short_forms(text: str, moment: str) -> None:
+    assert parse_moment(text, NOW).isoformat()[:16] == moment
+
+
+@pytest.mark.parametrize("text", ["soon", "2026-13-45", "", "the day after", "99999y", "9" * 5000 + "d"])
+def test_what_is_no_date_is_refused_with_examples(text: str) -> None:
+    with pytest.raises(QueryInvalid) as caught:
+        parse_moment(text, NOW)
+    assert "3d" in str(caught.value.hint)
+
+
+def test_a_question_about_nothing_but_a_time_says_so() -> None:
+    assert read_question("what did we decide yesterday?", now=NOW).is_only_time
+    assert not read_question("what did we decide about caching yesterday?", now=NOW).is_only_time
+
+
+def test_people_are_recognised_as_their_names_are_written() -> None:
+    people = ["Will", "Mara"]
+    assert read_question("What did Mara say?", now=NOW, authors=people).authors == ("Mara",)
+    assert read_question("When will Mara come?", now=NOW, authors=people).authors == ("Mara",)
+    assert read_question("what did mara say?", now=NOW, authors=people).authors == ("Mara",)
+    assert read_question("What did Mara say about tea?", now=NOW, authors=people).semantic == "What did say about tea?"
