@@ -1,0 +1,1 @@
+"""The service layer: everything nacre does, once. Faces call it and render what it returns."""

@@ -1,0 +1,149 @@
+"""Is everything well? ``doctor`` looks at the installation, ``health`` at what is remembered."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+
+from nacre.app.context import Context
+from nacre.app.scanning import scan
+from nacre.errors import NacreError
+from nacre.model.reports import Check
+from nacre.recall.scoring import days_between
+from nacre.storage.database import engine_version
+
+OK, WARNING, FAILURE = "ok", "warning", "failure"
+_LOW_DISK_BYTES = 500_000_000
+_STALE_DAYS = 14
+
+
+def doctor(context: Context) -> list[Check]:
+    """Check Python, database, vault and model; every finding that is not ok says what to do."""
+    return [
+        Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
+        Check("sqlite", OK, engine_version()),
+        _home(context),
+        _disk(context),
+        _integrity(context),
+        _parity(context),
+        _model(context),
+    ]
+
+
+def health(context: Context) -> list[Check]:
+    """What is remembered, what waits, what was not understood."""
+    scan(context)
+    return [
+        _memories(context),
+        _sessions(context),
+        _vectors(context),
+        *_drift(context),
+        *_problems(context),
+    ]
+
+
+def _home(context: Context) -> Check:
+    home = context.settings.home
+    if not os.access(home, os.W_OK):
+        return Check("home", FAILURE, f"{home} is not writable", "change its permissions or set NACRE_HOME")
+    mode = home.stat().st_mode & 0o777
+    if os.name == "posix" and mode & 0o077:
+        return Check("home", WARNING, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
+    return Check("home", OK, str(home))
+
+
+def _disk(context: Context) -> Check:
+    free = shutil.disk_usage(context.settings.home).free
+    if free < _LOW_DISK_BYTES:
+        return Check("disk", WARNING, f"{free / 1e6:,.0f} MB free", "free some space")
+    return Check("disk", OK, f"{free / 1e9:,.1f} GB free")
+
+
+def _integrity(context: Context) -> Check:
+    found = context.database.check()
+    if found:
+        return Check("database", FAILURE, found[0], "nacre db rebuild; the vault has every memory")
+    size = context.settings.database.stat().st_size
+    return Check("database", OK, f"{context.settings.database} ({size / 1e6:,.1f} MB)")
+
+
+def _parity(context: Context) -> Check:
+    """Every file has its index row and every row its file."""
+    scan(context)
+    files = {file.memory for file in context.files.seen().values()}
+    rows = context.memories.all_ids()
+    if files != rows:
+        lost = len(files ^ rows)
+        return Check("vault", FAILURE, f"{lost} memories differ between vault and index", "nacre db rebuild")
+    if context.problems:
+        hint = "mend the file; its last good version is still recalled"
+        return Check("vault", FAILURE, "; ".join(context.problems), hint)
+    return Check("vault", OK, f"{len(files)} memory files in {context.settings.vault}")
+
+
+def _model(context: Context) -> Check:
+    if context.settings["embedding.model"] == "none":
+        return Check("model", OK, "off; the lexical lanes answer")
+    try:
+        vector = context.embedder.embed(["a test"])
+    except NacreError as error:
+        return Check("model", WARNING, error.message, error.hint or "lexical recall works without it")
+    return Check("model", OK, f"{context.embedder.name}, {vector.shape[1]} dimensions")
+
+
+def _memories(context: Context) -> Check:
+    counts = context.memories.counts()
+    inactive = counts.pop("superseded") + counts.pop("retired")
+    if not counts:
+        return Check("memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine")
+    kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    return Check("memories", OK, f"{sum(counts.values())} active ({kinds}); {inactive} superseded or retired")
+
+
+def _sessions(context: Context) -> Check:
+    counts = context.sessions.counts()
+    if not counts:
+        return Check("sessions", WARNING, "none yet", "nacre ingest")
+    turns = sum(row[2] or 0 for row in counts)
+    tools = ", ".join(f"{row[1]} {row[0]}" for row in counts)
+    last = context.sessions.last_ingest()
+    if last and days_between(last, context.now()) > _STALE_DAYS:
+        return Check("sessions", WARNING, f"last read {last:%Y-%m-%d}", "nacre ingest")
+    return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
+
+
+def _vectors(context: Context) -> Check:
+    if context.settings["embedding.model"] == "none":
+        return Check("vectors", OK, "off")
+    try:
+        turns, memories = context.vectors.missing()
+        made = context.vectors.count()
+    except NacreError as error:
+        return Check("vectors", WARNING, error.message, error.hint)
+    if turns + memories:
+        return Check("vectors", WARNING, f"{made:,} made, {turns + memories:,} texts wait", "nacre ingest goes on")
+    return Check("vectors", OK, f"{made:,} passages")
+
+
+def _drift(context: Context) -> Iterator[Check]:
+    """Record types that no adapter knows, by tool: a format may have changed."""
+    unknown: dict[str, dict[str, int]] = {}
+    corrupt: dict[str, int] = {}
+    for file in context.sessions.seen_files():
+        for record, count in file.unknown.items():
+            kinds = unknown.setdefault(file.tool, {})
+            kinds[record] = kinds.get(record, 0) + count
+        corrupt[file.tool] = corrupt.get(file.tool, 0) + file.corrupt
+    for tool, kinds in sorted(unknown.items()):
+        listed = ", ".join(f"{record} ({count})" for record, count in sorted(kinds.items())[:5])
+        yield Check(f"format {tool}", WARNING, f"unknown records: {listed}", "a newer nacre may know them")
+    for tool, lines in sorted(corrupt.items()):
+        if lines:
+            yield Check(f"format {tool}", WARNING, f"{lines} lines could not be understood", None)
+
+
+def _problems(context: Context) -> Iterator[Check]:
+    for problem in context.problems:
+        yield Check("vault", WARNING, problem, "mend the file; its last good version is still recalled")

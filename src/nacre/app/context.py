@@ -1,0 +1,136 @@
+"""What every operation works with, composed once: stores, vault, redactor, clock, ids, embedder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.ids import Clock, Ids, utc_now, uuid7_source
+from nacre.lock import FileLock
+from nacre.protocols import Embedder
+from nacre.redact.redactor import Redactor
+from nacre.settings import Settings
+from nacre.storage.database import Database
+from nacre.storage.memories import Memories
+from nacre.storage.sessions import Sessions
+from nacre.storage.usage import UsageLog
+from nacre.storage.vault_index import VaultIndex
+from nacre.vault.files import Vault
+
+if TYPE_CHECKING:
+    from nacre.storage.vectors import Vectors
+
+EmbedderLoader = Callable[[Settings], Embedder]
+
+
+@dataclass(frozen=True)
+class Context:
+    """One open home. ``now()`` has whole seconds, as the vault writes them."""
+
+    settings: Settings
+    database: Database
+    clock: Clock
+    ids: Ids
+    load_embedder: EmbedderLoader
+    problems: list[str] = field(default_factory=list)
+
+    @cached_property
+    def vault_lock(self) -> FileLock:
+        """Held by whoever changes the vault or the rows of its files; may be entered again."""
+        return FileLock(self.settings.home / "vault.lock")
+
+    @cached_property
+    def vault(self) -> Vault:
+        """The folder of memories."""
+        return Vault(self.settings.vault)
+
+    @cached_property
+    def memories(self) -> Memories:
+        """Memories in the index."""
+        return Memories(self.database)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Sessions and turns in the index."""
+        return Sessions(self.database)
+
+    @cached_property
+    def usage(self) -> UsageLog:
+        """How memories are used."""
+        return UsageLog(self.database)
+
+    @cached_property
+    def files(self) -> VaultIndex:
+        """What the index knows of the vault's files."""
+        return VaultIndex(self.database)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Vectors of passages and memories. Raises EmbedderUnavailable where numpy is missing."""
+        try:
+            from nacre.storage.vectors import Vectors  # numpy takes 100 ms, which the lexical lanes do not need
+        except ImportError as error:
+            raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
+        return Vectors(self.database)
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Takes secrets out of whatever is stored."""
+        return Redactor(self.settings["redaction.patterns"], self.settings["redaction.allow"])
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The embedding model, loaded on first use. Raises EmbedderUnavailable."""
+        return self.load_embedder(self.settings)
+
+    def now(self) -> datetime:
+        """The present, to the second."""
+        return self.clock().replace(microsecond=0)
+
+
+def open_context(
+    settings: Settings,
+    *,
+    clock: Clock = utc_now,
+    ids: Ids | None = None,
+    load_embedder: EmbedderLoader | None = None,
+) -> Context:
+    """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew."""
+    try:
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
+        ) from error
+    Vault(settings.vault).prepare()
+    _create_private(settings.database)
+    database = Database(settings.database)
+    return Context(settings, database, clock, ids or uuid7_source(clock), load_embedder or _load_configured)
+
+
+def _create_private(database: Path) -> None:
+    """An empty file that only the owner can read: SQLite gives its side files the same mode."""
+    try:
+        os.close(os.open(database, os.O_WRONLY | os.O_CREAT, 0o600))
+        if os.stat(database).st_mode & 0o077:
+            os.chmod(database, 0o600)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot use the database {database}: {error.strerror}",
+            hint="check that the folder exists and is writable",
+        ) from error
+
+
+def _load_configured(settings: Settings) -> Embedder:
+    if settings["embedding.model"] == "none":
+        raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
+    from nacre.embed.onnx import load_minilm  # only where a vector is wanted
+
+    return load_minilm(settings["embedding.threads"] or None)

@@ -1,0 +1,126 @@
+"""Which files to read: what discovery finds under the home, or what was named."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.app.context import Context
+from nacre.app.reading import roots_of
+from nacre.errors import NotFound
+from nacre.model.reports import Problem
+from nacre.transcripts.adapter import Places
+from nacre.transcripts.registry import adapters
+
+_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt")
+_SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"})
+_WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
+_SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file that may be a transcript. ``is_named`` when a person pointed at this very file."""
+
+    path: Path
+    size: int
+    mtime_ns: int
+    is_named: bool = False
+
+
+@dataclass(slots=True)
+class Findings:
+    """Files to read, the oldest first, and folders that could not be looked into."""
+
+    files: list[FoundFile]
+    problems: list[Problem]
+
+
+def find(context: Context, paths: Sequence[Path], *, with_discovery: bool) -> Findings:
+    """The files named and those below the folders named; what discovery finds under the home, where that is wanted.
+
+    Raises NotFound for a path that does not exist.
+    """
+    problems: list[Problem] = []
+    found: dict[Path, FoundFile] = {}
+    for path in _discovered(context, problems) if with_discovery else ():
+        _add(found, path, problems)
+    for path in paths:
+        path = path.expanduser().absolute()
+        if not path.exists():
+            raise NotFound(f"there is nothing at {path}", hint="check the path")
+        for file in _walk(path, problems) if path.is_dir() else (path,):
+            _add(found, file, problems, is_named=file == path)
+    return _sorted(context, found.values(), problems)
+
+
+def _discovered(context: Context, problems: list[Problem]) -> Iterator[Path]:
+    """What the adapters' roots and ``ingest.roots`` hold."""
+    settings = context.settings
+    places = Places(settings.user_home, settings.environ, settings.platform)
+    for adapter in adapters():
+        roots = roots_of(adapter, places)
+        if isinstance(roots, Problem):
+            problems.append(roots)
+            continue
+        for root in roots:
+            yield from _glob(root.folder, root.patterns, problems)
+    for folder in settings["ingest.roots"]:
+        yield from _walk(Path(folder).expanduser(), problems)
+
+
+def _sorted(context: Context, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
+    excluded = context.settings["ingest.exclude"]
+    home = str(context.settings.home) + os.sep
+    kept = [
+        file
+        for file in files
+        if not any(fnmatch.fnmatch(str(file.path), pattern) for pattern in excluded)
+        and (file.is_named or not str(file.path).startswith(home))
+    ]
+    return Findings(sorted(kept, key=lambda file: (file.mtime_ns, str(file.path))), problems)
+
+
+def _add(found: dict[Path, FoundFile], path: Path, problems: list[Problem], *, is_named: bool = False) -> None:
+    try:
+        seen = path.stat()
+    except OSError as error:
+        problems.append(Problem(str(path), error.strerror or "cannot be read", "check its permissions"))
+        return
+    if not stat.S_ISREG(seen.st_mode):
+        return
+    found[path] = FoundFile(path, seen.st_size, seen.st_mtime_ns, is_named)
+
+
+def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Iterator[Path]:
+    if not folder.is_dir():
+        return
+    wanted = [_to_regex(pattern) for pattern in patterns]
+    for path in _walk(folder, problems, suffixes=None):
+        relative = path.relative_to(folder).as_posix()
+        if any(pattern.fullmatch(relative) for pattern in wanted):
+            yield path
+
+
+def _to_regex(pattern: str) -> re.Pattern[str]:
+    """A glob as a regular expression: ``**/`` stands for any number of folders, also none."""
+    parts = (_WILDCARDS.get(part, re.escape(part)) for part in re.split(r"(\*\*/|\*)", pattern))
+    return re.compile("".join(parts))
+
+
+def _walk(folder: Path, problems: list[Problem], suffixes: tuple[str, ...] | None = _SUFFIXES) -> Iterator[Path]:
+    def failed(error: OSError) -> None:
+        problems.append(Problem(str(error.filename), error.strerror or "cannot be read", "check its permissions"))
+
+    for parent, folders, names in os.walk(folder, onerror=failed):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        for name in sorted(names):
+            if name.endswith(_SKIPPED_NAMES):
+                continue
+            if suffixes is None or name.endswith(suffixes) or ".jsonl." in name:
+                yield Path(parent, name)

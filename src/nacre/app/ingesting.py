@@ -1,0 +1,167 @@
+"""Transcripts → sessions in the index → memories in the vault → vectors."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nacre.app import finding
+from nacre.app.context import Context
+from nacre.app.embedding import embed_pending
+from nacre.app.learning import learn
+from nacre.app.project_pages import resolve_project
+from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
+from nacre.app.recalling import fold_usage
+from nacre.app.scanning import scan
+from nacre.app.writing import entry, save
+from nacre.model.reports import IngestReport, Problem, Progress
+from nacre.storage.times import to_ms
+
+COMMIT_TURNS = 2000
+
+OnProgress = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """What an ingest does: which paths, whether discovery adds to them, whether it learns and makes vectors.
+
+    Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again.
+    ``force`` reads files again from the start, also unchanged ones; known turns and memories stay as they are.
+    """
+
+    paths: tuple[Path, ...] = ()
+    discover: bool = False
+    remember_paths: bool = True
+    extract: bool = True
+    vectors: bool = True
+    force: bool = False
+
+
+@dataclass(slots=True)
+class _Tallies:
+    files: int = 0
+    turns: int = 0
+    skipped: int = 0
+    unrecognised: int = 0
+    bytes_done: int = 0
+    bytes_read: int = 0
+    corrupt: int = 0
+    sessions: set[int] = field(default_factory=set)
+    tools: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def ingest(
+    context: Context, options: IngestOptions | None = None, on_progress: OnProgress | None = None
+) -> IngestReport:
+    """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist.
+
+    Text is searchable when reading ends. One bad file never stops the others: it is in the report.
+    """
+    started = time.perf_counter()
+    options = options or IngestOptions()
+    notify = on_progress or (lambda _: None)
+    began = context.now()
+    scan(context)
+    fold_usage(context)
+    findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
+    tallies = _Tallies(problems=findings.problems)
+    jobs = _jobs(context, findings.files, tallies, force=options.force)
+    _read(context, jobs, tallies, notify)
+    lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
+    if options.paths and options.remember_paths and tallies.files:
+        save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
+    made = embed_pending(context, notify) if options.vectors else None
+    report = IngestReport(
+        files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,
+        memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
+        skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
+        bytes_read=tallies.bytes_read, seconds=time.perf_counter() - started,
+        vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
+        vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
+        corrupt=tallies.corrupt, problems=tuple(tallies.problems),
+    )  # fmt: skip
+    context.sessions.save_ingest(
+        context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,
+        turns=report.turns, memories=len(report.memories), skipped=report.skipped,
+    )  # fmt: skip
+    return report
+
+
+def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:
+    jobs = []
+    for file in files:
+        known = context.sessions.cursor(str(file.path))
+        if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
+            tallies.skipped += 1
+            continue
+        tool, cursor = known if known and not force else (None, None)
+        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named))
+    return jobs
+
+
+def _read(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
+    context.database.relax()
+    try:
+        _read_and_store(context, jobs, tallies, notify)
+    finally:
+        context.database.tighten()
+
+
+def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
+    total = sum(job.size for job in jobs)
+    pending: list[Batch | FileDone] = []
+    waiting = 0
+    for event in read_files(jobs, context.redactor):
+        if isinstance(event, FileFailed):
+            tallies.bytes_done += event.size
+            if event.problem:
+                tallies.problems.append(event.problem)
+            else:
+                tallies.unrecognised += 1
+        else:
+            pending.append(event)
+            waiting += len(event.turns) if isinstance(event, Batch) else 1
+        if waiting >= COMMIT_TURNS:
+            _store(context, pending, tallies)
+            pending, waiting = [], 0
+            notify(Progress("reading", tallies.bytes_done, total, f"{tallies.turns:,} turns"))
+    _store(context, pending, tallies)
+    notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
+
+
+def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Tallies) -> None:
+    sessions = {event.session for event in events if isinstance(event, Batch)}
+    projects = {session: resolve_project(context, session) for session in sessions}
+    with context.database.transaction():
+        touched: set[int] = set()
+        for event in events:
+            if isinstance(event, Batch):
+                touched.add(_store_batch(context, event, projects[event.session], tallies))
+            else:
+                if event.present is not None:
+                    touched |= context.sessions.retain(event.tool, str(event.path), event.present)
+                context.sessions.save_cursor(str(event.path), event.tool, event.cursor, event.tally)
+        context.sessions.refresh(sorted(touched))
+    for event in events:
+        if isinstance(event, FileDone):
+            tallies.files += 1
+            tallies.bytes_done += event.size
+            tallies.bytes_read += event.bytes_read
+            tallies.tools[event.tool] += 1
+            tallies.unknown.update(event.tally.unknown)
+            tallies.corrupt += event.tally.corrupt + event.tally.oversized
+
+
+def _store_batch(context: Context, batch: Batch, project: str | None, tallies: _Tallies) -> int:
+    row = context.sessions.upsert(batch.session, project=project, file=str(batch.path))
+    added = context.sessions.add_turns(batch.session, row, batch.turns) if batch.turns else 0
+    tallies.turns += added
+    if added:
+        tallies.sessions.add(row)
+    return row

@@ -1,0 +1,157 @@
+"""Care of the database: what is in it, rebuild, backup, reset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from nacre.app.context import Context
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.writing import apply_intents
+from nacre.errors import Conflict, SchemaTooNew, StoreUnusable
+from nacre.model.reports import IngestReport, Progress
+from nacre.settings import Settings
+from nacre.storage.times import from_ms
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
+
+_SIDE_FILES = ("", "-wal", "-shm")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStats:
+    """Sessions of one tool."""
+
+    tool: str
+    sessions: int
+    turns: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a home holds; sizes in bytes."""
+
+    memories: dict[str, int]
+    tools: tuple[ToolStats, ...]
+    projects: int
+    passages: int
+    vectors_missing: int
+    model: str | None
+    database_bytes: int
+    vault_files: int
+
+
+def stats(context: Context) -> Stats:
+    """Count everything."""
+    tools = tuple(
+        ToolStats(tool, sessions, turns or 0, from_ms(first), from_ms(last))
+        for tool, sessions, turns, first, last in context.sessions.counts()
+    )
+    size = sum(file.stat().st_size for file in _files(context.settings.database) if file.exists())
+    return Stats(
+        memories=context.memories.counts(), tools=tools, projects=len(context.files.projects()),
+        passages=context.vectors.count(), vectors_missing=sum(context.vectors.missing()),
+        model=context.vectors.model(), database_bytes=size, vault_files=sum(1 for _ in context.vault.scan()),
+    )  # fmt: skip
+
+
+def rebuild(
+    settings: Settings, open_home: Callable[[Settings], Context], on_progress: Callable[[Progress], None] | None = None,
+    *, vectors: bool = True,
+) -> IngestReport:  # fmt: skip
+    """Make the database anew from the vault and the transcripts that still exist.
+
+    The old file is kept as ``nacre.db.old``. Memories come from their files alone; sessions are indexed and count as
+    seen by extraction, so that a rebuild writes no memories. Usage starts from neutral. Raises SchemaTooNew: a newer
+    nacre's database is not replaced.
+    """
+    database = settings.database
+    known = _read_before(settings, open_home)
+    for file in _files(database.with_name(f"{database.name}.old")):
+        file.unlink(missing_ok=True)
+    for file in _files(database):
+        if file.exists():
+            file.replace(file.with_name(file.name.replace(database.name, f"{database.name}.old", 1)))
+    context = open_home(settings)
+    try:
+        paths = tuple(path for path in sorted({*known, *_ingested(context)}) if path.exists())
+        options = IngestOptions(paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False)
+        report = ingest(context, options, on_progress)
+        with context.database.transaction():
+            context.sessions.mark_all_extracted()
+    finally:
+        context.database.close()
+    return report
+
+
+def backup(context: Context, target: Path) -> Path:
+    """Write a consistent copy of the database. Raises Conflict when the target exists."""
+    target = target.expanduser().absolute()
+    if target.exists():
+        raise Conflict(f"{target} exists already", hint="name another file")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    context.database.backup(target)
+    target.chmod(0o600)
+    return target
+
+
+def reset(settings: Settings, open_home: Callable[[Settings], Context]) -> Path | None:
+    """Remove the database, keeping a copy beside it; the vault stays. Returns the copy, ``None`` if there was none.
+
+    Writes that are pending reach the vault first. A file that cannot be opened is kept as it is.
+    """
+    database = settings.database
+    if not database.exists():
+        return None
+    copy = database.with_name(f"{database.name}.before-reset")
+    copy.unlink(missing_ok=True)
+    try:
+        context = open_home(settings)
+        try:
+            apply_intents(context)
+            backup(context, copy)
+        finally:
+            context.database.close()
+    except SchemaTooNew:
+        raise
+    except StoreUnusable:
+        database.replace(copy)
+    for file in _files(database):
+        file.unlink(missing_ok=True)
+    return copy
+
+
+def _files(database: Path) -> list[Path]:
+    return [database.with_name(database.name + suffix) for suffix in _SIDE_FILES]
+
+
+def _read_before(settings: Settings, open_home: Callable[[Settings], Context]) -> list[Path]:
+    """What the old database had read, where it can still tell."""
+    if not settings.database.exists():
+        return []
+    try:
+        context = open_home(settings)
+    except SchemaTooNew:
+        raise
+    except StoreUnusable:
+        return []
+    try:
+        apply_intents(context)
+        return [Path(file.path) for file in context.sessions.seen_files()]
+    except StoreUnusable:
+        return []
+    finally:
+        context.database.close()
+
+
+def _ingested(context: Context) -> set[Path]:
+    """Paths that were once named to ingest, from the ledger."""
+    try:
+        entries = list(ledger.read(context.vault.read(LEDGER)))
+    except FileNotFoundError:
+        return set()
+    return {Path(path) for item in entries if item.action == "ingest" for path in item.details.get("paths", [])}

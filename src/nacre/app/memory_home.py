@@ -1,0 +1,216 @@
+"""The Python API: one open home."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from nacre.app import ingesting, recalling, remembering
+from nacre.app.context import Context, EmbedderLoader, open_context
+from nacre.app.scanning import scan
+from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
+from nacre.ids import Clock, Ids, utc_now
+from nacre.model.memory import Expiry, Kind, Memory, Scope
+from nacre.model.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
+from nacre.model.reports import IngestReport, StoreOutcome
+from nacre.settings import load_settings
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class Changes(TypedDict, total=False):
+    """The fields of a memory that an edit may change."""
+
+    subject: str
+    content: str
+    kind: Kind | str
+    importance: int
+    expiry: Expiry | str
+    scope: Scope | str
+    project: str | None
+    tags: Sequence[str]
+
+
+class MemoryHome:
+    """A home that is open: read transcripts, store, recall, search.
+
+    Use as a context manager. Not for use from several threads at once; every thread opens its own.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> MemoryHome:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database; a second call does nothing."""
+        self._context.database.close()
+
+    @property
+    def path(self) -> Path:
+        """The home's folder."""
+        return self._context.settings.home
+
+    def ingest(
+        self, *paths: str | Path, extract: bool = True, vectors: bool = True,
+        on_progress: ingesting.OnProgress | None = None,
+    ) -> IngestReport:  # fmt: skip
+        """Read transcripts: the files and folders named, or all that discovery finds.
+
+        ``extract`` learns memories from them, ``vectors`` makes what the vector lane needs. Unreadable files are in
+        the report's ``problems``. Raises NotFound for a path that does not exist.
+        """
+        named = tuple(Path(path) for path in paths)
+        options = ingesting.IngestOptions(paths=named, extract=extract, vectors=vectors)
+        return ingesting.ingest(self._context, options, on_progress)
+
+    def store(
+        self, content: str, *, subject: str | None = None, kind: Kind | str = Kind.FACT, importance: int = 7,
+        expiry: Expiry | str = Expiry.PERMANENT, scope: Scope | str = Scope.PRIVATE, project: str | None = None,
+        tags: Sequence[str] = (), canonical_key: str | None = None, force: bool = False,
+    ) -> StoreOutcome:  # fmt: skip
+        """Store one memory; durable when it returns.
+
+        ``importance`` is 1 to 10. The same words in the same project are not stored twice unless ``force``. Secrets
+        are redacted. Raises MemoryInvalid.
+        """
+        return remembering.store(
+            self._context,
+            remembering.NewMemory(
+                content=content, subject=subject, kind=_choose(Kind, kind, MemoryInvalid),
+                importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
+                scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),
+                canonical_key=canonical_key, force=force,
+            ),
+        )  # fmt: skip
+
+    def recall(
+        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
+        budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
+    ) -> RecallResult:  # fmt: skip
+        """The memories that answer a question, the best first; with ``turns`` also that many turns of sessions.
+
+        No hits is an answer: ``abstained`` says that something matched and nothing was good enough. Times without a
+        zone are UTC. Raises QueryInvalid.
+        """
+        return recalling.recall(
+            self._context,
+            RecallQuery(
+                text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
+                around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
+                turns=turns,
+            ),
+        )  # fmt: skip
+
+    def search_sessions(
+        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        mode: Mode | str = Mode.HYBRID, around: datetime | None = None,
+    ) -> RecallResult:  # fmt: skip
+        """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
+        query = RecallQuery(
+            text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
+            around=_utc(around),
+        )  # fmt: skip
+        return recalling.search_sessions(self._context, query)
+
+    def get(self, reference: str) -> Memory:
+        """One memory, also a retired one, by id, the beginning of its id, or its subject. Raises NotFound, Conflict."""
+        scan(self._context)
+        return remembering.get(self._context, reference)
+
+    def edit(self, reference: str, **changes: Unpack[Changes]) -> Memory:
+        """Change fields of a memory; returns it as it is now.
+
+        Fields are subject, content, kind, importance, expiry, scope, project (``None``: it holds everywhere) and tags.
+        Raises NotFound, EditConflict, MemoryInvalid.
+        """
+        return remembering.edit(self._context, reference, **_converted(changes))
+
+    def retire(self, *references: str, reason: str | None = None) -> list[Memory]:
+        """Soft-delete memories; their files move to ``retired/``. Raises NotFound, Conflict."""
+        return remembering.retire(self._context, references, reason)
+
+    def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
+        """Active memories, the newest first."""
+        found, _ = remembering.list_active(self._context, _in_utc(filter), limit=max(0, limit), offset=max(0, offset))
+        return found
+
+
+def _choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
+    try:
+        return options(given)
+    except ValueError:
+        choices = ", ".join(options)
+        raise error(f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}") from None
+
+
+def _converted(changes: Changes) -> dict[str, Any]:
+    """What was given for an edit, as the fields of a memory. Raises MemoryInvalid."""
+    unknown = next((name for name in changes if name not in Changes.__annotations__), None)
+    if unknown:
+        fields = ", ".join(Changes.__annotations__)
+        raise MemoryInvalid(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
+    converted: dict[str, Any] = dict(changes)
+    for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
+        if name in converted:
+            converted[name] = _choose(options, converted[name], MemoryInvalid)
+    for name in ("subject", "content"):
+        if name in converted:
+            converted[name] = _said(name, converted[name])
+    if "importance" in converted:
+        converted["importance"] = _importance(converted["importance"])
+    if "project" in converted:
+        converted["project"] = converted["project"] or None
+    if "tags" in converted:
+        converted["tags"] = _tags(converted["tags"])
+    return converted
+
+
+def _said(name: str, text: object) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
+    return text.strip()
+
+
+def _importance(given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
+    return given
+
+
+def _tags(given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
+        raise MemoryInvalid(f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']")
+    return tuple(dict.fromkeys(given))
+
+
+def _in_utc(wanted: Filter | None) -> Filter:
+    return replace(wanted, since=_utc(wanted.since), until=_utc(wanted.until)) if wanted else Filter()
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+def open_memory(
+    home: str | Path | None = None, *, clock: Clock = utc_now, ids: Ids | None = None,
+    load_embedder: EmbedderLoader | None = None,
+) -> MemoryHome:  # fmt: skip
+    """Open a home, creating it where it is missing.
+
+    ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests; ``load_embedder``
+    replaces the bundled model. Raises SettingsInvalid, StoreUnusable, VaultUnusable, SchemaTooNew.
+    """
+    return MemoryHome(open_context(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder))

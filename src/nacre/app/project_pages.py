@@ -1,0 +1,292 @@
+"""Projects: what a session's folder, remote or label resolves to. ``projects/<slug>/project.md`` is the truth."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from nacre.app.context import Context
+from nacre.app.writing import apply_intents
+from nacre.errors import MemoryInvalid
+from nacre.model.session import Session
+from nacre.storage.vault_index import Intent, Project
+from nacre.text import one_line
+from nacre.vault.files import file_hash
+from nacre.vault.front_matter import dump, load, merge, split
+from nacre.vault.layout import slugify
+
+_KEYS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
+_WORKTREE = re.compile(r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|worktrees|\.git[\\/]worktrees)[\\/].*$")
+_NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"})
+
+
+_NAME_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What is known of a session's folder: its repository's root and remote, or the folder where there is none."""
+
+    root: str | None
+    remote: str | None
+    is_repository: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A project's page as it is: its front matter as written and as read, and what follows."""
+
+    front: str
+    values: dict[str, Any]
+    body: str
+    hash: bytes
+
+
+def read_pages(context: Context) -> None:
+    """Bring the index up to the project pages in the vault. A page that cannot be read is in ``context.problems``."""
+    known = {project.slug: project for project in context.files.projects()}
+    folder = context.vault.root / "projects"
+    present = sorted(folder.glob("*/project.md")) if folder.is_dir() else []
+    for slug in known.keys() - {page.parent.name for page in present}:
+        _forget(context, slug)
+    taken = {project.id: slug for slug, project in known.items() if context.vault.exists(_path(slug))}
+    for page in present:
+        slug = page.parent.name
+        try:
+            mtime_ns = page.stat().st_mtime_ns
+            if slug in known and known[slug].mtime_ns == mtime_ns:
+                continue
+            values = _parse(page.read_bytes()).values
+        except (MemoryInvalid, OSError) as error:
+            reason = error.message if isinstance(error, MemoryInvalid) else error.strerror or "cannot be read"
+            context.problems.append(f"{_path(slug)}: {reason}")
+            continue
+        own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
+        if taken.setdefault(own, slug) != slug:
+            own = slug  # the page was copied with its folder; the first one keeps the id
+        _index(context, Project(own, slug, mtime_ns), values)
+
+
+def resolve_project(context: Context, session: Session, *, create: bool = True) -> str | None:
+    """The slug of the project a session belongs to; a new project gets its page. ``None`` for no project.
+
+    Order: configured label, git remote, known root, label or alias, then a new project named after its folder.
+    Worktrees of one repository are one project; a repository of the same name with another remote is another one.
+    """
+    if session.label:
+        configured = context.settings["projects.labels"].get(session.label)
+        if configured:
+            return slugify(configured) or None
+        found = context.files.project_by("label", session.label) or context.files.project_by("alias", session.label)
+        if found:
+            return found
+    place = _locate(session)
+    found = _known(context, place)
+    if found or not create:
+        return found
+    with context.vault_lock:  # another process may have made it meanwhile
+        return _known(context, place) or _create(context, place, session)
+
+
+def project_of_folder(context: Context, folder: Path) -> str | None:
+    """The known project a folder belongs to; never makes one."""
+    return resolve_project(context, Session("", "", cwd=str(folder)), create=False)
+
+
+def _known(context: Context, place: _Place) -> str | None:
+    if place.remote:
+        found = context.files.project_by("remote", place.remote)
+        if found:
+            return found
+    root = place.root
+    while root:
+        found = context.files.project_by("root", root)
+        if found and not (place.remote and _has_other_remote(context, found, place.remote)):
+            return found
+        parent = _parent(root)
+        # A repository is a project of its own, whatever folder it lies in.
+        root = parent if parent != root and not place.is_repository else None
+    return None
+
+
+def _create(context: Context, place: _Place, session: Session) -> str | None:
+    name = _name(place.remote) or _name(place.root)
+    slug = slugify(name) if name else ""
+    if not slug or slug in _NOT_PROJECTS or place.root == str(context.settings.user_home):
+        return None
+    existing = {project.slug for project in context.files.projects()}
+    if slug in existing and not _is_namesake(context, slug, place):
+        _extend(context, slug, place)
+        return slug
+    number = 1
+    base = slug
+    while slug in existing or context.vault.exists(_path(slug)):
+        number += 1
+        slug = f"{base}-{number}"
+    values: dict[str, Any] = {"id": context.ids(), "name": name}
+    values["remotes"] = [place.remote] if place.remote else []
+    values["roots"] = [place.root] if place.root else []
+    values["labels"] = [session.label] if session.label else []
+    values["aliases"] = []
+    _write_page(context, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
+    return slug
+
+
+def _extend(context: Context, slug: str, place: _Place) -> None:
+    """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
+    try:
+        page = _read_page(context, slug)
+    except MemoryInvalid:
+        return
+    slugs = {project.id: project.slug for project in context.files.projects()}
+    values = page.values if page else {"name": slug}
+    found = {"remotes": place.remote, "roots": place.root}
+    changed: dict[str, Any] = {
+        key: [*_listed(values, key), value]
+        for key, value in found.items()
+        if value and value not in _listed(values, key)
+    }
+    if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
+        # The index calls a page without an id, or with that of another one, by its folder: here it gets one.
+        known = next((key for key, folder in slugs.items() if folder == slug and key != slug), None)
+        changed["id"] = known or context.ids()
+    if page is None:
+        values = {**values, **changed}
+        _write_page(context, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
+    elif changed:
+        document = f"---\n{merge(page.front, changed, [])}---\n{page.body}"
+        _write_page(context, slug, {**values, **changed}, document, base=page.hash)
+
+
+def _write_page(context: Context, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
+    with context.database.transaction():
+        context.files.intend([Intent("write", _path(slug), document, base)])
+        _index(context, Project(str(values["id"]), slug, 0), values)
+    apply_intents(context)
+
+
+def _path(slug: str) -> str:
+    return f"projects/{slug}/project.md"
+
+
+def _parse(data: bytes) -> _Page:
+    front, body = split(data.decode("utf-8", errors="replace"))
+    return _Page(front or "", load(front or ""), body, file_hash(data))
+
+
+def _read_page(context: Context, slug: str) -> _Page | None:
+    """A project's page; ``None`` when it is missing. Raises MemoryInvalid."""
+    try:
+        return _parse(context.vault.read(_path(slug)))
+    except FileNotFoundError:
+        return None
+
+
+def _forget(context: Context, slug: str) -> None:
+    with context.database.transaction():
+        # A page that is still to be written is not gone.
+        if context.files.pending_document(_path(slug)) is None and not context.vault.exists(_path(slug)):
+            context.files.forget_project(slug)
+
+
+def _index(context: Context, project: Project, values: dict[str, Any]) -> None:
+    keys = [(key, str(value)) for name, key in _KEYS.items() for value in _listed(values, name)]
+    named = [("alias", str(values["name"]))] if values.get("name") else []
+    with context.database.transaction():
+        context.files.save_project(project, [("alias", project.slug), *keys, *named])
+
+
+def _listed(values: dict[str, Any], name: str) -> list[str]:
+    value = values.get(name) or []
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def _is_namesake(context: Context, slug: str, place: _Place) -> bool:
+    """Whether the project of that name is another one: another remote, or another folder of this machine."""
+    if place.remote and _has_other_remote(context, slug, place.remote):
+        return True
+    if not place.root or not os.path.isdir(place.root):
+        return False
+    here = os.path.realpath(place.root)
+    return any(os.path.isdir(root) and os.path.realpath(root) != here for root in _facts(context, slug, "roots"))
+
+
+def _has_other_remote(context: Context, slug: str, remote: str) -> bool:
+    """Whether a project is known under remotes of which this is none: a fork, or a namesake."""
+    remotes = _facts(context, slug, "remotes")
+    return bool(remotes) and remote not in remotes
+
+
+def _facts(context: Context, slug: str, name: str) -> list[str]:
+    """A list in a project's page; empty when the page is missing or broken."""
+    try:
+        page = _read_page(context, slug)
+    except (MemoryInvalid, OSError):
+        return []
+    return _listed(page.values, name) if page else []
+
+
+def _locate(session: Session) -> _Place:
+    remote = normalise_remote(session.repository) if session.repository else None
+    if not session.cwd:
+        return _Place(None, remote)
+    cwd = _WORKTREE.sub(r"\1", session.cwd.rstrip("/\\")) or session.cwd
+    folder = Path(cwd)
+    # os.path answers no where Path raises: a name that is too long, or has a zero in it.
+    if folder.is_absolute() and os.path.isdir(folder):
+        for candidate in (folder, *folder.parents):
+            git = candidate / ".git"
+            if os.path.exists(git):
+                main = _main_repository(candidate, git)
+                return _Place(str(main), remote or _remote_of(main), is_repository=True)
+    return _Place(cwd, remote)
+
+
+def _main_repository(candidate: Path, git: Path) -> Path:
+    """The folder of the repository a worktree belongs to."""
+    if git.is_dir():
+        return candidate
+    try:
+        pointed = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+    except OSError:
+        return candidate
+    parts = (candidate / pointed).resolve().parts
+    if "worktrees" in parts and ".git" in parts:
+        return Path(*parts[: parts.index(".git")])
+    return candidate
+
+
+def _remote_of(root: Path) -> str | None:
+    parser = configparser.ConfigParser(strict=False, interpolation=None)
+    try:
+        parser.read(root / ".git" / "config", encoding="utf-8")
+    except (configparser.Error, OSError, UnicodeDecodeError):
+        return None
+    sections = [name for name in parser.sections() if name.startswith("remote ")]
+    sections.sort(key=lambda name: name != 'remote "origin"')
+    url = parser.get(sections[0], "url", fallback=None) if sections else None
+    return normalise_remote(url) if url else None
+
+
+def normalise_remote(url: str) -> str:
+    """``git@host:owner/name.git`` and ``https://user@host/owner/name`` become ``host/owner/name``."""
+    text = re.sub(r"^[a-z+]+://", "", url.strip())
+    text = re.sub(r"^[^@/]+@", "", text)
+    text = re.sub(r"^([^/:]+):(?!\d+/)", r"\1/", text)
+    return text.removesuffix("/").removesuffix(".git").lower()
+
+
+def _parent(path: str) -> str:
+    pure = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
+    return str(pure.parent)
+
+
+def _name(path: str | None) -> str | None:
+    if not path:
+        return None
+    last = re.split(r"[\\/]", path.rstrip("/\\"))[-1]
+    return one_line(last)[:_NAME_CHARACTERS] or None

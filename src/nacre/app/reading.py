@@ -1,0 +1,228 @@
+"""Parse and redact transcripts in a thread of their own; the caller stores what arrives.
+
+SQLite works outside the interpreter's lock, so that reading and storing share two cores.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nacre.errors import NacreError
+from nacre.model.cursor import Cursor, Tally
+from nacre.model.reports import Problem
+from nacre.model.session import Session, ToolCall, Turn
+from nacre.redact.redactor import Redactor
+from nacre.text import shorten
+from nacre.transcripts.adapter import Adapter, Places, Root
+from nacre.transcripts.reading import FileSource, read_head
+from nacre.transcripts.registry import adapters, find_adapter
+
+BATCH_TURNS = 400
+BATCH_CHARACTERS = 1_000_000
+INPUT_CHARACTERS = 300
+OUTCOME_CHARACTERS = 200
+_QUEUE_BATCHES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file to read: the tool it was read as before and where that ended, if it was; whether a person named it."""
+
+    path: Path
+    size: int
+    tool: str | None = None
+    cursor: Cursor | None = None
+    is_named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Turns of one session, redacted, in order. The turns may be empty: then only the session's facts are new."""
+
+    path: Path
+    session: Session
+    turns: tuple[Turn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDone:
+    """A file was read to its end.
+
+    ``present`` says what the file holds, session by session, where it was read as a whole: everything else that was
+    read from it before is gone. It is ``None`` where the reading went on from a cursor.
+    """
+
+    path: Path
+    size: int
+    tool: str
+    cursor: Cursor
+    tally: Tally
+    bytes_read: int
+    present: Mapping[str, Sequence[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileFailed:
+    """A file could not be read, or is no transcript (then ``problem`` is ``None``)."""
+
+    path: Path
+    size: int
+    problem: Problem | None
+
+
+Event = Batch | FileDone | FileFailed
+
+
+def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
+    """Where an adapter's tool keeps transcripts. An adapter that fails is a problem, and the others go on."""
+    try:
+        return adapter.roots(places)
+    except Exception as error:  # noqa: BLE001 - anybody's adapter costs its own files only
+        message = f"the adapter cannot say where its files are: {type(error).__name__}: {error}"
+        return Problem(adapter.label, message, "report it with the tool's version")
+
+
+def read_files(jobs: Sequence[Job], redactor: Redactor) -> Iterator[Event]:
+    """Read files in order. An error in one file is an event, never the end."""
+    events: queue.Queue[Event | BaseException | None] = queue.Queue(_QUEUE_BATCHES)
+    stopping = threading.Event()
+
+    def work() -> None:
+        try:
+            for job in jobs:
+                for event in _read_file(job, redactor):
+                    if stopping.is_set():
+                        return
+                    events.put(event)
+            events.put(None)
+        except BaseException as error:  # noqa: BLE001 - carried over to the reading thread and raised there
+            events.put(error)
+
+    thread = threading.Thread(target=work, name="nacre-reader", daemon=True)
+    thread.start()
+    try:
+        while (event := events.get()) is not None:
+            if isinstance(event, BaseException):
+                raise event
+            yield event
+    finally:
+        stopping.set()
+        while thread.is_alive():
+            try:
+                events.get(timeout=0.05)
+            except queue.Empty:
+                continue
+        thread.join()
+
+
+def _read_file(job: Job, redactor: Redactor) -> Iterator[Event]:
+    try:
+        adapter = _adapter_for(job)
+        if adapter is None:
+            problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
+            yield FileFailed(job.path, job.size, problem)
+            return
+        continues = adapter.tool == job.tool and not adapter.whole
+        present: dict[str, list[str]] = {}
+        with FileSource(job.path, job.cursor if continues else None) as source:
+            for batch in _batches(job.path, adapter, source, redactor):
+                if adapter.whole:
+                    present.setdefault(batch.session.native_id, []).extend(turn.id for turn in batch.turns)
+                yield batch
+            cursor = source.cursor()
+            cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
+            yield FileDone(
+                job.path, job.size, adapter.tool, cursor, source.tally, max(0, cursor.size - source.start),
+                present if adapter.whole else None,
+            )  # fmt: skip
+    except NacreError as error:
+        yield _failed(job, redactor, error.message, error.hint)
+    except OSError as error:
+        yield _failed(job, redactor, error.strerror or "cannot be read")
+    except Exception as error:  # noqa: BLE001 - a format that drifted, or anybody's adapter, costs its own file only
+        message = f"the adapter failed: {type(error).__name__}: {error}"
+        yield _failed(job, redactor, message, "report it with the tool's version")
+
+
+def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
+    return FileFailed(job.path, job.size, Problem(str(job.path), shorten(redactor.clean(message), 500), hint))
+
+
+def _adapter_for(job: Job) -> Adapter | None:
+    if job.tool and job.cursor:
+        known = next((adapter for adapter in adapters() if adapter.tool == job.tool), None)
+        if known:
+            return known
+    return find_adapter(read_head(job.path))
+
+
+def _batches(path: Path, adapter: Adapter, source: FileSource, redactor: Redactor) -> Iterator[Batch]:
+    session: Session | None = None
+    turns: list[Turn] = []
+    characters = 0
+    for item in adapter.parse(source):
+        if isinstance(item, Session):
+            if session and (turns or session != item):
+                yield Batch(path, session, tuple(turns))
+            session, turns, characters = _clean_session(item, redactor), [], 0
+            continue
+        if session is None:
+            raise ValueError(f"{adapter.tool} gave a turn before its session")
+        turns.append(_clean_turn(item, redactor))
+        characters += len(item.text)
+        if len(turns) >= BATCH_TURNS or characters >= BATCH_CHARACTERS:
+            yield Batch(path, session, tuple(turns))
+            turns, characters = [], 0
+    if session:
+        yield Batch(path, session, tuple(turns))
+
+
+def _clean_values(value: Any, redactor: Redactor) -> Any:
+    """What an adapter carries over may quote the transcript."""
+    if isinstance(value, str):
+        return redactor.clean(value)
+    if isinstance(value, dict):
+        return {key: _clean_values(item, redactor) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean_values(item, redactor) for item in value]
+    return value
+
+
+def _sound(text: str) -> str:
+    """Half characters cannot be stored; anybody's adapter may hand them on."""
+    return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
+
+
+def _clean_session(session: Session, redactor: Redactor) -> Session:
+    def clean(text: str) -> str:
+        return redactor.clean(_sound(text))
+
+    return replace(
+        session,
+        native_id=_sound(session.native_id),
+        title=clean(session.title)[:300] if session.title else None,
+        branch=clean(session.branch) if session.branch else None,
+        label=clean(session.label) if session.label else None,
+        cwd=clean(session.cwd) if session.cwd else None,
+    )
+
+
+def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
+    if turn.time and turn.time.tzinfo is None:
+        raise ValueError("a turn's time has no zone")
+    text = redactor.clean(_sound(turn.text))
+    author = redactor.clean(_sound(turn.author)) if turn.author else turn.author
+    calls = tuple(_clean_call(call, redactor) for call in turn.tool_calls)
+    return replace(turn, id=_sound(turn.id), text=text, author=author, tool_calls=calls)
+
+
+def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
+    """Secrets first, length then: the head of a secret that a cut went through is not recognised."""
+    outcome = redactor.clean(_sound(call.outcome))[:OUTCOME_CHARACTERS].rstrip(": ") if call.outcome else None
+    short_input = shorten(redactor.clean(_sound(call.input)), INPUT_CHARACTERS)
+    return ToolCall(redactor.clean(_sound(call.name)), short_input, outcome)

@@ -1,0 +1,308 @@
+"""Answer questions: memories, and the turns of sessions beside them."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nacre.app.context import Context
+from nacre.app.scanning import scan
+from nacre.errors import EmbedderUnavailable, QueryInvalid
+from nacre.model.memory import Memory, Scope
+from nacre.model.recall import (
+    Evidence,
+    Filter,
+    Lane,
+    LaneState,
+    MemoryHit,
+    Mode,
+    RecallQuery,
+    RecallResult,
+    TurnHit,
+)
+from nacre.model.session import Turn
+from nacre.recall.confidence import is_worth_showing
+from nacre.recall.diversify import diversify
+from nacre.recall.excerpt import excerpt
+from nacre.recall.lanes import QueryVector
+from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
+from nacre.recall.question import Question, read_question
+from nacre.recall.turns import ScoredTurn, TurnRecall
+from nacre.storage.search import browse_memories, find_said, memory_search, turn_search
+from nacre.storage.times import to_ms
+from nacre.text import count_tokens, words
+
+SPOOL = "usage.jsonl"
+_MAX_QUERY_CHARACTERS = 20_000
+_EVIDENCE_CHARACTERS = 240
+_DIVERSIFY_FROM = 3
+"""Candidates weighed for diversity, per hit asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    vector: QueryVector | None
+    lexical: bool
+    reports: tuple[Lane, ...]
+
+
+def recall(context: Context, query: RecallQuery) -> RecallResult:
+    """The memories that answer a question, the best first. Raises QueryInvalid.
+
+    What a person changed by hand is taken in first. The answer itself writes only one line to a spool, which the next
+    writing command folds into usage.
+    """
+    started = time.perf_counter()
+    _check(query)
+    scan(context)
+    question = read_question(query.text, now=context.now(), authors=context.sessions.authors())
+    lanes = _open_lanes(context, query, question)
+    ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost)
+    ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
+    confident = _confident(ranked, query, question)
+    hits, truncated = _cut(_diverse(confident, query), query)
+    result = RecallResult(
+        query=query.text,
+        hits=tuple(_memory_hit(context, item, query) for item in hits),
+        turns=tuple(_turns_beside(context, query, question, lanes)),
+        lanes=lanes.reports,
+        abstained=bool(ranked) and not hits,
+        since=wanted.since,
+        until=wanted.until,
+        around=query.around,
+        truncated=truncated,
+        took_ms=(time.perf_counter() - started) * 1000,
+    )
+    if query.update and hits:
+        spool_usage(context, [hit.memory.id for hit in result.hits])
+    return result
+
+
+def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
+    """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search."""
+    started = time.perf_counter()
+    _check(query)
+    question = read_question(query.text, now=context.now(), authors=context.sessions.authors())
+    lanes = _open_lanes(context, query, question)
+    hits = tuple(_rank_turns(context, query, question, lanes, query.limit, confident=False))
+    return RecallResult(
+        query=query.text, turns=hits, lanes=lanes.reports, around=query.around,
+        since=query.filter.since, until=query.filter.until, took_ms=(time.perf_counter() - started) * 1000,
+    )  # fmt: skip
+
+
+def spool_usage(context: Context, memory_ids: Sequence[str]) -> None:
+    """Note that memories were recalled; one appended line, no database write."""
+    line = json.dumps({"at": to_ms(context.clock()), "ids": list(memory_ids)}) + "\n"
+    descriptor = os.open(context.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def fold_usage(context: Context) -> int:
+    """Fold the spool into the database; returns how many recalls were counted."""
+    spool = context.settings.home / SPOOL
+    taken = spool.with_suffix(f".{os.getpid()}.taken")
+    try:
+        spool.rename(taken)
+    except FileNotFoundError:
+        return 0
+    recalls = []
+    for line in taken.read_text(encoding="utf-8").splitlines():
+        try:
+            values = json.loads(line)
+            recalls += [(str(memory_id), int(values["at"])) for memory_id in values["ids"]]
+        except (ValueError, KeyError, TypeError):
+            continue
+    with context.database.transaction():
+        context.usage.record(recalls)
+    taken.unlink()
+    return len(recalls)
+
+
+def _check(query: RecallQuery) -> None:
+    if not query.text.strip() and query.mode is not Mode.BROWSE:
+        raise QueryInvalid("the question is empty", hint="ask something, or browse: nacre recall --browse")
+    if len(query.text) > _MAX_QUERY_CHARACTERS:
+        raise QueryInvalid(f"the question is longer than {_MAX_QUERY_CHARACTERS:,} characters", hint="shorten it")
+    wanted = query.filter
+    if wanted.since and wanted.until and wanted.since >= wanted.until:
+        raise QueryInvalid("--since lies after --until", hint="exchange them")
+    if query.radius_days <= 0:
+        raise QueryInvalid("the radius must be above 0 days", hint="14 days reach a fortnight to either side")
+    if query.limit < 1:
+        raise QueryInvalid("the limit must be at least 1", hint="10 is the usual limit")
+
+
+def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _Lanes:
+    """Embed the question where the vector lane can run, and say why where it cannot."""
+    lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
+    reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
+    vector = None
+    if query.mode in (Mode.LEXICAL, Mode.BROWSE):
+        reports.append(Lane("vector", LaneState.SKIPPED))
+    elif context.settings["embedding.model"] == "none":
+        reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
+    else:
+        try:
+            vector, report = _embed_question(context, question)
+            reports.append(report)
+        except EmbedderUnavailable as error:
+            reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
+    return _Lanes(vector, lexical, tuple(reports))
+
+
+def _embed_question(context: Context, question: Question) -> tuple[QueryVector | None, Lane]:
+    vectors = context.vectors
+    model = vectors.model()
+    if model is None:
+        return None, Lane("vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them")
+    if context.embedder.name != model:
+        return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
+    embedded = context.embedder.embed([question.semantic])[0]
+    waiting = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
+    note = "some texts have no vectors yet: nacre ingest goes on with them" if waiting else None
+    state = LaneState.PARTIAL if waiting else LaneState.RAN
+    return QueryVector(embedded, vectors), Lane("vector", state, note=note)
+
+
+def _rank_memories(
+    context: Context, query: RecallQuery, question: Question, lanes: _Lanes, ranking: Ranking
+) -> tuple[list[ScoredMemory], Filter]:
+    """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
+    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    if query.mode is Mode.BROWSE:
+        limit = max(3 * query.limit, 50)
+        rows = browse_memories(context.database, query.filter, limit=limit, today=ranking.today)
+        return engine.browse(rows, ranking), query.filter
+    wanted = _narrowed(query, question)
+    ranked = engine.rank(question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
+    if question.is_only_time:
+        return ranked, wanted
+    if wanted is not query.filter and not _confident(ranked, query, question):
+        return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
+    return ranked, wanted
+
+
+def _narrowed(query: RecallQuery, question: Question) -> Filter:
+    """The filter, within the time that the question names; options for a time come before its words."""
+    wanted, window = query.filter, question.window
+    if window is None or wanted.since or wanted.until or query.around:
+        return wanted
+    return replace(wanted, since=window.since, until=window.until)
+
+
+def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
+    """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
+    if query.mode is Mode.BROWSE or question.is_only_time:
+        return list(ranked)
+    sure = {item.memory.id for item in ranked if is_worth_showing(item.signals)}
+    return [
+        item
+        for item in ranked
+        if item.memory.id in sure or not sure.isdisjoint(item.linked_from) or "name" in item.components
+    ]
+
+
+def _diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
+    if not query.diversify:
+        return list(ranked[: query.limit])
+    pool = ranked[: query.limit * _DIVERSIFY_FROM]
+    return diversify(
+        pool,
+        score=lambda item: item.score,
+        text=lambda item: f"{item.memory.subject} {item.memory.content}",
+        limit=query.limit,
+    )
+
+
+def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
+    """As many hits as the token budget holds; the first always fits."""
+    if not query.budget_tokens:
+        return ranked, False
+    kept: list[ScoredMemory] = []
+    left = query.budget_tokens
+    for item in ranked:
+        left -= count_tokens(f"{item.memory.subject}\n{item.memory.content}")
+        if left < 0 and kept:
+            return kept, True
+        kept.append(item)
+    return kept, False
+
+
+def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery) -> MemoryHit:
+    """A hit as it is shown; what was said in sessions is private."""
+    evidence = evidence_of(context, item.memory) if query.filter.scope == Scope.PRIVATE else ()
+    components = {**item.components, "coverage": round(item.signals.coverage, 4)}
+    if item.signals.cosine is not None:
+        components["cosine"] = round(item.signals.cosine, 4)
+    return MemoryHit(item.memory, round(item.score, 4), components, evidence)
+
+
+def evidence_of(context: Context, memory: Memory) -> tuple[Evidence, ...]:
+    """The turns a memory names as its source, as far as they are in the index."""
+    if not memory.source.session:
+        return ()
+    evidence = []
+    for turn_id in memory.source.turns:
+        stored = find_said(context.sessions, memory.source.session, turn_id)
+        if stored is None:
+            continue
+        turn, session = stored.turn, context.sessions.get(stored.session).session
+        said = excerpt(turn.text, words(memory.content)[:12], _EVIDENCE_CHARACTERS)
+        evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, said))
+    return tuple(evidence)
+
+
+def _turns_beside(context: Context, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:
+    """Turns to show beside the memories: none where the filter speaks of what only memories have."""
+    wanted = query.filter
+    if not query.turns or wanted.kinds or wanted.tags or wanted.expiry or wanted.min_importance is not None:
+        return []
+    if question.is_only_time:
+        query = replace(query, filter=_narrowed(query, question))
+    return _rank_turns(context, query, question, lanes, query.turns, confident=True)
+
+
+def _rank_turns(
+    context: Context, query: RecallQuery, question: Question, lanes: _Lanes, limit: int, *, confident: bool
+) -> list[TurnHit]:
+    engine = TurnRecall(turn_search(context.database), context.sessions)
+    ranked = engine.rank(
+        question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
+        radius_days=query.radius_days, limit=limit * _DIVERSIFY_FROM if query.diversify else limit,
+    )  # fmt: skip
+    if confident:
+        ranked = [item for item in ranked if is_worth_showing(item.signals)]
+    return _turn_hits(context, ranked[:limit], question)
+
+
+def _turn_hits(context: Context, ranked: Sequence[ScoredTurn], question: Question) -> list[TurnHit]:
+    stored = context.sessions.by_rows([item.row for item in ranked])
+    sessions = {row: context.sessions.get(row) for row in {item.place[0] for item in ranked}}
+    return [
+        TurnHit(
+            session=sessions[item.place[0]].session,
+            project=sessions[item.place[0]].project,
+            turn=stored[item.row].turn,
+            score=round(item.score, 4),
+            excerpt=excerpt(readable(stored[item.row].turn), question.words),
+            components={**item.components, **_absolute(item)},
+        )
+        for item in ranked
+    ]
+
+
+def readable(turn: Turn) -> str:
+    """What a turn said, or what it did where it said nothing."""
+    return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
+
+
+def _absolute(item: ScoredTurn) -> dict[str, float]:
+    found = {"coverage": round(item.signals.coverage, 4)}
+    if item.signals.cosine is not None:
+        found["cosine"] = round(item.signals.cosine, 4)
+    return found

@@ -1,0 +1,175 @@
+"""What a person or agent does to single memories: store, edit, retire, look at, list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nacre.app.context import Context
+from nacre.app.recalling import fold_usage
+from nacre.app.scanning import scan
+from nacre.app.writing import entry, redacted, save
+from nacre.errors import Conflict, MemoryInvalid, NotFound
+from nacre.model.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source
+from nacre.model.recall import Filter
+from nacre.model.reports import StoreOutcome
+from nacre.model.session import Speaker, Trust
+from nacre.storage.search import list_memories
+from nacre.text import shorten
+from nacre.vault.layout import slugify
+
+_SUBJECT_CHARACTERS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """What is to be stored; a missing subject is made from the first words of the content."""
+
+    content: str
+    subject: str | None = None
+    kind: Kind = Kind.FACT
+    importance: int = 7
+    expiry: Expiry = Expiry.PERMANENT
+    scope: Scope = Scope.PRIVATE
+    project: str | None = None
+    tags: tuple[str, ...] = ()
+    canonical_key: str | None = None
+    speaker: Speaker = Speaker.OWNER
+    trust: Trust = Trust.TRUSTED
+    source: Source = Source()
+    author: str | None = None
+    force: bool = False
+
+
+def store(context: Context, new: NewMemory) -> StoreOutcome:
+    """Store a memory; durable when it returns. The same words in the same project are not stored twice.
+
+    Raises MemoryInvalid.
+    """
+    scan(context)
+    fold_usage(context)
+    content = new.content.strip()
+    if not content:
+        raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')
+    if not 1 <= new.importance <= 10:
+        raise MemoryInvalid(f"importance is 1 to 10, not {new.importance}")
+    if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
+        raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
+    now = context.now()
+    memory = redacted(
+        context,
+        Memory(
+            id=context.ids(), kind=new.kind, subject=new.subject or subject_from(content), content=content,
+            created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
+            project=_project(context, new.project), tags=tuple(dict.fromkeys(new.tags)),
+            canonical_key=new.canonical_key, speaker=new.speaker, trust=new.trust, source=new.source,
+            author=new.author,
+        ),
+    )  # fmt: skip
+    with context.vault_lock:
+        known = None if new.force else _known(context, memory)
+        if known is None:
+            save(context, [memory])
+            return StoreOutcome("stored", memory.id)
+    with context.database.transaction():
+        context.usage.confirm(known.memory_id)
+    return known
+
+
+def subject_from(content: str) -> str:
+    """The first sentence of a text, shortened."""
+    first = content.strip().splitlines()[0].lstrip("#-* ").strip()
+    for mark in (". ", "。", "; ", ": "):
+        head, found, _ = first.partition(mark)
+        if found and len(head) >= 12:
+            first = head
+            break
+    return shorten(first, _SUBJECT_CHARACTERS).rstrip(".。") or "Untitled"
+
+
+def get(context: Context, reference: str) -> Memory:
+    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict."""
+    found = context.memories.find_like(reference.strip())
+    if not found:
+        raise NotFound(f"no memory is called {reference!r}", hint="nacre list shows ids")
+    if len(found) > 1:
+        names = ", ".join(memory.id for memory in found)
+        raise Conflict(f"{reference!r} means several memories: {names}", hint="give more of the id")
+    return found[0]
+
+
+def edit(context: Context, reference: str, **changes: Any) -> Memory:
+    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid."""
+    with context.vault_lock:
+        scan(context)
+        fold_usage(context)
+        memory = get(context, reference)
+        _refuse_broken(context, memory)
+        if "importance" in changes and not 1 <= changes["importance"] <= 10:
+            raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
+        if changes.get("project"):
+            changes["project"] = _project(context, changes["project"])
+        changed = redacted(context, replace(memory, **changes, updated=context.now()))
+        if replace(changed, updated=memory.updated) == memory:
+            return memory
+        save(context, [changed])
+        return changed
+
+
+def retire(context: Context, references: Sequence[str], reason: str | None = None) -> list[Memory]:
+    """Soft-delete memories: they move to ``retired/`` and are never recalled. Raises NotFound, Conflict."""
+    with context.vault_lock:
+        scan(context)
+        fold_usage(context)
+        memories = [get(context, reference) for reference in references]
+        gone = next((memory for memory in memories if memory.retired), None)
+        if gone:
+            raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
+        for memory in memories:
+            _refuse_broken(context, memory)
+        now = context.now()
+        clean = context.redactor.clean(reason) if reason else None
+        retired = [replace(memory, retired=Retirement(now, clean)) for memory in memories]
+        details = {"reason": clean} if clean else {}
+        save(context, retired, [entry(context, "retire", memory=memory.id, **details) for memory in retired])
+        return retired
+
+
+def finish_todo(context: Context, reference: str) -> Memory:
+    """Retire a todo as done. Raises NotFound, MemoryInvalid."""
+    memory = get(context, reference)
+    if memory.kind is not Kind.TODO:
+        raise MemoryInvalid(f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them")
+    return retire(context, [memory.id], "done")[0]
+
+
+def list_active(context: Context, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
+    """A page of active memories, the newest first, and how many there are in all."""
+    scan(context)
+    rows, total = list_memories(context.database, wanted, limit=limit, offset=offset, today=context.now().date())
+    found = context.memories.by_rows(rows)
+    return [found[row] for row in rows if row in found], total
+
+
+def _refuse_broken(context: Context, memory: Memory) -> None:
+    """A file that a person left half-edited is theirs to mend; nothing is written over it."""
+    file = context.files.file_of(memory.id)
+    broken = next((text for text in context.problems if file and text.startswith(f"{file.path}: ")), None)
+    if broken:
+        raise MemoryInvalid(broken, hint="mend the file first; its last good version is recalled until then")
+
+
+def _project(context: Context, name: str | None) -> str | None:
+    return slugify(context.redactor.clean(name)) or None if name else None
+
+
+def _known(context: Context, memory: Memory) -> StoreOutcome | None:
+    same = context.memories.same_active_content(memory.content, memory.project)
+    if same:
+        return StoreOutcome("known", same, "the same words are stored already")
+    if memory.canonical_key:
+        same = context.memories.same_key(memory.canonical_key, memory.kind, memory.project)
+        if same:
+            return StoreOutcome("known", same, f"{memory.canonical_key} is stored already")
+    return None

@@ -1,0 +1,129 @@
+"""A home of its own for every test, a clock that stands where the test puts it, transcripts written on the spot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nacre.app.context import Context, open_context
+from nacre.app.memory_home import MemoryHome
+from nacre.settings import Settings, load_settings
+from nacre.text import words
+
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class WordEmbedder:
+    """An embedder without a model: texts that share words are near. Implements the protocol, counts its texts."""
+
+    def __init__(self, name: str = "words-1") -> None:
+        self.name = name
+        self.dimensions = 384
+        self.embedded: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.embedded += texts
+        vectors = np.full((len(texts), self.dimensions), 1e-3, np.float32)
+        for row, text in enumerate(texts):
+            for word in words(text):
+                digest = hashlib.blake2b(word.encode(), digest_size=4).digest()
+                vectors[row, int.from_bytes(digest) % self.dimensions] += 1
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+@dataclass
+class Clock:
+    """The present, as the test wants it."""
+
+    now: datetime = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def pass_days(self, days: float) -> None:
+        self.now += timedelta(days=days)
+
+
+@dataclass
+class World:
+    """A user's machine: a home folder with transcripts, a nacre home, a clock."""
+
+    user_home: Path
+    clock: Clock = field(default_factory=Clock)
+    embedder: WordEmbedder = field(default_factory=WordEmbedder)
+    environ: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def home(self) -> Path:
+        return self.user_home / ".nacre"
+
+    @property
+    def vault(self) -> Path:
+        return self.home / "vault"
+
+    def settings(self) -> Settings:
+        return load_settings(self.home, {"HOME": str(self.user_home), **self.environ})
+
+    def context(self) -> Context:
+        return open_context(self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder)
+
+    @contextmanager
+    def open(self) -> Iterator[MemoryHome]:
+        with MemoryHome(self.context()) as memory:
+            yield memory
+
+    def write(self, path: str, text: str) -> Path:
+        """Write a file of the vault, as a person with an editor would."""
+        target = self.vault / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        return target
+
+    def memory_file(self, memory_id: str) -> Path:
+        """The file that holds a memory's id."""
+        found = [path for path in self.vault.rglob("*.md") if f"id: {memory_id}" in path.read_text(encoding="utf-8")]
+        assert len(found) == 1, found
+        return found[0]
+
+    def transcript(self, name: str, *records: dict[str, Any], folder: str = "-work-acme") -> Path:
+        """Append records to a Claude Code transcript."""
+        path = self.user_home / ".claude" / "projects" / folder / f"{name}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        return path
+
+
+Say = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    user_home = tmp_path / "user"
+    user_home.mkdir()
+    return World(user_home)
+
+
+def says(
+    role: str, text: str, *, uuid: str, session: str = "5e55-0001", at: str = "2026-11-18T09:00:00.000Z",
+    cwd: str = "/code/acme-billing", **more: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """A Claude Code record: ``role`` user or assistant says something."""
+    content: Any = text if role == "user" else [{"type": "text", "text": text}]
+    message: dict[str, Any] = {"role": role, "content": content}
+    if role == "assistant":
+        message |= {"id": f"msg_{uuid}", "model": "model-1"}
+    return {
+        "type": role, "uuid": uuid, "parentUuid": None, "sessionId": session, "timestamp": at, "cwd": cwd,
+        "version": "2.1.0", "gitBranch": "main", "isSidechain": False, "message": message, **more,
+    }  # fmt: skip

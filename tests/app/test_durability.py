@@ -1,0 +1,277 @@
+"""What was acknowledged survives: intents, rebuild, retirements that do not come back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nacre.app.maintenance import backup, rebuild, reset
+from nacre.app.scanning import scan
+from nacre.app.writing import commit
+from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
+from nacre.model.memory import Kind, Link, Memory, Retirement
+from nacre.storage.vault_index import Intent
+from tests.app.conftest import NOON, World, says
+
+
+def a_memory(memory_id: str, content: str, **more: object) -> Memory:
+    values = {"id": memory_id, "kind": Kind.FACT, "subject": content.split(".")[0], "content": content}
+    return Memory(**values, created=NOON, updated=NOON, **more)  # type: ignore[arg-type]
+
+
+def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> None:
+    context = world.context()
+    commit(context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")])
+    context.database.close()
+    assert list(world.vault.rglob("*.md")) == []
+
+    with world.open() as memory:
+        assert [item.content for item in memory.list()] == ["The vault door opens inwards."]
+    assert "opens inwards" in (world.vault / "global/fact/the-vault-door-opens-inwards.md").read_text()
+    assert world.context().files.intents() == []
+
+
+def test_a_crash_after_the_file_and_before_the_intent_is_cleared_doubles_nothing(world: World) -> None:
+    with world.open() as memory:
+        outcome = memory.store("Lunch is at noon.", subject="Lunch")
+    context = world.context()
+    text = world.memory_file(outcome.memory_id).read_text()
+    line = '{"op": "01", "at": "2026-11-20T12:00:00Z", "action": "note"}'
+    with context.database.transaction():
+        context.files.intend(
+            [
+                Intent("write", "global/fact/lunch.md", text, None, outcome.memory_id),
+                Intent("append", "ledger.jsonl", line),
+                Intent("append", "ledger.jsonl", line),
+            ]
+        )
+    scan(context)
+    assert len(list(world.vault.rglob("*.md"))) == 1
+    assert (world.vault / "ledger.jsonl").read_text().splitlines() == [line]
+    assert context.problems == []
+
+
+def test_an_edit_that_meets_a_pending_write_keeps_both_versions(world: World) -> None:
+    with world.open() as memory:
+        outcome = memory.store("The gate code is on the wall.", subject="Gate")
+    context = world.context()
+    present = context.memories.find(outcome.memory_id)
+    assert present is not None
+    commit(context, [replace(present, content="The gate code is in the safe.")])
+    context.database.close()
+    file = world.vault / "global/fact/gate.md"
+    file.write_text(file.read_text().replace("on the wall", "with the porter"))
+
+    with world.open() as memory:
+        contents = {item.content for item in memory.list()}
+    assert contents == {"The gate code is in the safe.", "The gate code is with the porter."}
+    assert "with the porter" in file.read_text()
+
+
+def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_answers(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Remember that the staging database is called heron and lives in Frankfurt.", uuid="u1"),
+        says("assistant", "Noted.", uuid="a1"),
+        says("user", "From now on always run the linter before you commit anything.", uuid="u2"),
+    )
+    questions = ("where is the staging database?", "what to do before a commit?", "heron")
+    with world.open() as memory:
+        memory.ingest()
+        memory.store("The ledger is append-only.", subject="Ledger", project="acme-billing", tags=["ledger"])
+        first = memory.store("Backups go to the vault in Zurich.", subject="Backups")
+        memory.retire(first.memory_id)
+        before = memory.list()
+        answers = [memory.recall(question, turns=3, update=False) for question in questions]
+    for path in world.home.glob("nacre.db*"):
+        path.unlink()
+
+    rebuild(world.settings(), lambda _: world.context())
+
+    with world.open() as memory:
+        assert memory.list() == before
+        assert memory.get(first.memory_id).retired is not None
+        for question, answer in zip(questions, answers, strict=True):
+            again = memory.recall(question, turns=3, update=False)
+            assert again.hits == answer.hits
+            assert [(hit.turn, hit.score) for hit in again.turns] == [(hit.turn, hit.score) for hit in answer.turns]
+
+
+def test_links_between_memories_survive_a_rebuild(world: World) -> None:
+    old, new = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
+    context = world.context()
+    commit(context, [a_memory(old, "The build takes ten minutes.", superseded_by=new)])
+    commit(context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))])
+    scan(context)
+    context.database.close()
+    rebuild(world.settings(), lambda _: world.context(), vectors=False)
+    with world.open() as memory:
+        assert memory.get(new).links == (Link("supersedes", old),)
+        assert [hit.memory.id for hit in memory.recall("how long does the build take?").hits] == [new]
+
+
+def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(world: World, tmp_path: object) -> None:
+    path = world.transcript("s1", says("user", "Remember that tea is served at four in the library.", uuid="u1"))
+    elsewhere = world.user_home / "old-machine" / "session.jsonl"
+    elsewhere.parent.mkdir()
+    path.rename(elsewhere)
+    with world.open() as memory:
+        report = memory.ingest(elsewhere)
+        assert report.turns == 1
+        count = len(memory.list())
+    for file in world.home.glob("nacre.db*"):
+        file.unlink()
+    report = rebuild(world.settings(), lambda _: world.context())
+    assert (report.files, report.memories) == (1, ())
+    with world.open() as memory:
+        assert len(memory.list()) == count
+        assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
+
+
+def test_what_was_retired_or_edited_does_not_come_back_from_its_transcript(world: World) -> None:
+    world.transcript("s1", says("user", "Remember that the release manager is the duty engineer.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+        learned = memory.list()
+        assert len(learned) == 1
+        memory.edit(learned[0].id, content="The release manager is whoever is on duty.")
+        assert memory.ingest(world.user_home / ".claude").memories == ()
+    for file in world.home.glob("nacre.db*"):
+        file.unlink()
+    with world.open() as memory:
+        assert memory.ingest().memories == ()
+        assert [item.content for item in memory.list()] == ["The release manager is whoever is on duty."]
+        memory.retire(learned[0].id)
+    for file in world.home.glob("nacre.db*"):
+        file.unlink()
+    with world.open() as memory:
+        assert memory.ingest().memories == ()
+        assert memory.list() == []
+
+
+def test_a_database_from_a_newer_nacre_is_refused_and_left_alone(world: World) -> None:
+    context = world.context()
+    context.database.rows("PRAGMA user_version = 9999")
+    context.database.close()
+    before = world.settings().database.read_bytes()
+    with pytest.raises(SchemaTooNew, match="schema 9999"):
+        world.context()
+    with pytest.raises(SchemaTooNew):
+        rebuild(world.settings(), lambda _: world.context())
+    with pytest.raises(SchemaTooNew):
+        reset(world.settings(), lambda _: world.context())
+    assert world.settings().database.read_bytes() == before
+
+
+def test_a_file_that_is_no_database_is_named_with_the_way_out(world: World) -> None:
+    world.home.mkdir()
+    world.settings().database.write_text("this is not a database, it is a letter to a friend " * 40)
+    with pytest.raises(StoreUnusable, match="not a nacre database") as caught:
+        world.context()
+    assert "rebuild" in str(caught.value.hint)
+
+
+def test_a_vault_path_that_is_a_file_is_refused(world: World) -> None:
+    world.home.mkdir()
+    world.vault.write_text("a file")
+    with pytest.raises(VaultUnusable, match="is a file"):
+        world.context()
+
+
+def test_a_backup_is_a_database_that_opens(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The archive is in the cellar.", subject="Archive")
+    target = world.user_home / "copies" / "nacre.db"
+    backup(world.context(), target)
+    world.environ["NACRE_DB"] = str(target)
+    with world.open() as memory:
+        assert [item.subject for item in memory.list()] == ["Archive"]
+
+
+def test_a_reset_keeps_a_copy_and_the_vault(world: World) -> None:
+    with world.open() as memory:
+        outcome = memory.store("The archive is in the cellar.", subject="Archive")
+    copy = reset(world.settings(), lambda _: world.context())
+    assert copy is not None
+    assert copy.exists()
+    with world.open() as memory:
+        assert [item.id for item in memory.list()] == [outcome.memory_id]
+
+
+def test_a_rebuild_and_a_reset_write_first_what_is_pending(world: World) -> None:
+    for number, forget in enumerate(("rebuild", "reset")):
+        context = world.context()
+        memory = a_memory(f"01990000-0000-7000-8000-00000000000{number}", f"Pending before the {forget}.")
+        commit(context, [memory])
+        context.database.close()
+        if forget == "rebuild":
+            rebuild(world.settings(), lambda _: world.context(), vectors=False)
+        else:
+            reset(world.settings(), lambda _: world.context())
+        with world.open() as home:
+            assert memory.content in [item.content for item in home.list()]
+
+
+def test_an_edit_made_before_a_pending_removal_stays(world: World) -> None:
+    with world.open() as memory:
+        outcome = memory.store("The ladder is in the barn.", subject="Ladder")
+    context = world.context()
+    present = context.memories.find(outcome.memory_id)
+    assert present is not None
+    commit(context, [replace(present, retired=Retirement(NOON, "moved"))])
+    context.database.close()
+    file = world.vault / "global/fact/ladder.md"
+    file.write_text(file.read_text().replace("in the barn", "on the roof"))
+    with world.open() as memory:
+        assert "The ladder is on the roof." in [item.content for item in memory.list()]
+    assert "on the roof" in file.read_text()
+
+
+def test_an_edit_whose_file_was_deleted_meanwhile_is_written_again(world: World) -> None:
+    with world.open() as memory:
+        outcome = memory.store("The kettle is red.", subject="Kettle")
+    context = world.context()
+    present = context.memories.find(outcome.memory_id)
+    assert present is not None
+    commit(context, [replace(present, content="The kettle is blue.")])
+    context.database.close()
+    (world.vault / "global/fact/kettle.md").unlink()
+    with world.open() as memory:
+        assert [(item.id, item.content) for item in memory.list()] == [(outcome.memory_id, "The kettle is blue.")]
+
+
+def test_a_write_that_cannot_be_done_blocks_nothing_else(world: World) -> None:
+    with world.open():
+        pass
+    world.vault.mkdir(exist_ok=True)
+    (world.vault / "global").symlink_to(world.user_home)
+    with world.open() as memory:
+        memory.store("This cannot be written yet.", subject="Stuck")
+        memory.store("This can.", subject="Free", project="acme")
+        assert {item.subject for item in memory.list()} == {"Stuck", "Free"}
+    (world.vault / "global").unlink()
+    with world.open() as memory:
+        assert len(memory.list()) == 2
+    assert (world.vault / "global/fact/stuck.md").exists()
+
+
+def test_the_database_and_its_side_files_are_for_the_owner_alone(world: World) -> None:
+    context = world.context()
+    context.memories.put(a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear."))
+    modes = {path.name: path.stat().st_mode & 0o777 for path in world.home.glob("nacre.db*")}
+    assert set(modes.values()) == {0o600}, modes
+
+
+def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -> None:
+    context = world.context()
+    commit(
+        context,
+        [a_memory(f"01990000-0000-7000-8000-{number:012}", f"Note number {number}.") for number in range(1200)],
+    )
+    scan(context)
+    for path in sorted(world.vault.rglob("*.md"))[:500]:
+        path.unlink()
+    scan(context)
+    assert sum(context.memories.counts()[kind] for kind in ("fact",)) == 700
+    assert context.memories.counts()["retired"] == 500

@@ -1,0 +1,502 @@
+"""Transcripts become sessions and memories, once, whatever happens to the files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from nacre.app import reading
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.errors import NotFound
+from nacre.model.memory import Kind
+from nacre.model.session import Session, Speaker, Turn
+from nacre.transcripts import reading as files
+from nacre.transcripts.adapter import Adapter
+from tests.app.conftest import WordEmbedder, World, says
+
+
+def test_what_discovery_finds_is_searchable_by_the_ids_the_tool_uses(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Why does the invoice total differ by one cent?", uuid="u1"),
+        says("assistant", "The rounding happens before the tax is added.", uuid="a1"),
+    )
+    with world.open() as memory:
+        report = memory.ingest()
+        hit = memory.search_sessions("rounding of the tax").turns[0]
+    assert (report.files, report.sessions, report.turns, report.skipped) == (1, 1, 2, 0)
+    assert (hit.session.native_id, hit.turn.id, hit.session.tool) == ("5e55-0001", "a1", "claude-code")
+    assert hit.project == "acme-billing"
+    assert hit.turn.speaker is Speaker.AGENT
+
+
+def test_a_second_ingest_reads_only_what_is_new(world: World) -> None:
+    world.transcript("s1", says("user", "First question about the parser.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+        assert memory.ingest().skipped == 1
+        world.transcript("s1", says("user", "Second question about the printer.", uuid="u2"))
+        report = memory.ingest()
+        assert (report.files, report.turns) == (1, 1)
+        assert [hit.turn.id for hit in memory.search_sessions("printer").turns] == ["u2", "u1"]
+
+
+def test_a_message_that_still_grows_is_one_turn_in_its_old_place(world: World) -> None:
+    first = says("assistant", "Let me look at the lexer.", uuid="a1")
+    world.transcript("s1", says("user", "Fix the lexer please.", uuid="u1"), first)
+    with world.open() as memory:
+        memory.ingest()
+        more = says("assistant", "The lexer drops tabs.", uuid="a2")
+        more["message"]["id"] = first["message"]["id"]
+        world.transcript("s1", more, says("user", "Thanks, that was it.", uuid="u2"))
+        memory.ingest()
+    context = world.context()
+    turns = context.sessions.turns_of(context.sessions.find("5e55-0001")[0].row)
+    assert [(item.turn.id, item.turn.text) for item in turns] == [
+        ("u1", "Fix the lexer please."),
+        ("a1", "Let me look at the lexer.\n\nThe lexer drops tabs."),
+        ("u2", "Thanks, that was it."),
+    ]
+
+
+def test_a_resumed_session_that_repeats_old_records_says_them_once(world: World) -> None:
+    first, second = "0b6f6f3e-0000-4000-8000-000000000001", "0b6f6f3e-0000-4000-8000-000000000002"
+    old = [says("user", "We talked about caching.", uuid=first), says("assistant", "Yes, about eviction.", uuid=second)]
+    world.transcript("s1", *old)
+    copied = [{**record, "sessionId": "5e55-0002"} for record in old]
+    world.transcript("s2", *copied, says("user", "Let us go on with eviction.", uuid="u2", session="5e55-0002"))
+    with world.open() as memory:
+        assert memory.ingest().turns == 3
+        found = [hit.turn.id for hit in memory.search_sessions("eviction caching").turns]
+    assert sorted(found) == [first, second, "u2"]
+
+
+def test_a_torn_last_line_waits_for_its_end(world: World) -> None:
+    path = world.transcript("s1", says("user", "The first line is whole.", uuid="u1"))
+    line = json.dumps(says("user", "The second line is torn.", uuid="u2"))
+    with path.open("a") as file:
+        file.write(line[:60])
+    with world.open() as memory:
+        assert memory.ingest().turns == 1
+        with path.open("a") as file:
+            file.write(line[60:] + "\n")
+        report = memory.ingest()
+        assert (report.turns, report.corrupt) == (1, 0)
+
+
+def test_one_bad_file_never_stops_the_others(world: World) -> None:
+    world.transcript("good", says("user", "The good file talks about turtles.", uuid="u1"))
+    folder = world.user_home / ".claude/projects/-work-acme"
+    (folder / "empty.jsonl").write_bytes(b"")
+    (folder / "binary.jsonl").write_bytes(bytes(range(256)) * 40)
+    (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl")
+    with world.open() as memory:
+        report = memory.ingest()
+        assert memory.search_sessions("turtles").turns
+    assert report.files == 1
+    assert report.unrecognised == 2
+    assert [problem.path.rsplit("/", 1)[-1] for problem in report.problems] == ["gone.jsonl"]
+
+
+def test_unknown_records_and_corrupt_lines_are_counted_and_shown(world: World) -> None:
+    path = world.transcript(
+        "s1", says("user", "A word about drift.", uuid="u1"), {"type": "hologram", "sessionId": "5e55-0001"}
+    )
+    with path.open("a") as file:
+        file.write('{"type": "user", "message": {"content"\n')
+    with world.open() as memory:
+        report = memory.ingest()
+    assert report.unknown == {"hologram": 1}
+    assert report.corrupt == 1
+
+
+def test_a_named_path_that_does_not_exist_is_an_error(world: World) -> None:
+    with world.open() as memory, pytest.raises(NotFound, match="nothing at"):
+        memory.ingest(world.user_home / "nowhere")
+
+
+def test_no_secret_reaches_the_home_from_a_transcript(world: World) -> None:
+    token = "ghp_" + "Zx9" * 12
+    call = says("assistant", f"I will use {token} for that.", uuid="a1")
+    call["message"]["content"].append(
+        {
+            "type": "tool_use",
+            "id": "t1",
+            "name": "Bash",
+            "input": {"command": f"curl -H 'Authorization: Bearer {token}'"},
+        }
+    )
+    world.transcript(
+        "s1",
+        says("user", f"Remember that the deploy token is {token} for the staging cluster.", uuid="u1"),
+        call,
+        {"type": "custom-title", "customTitle": f"token {token}", "sessionId": "5e55-0001"},
+    )
+    with world.open() as memory:
+        memory.ingest()
+        assert memory.search_sessions("deploy token").turns
+    for file in world.home.rglob("*"):
+        if file.is_file():
+            assert token.encode() not in file.read_bytes(), file
+    assert all(token not in text for text in world.embedder.embedded)
+
+
+def test_what_the_owner_states_plainly_becomes_a_memory_with_its_evidence(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Remember that the staging cluster is rebuilt every Sunday night.", uuid="u1"),
+        says("assistant", "I will keep that in mind.", uuid="a1"),
+    )
+    with world.open() as memory:
+        report = memory.ingest()
+        hit = memory.recall("when is the staging cluster rebuilt?").hits[0]
+    assert len(report.memories) == 1
+    assert "every Sunday night" in hit.memory.content
+    assert hit.memory.project == "acme-billing"
+    assert hit.memory.source.session == "claude-code:5e55-0001"
+    assert [(item.turn_id, item.speaker) for item in hit.evidence] == [("u1", Speaker.OWNER)]
+
+
+def test_the_same_words_in_two_sessions_are_one_memory(world: World) -> None:
+    for number in (1, 2):
+        world.transcript(
+            f"s{number}",
+            says(
+                "user", "Always write the commit message in the imperative mood.",
+                uuid=f"u{number}", session=f"5e55-000{number}",
+            ),
+        )  # fmt: skip
+    with world.open() as memory:
+        report = memory.ingest()
+        assert (len(report.memories), report.duplicates) == (1, 1)
+        assert memory.list()[0].kind is Kind.PREFERENCE
+
+
+def test_nothing_is_learned_from_sub_agents_summaries_and_injected_context(world: World) -> None:
+    statement = "Remember that the moon base uses decimal time everywhere."
+    world.transcript("s1", says("user", statement, uuid="u1", isSidechain=True, agentId="abc"))
+    world.transcript("s2", says("user", statement, uuid="u2", session="5e55-0002", isCompactSummary=True))
+    world.transcript(
+        "s3",
+        says("user", f"<nacre-context>{statement}</nacre-context>\nWhat time is it?", uuid="u3", session="5e55-0003"),
+    )
+    with world.open() as memory:
+        assert memory.ingest().memories == ()
+        assert [
+            hit.turn.id for hit in memory.search_sessions("decimal time moon base").turns if "moon" in hit.turn.text
+        ]
+
+
+def test_vectors_follow_and_an_interruption_loses_nothing(world: World) -> None:
+    world.transcript("s1", *[says("user", f"Question number {n} about topic {n}.", uuid=f"u{n}") for n in range(300)])
+
+    class Interrupted(WordEmbedder):
+        def embed(self, texts):  # type: ignore[no-untyped-def]
+            if len(texts) > 1 and len(self.embedded) > 100:
+                raise KeyboardInterrupt
+            return super().embed(texts)
+
+    world.embedder = Interrupted()
+    with world.open() as memory:
+        report = memory.ingest()
+        assert report.vectors_left > 0
+        assert report.vectors_note == "interrupted; the next ingest goes on"
+        result = memory.search_sessions("topic 250")
+        assert result.turns
+        assert [(lane.name, lane.state.value) for lane in result.degraded] == [("vector", "partial")]
+    world.embedder = WordEmbedder()
+    with world.open() as memory:
+        report = memory.ingest()
+        assert report.vectors_left == 0
+        assert memory.search_sessions("topic 250").degraded == ()
+        assert len(world.embedder.embedded) < 300
+
+
+def test_a_text_said_twice_is_embedded_once(world: World) -> None:
+    world.transcript("s1", *[says("user", "Please run the whole test suite.", uuid=f"u{n}") for n in range(5)])
+    with world.open() as memory:
+        memory.ingest()
+    assert world.embedder.embedded.count("Please run the whole test suite.") == 1
+
+
+def test_vectors_of_two_models_are_never_mixed(world: World) -> None:
+    world.transcript("s1", says("user", "The kettle is in the kitchen.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+    world.embedder = WordEmbedder("words-2")
+    with world.open() as memory:
+        lanes = {lane.name: lane for lane in memory.search_sessions("kettle").lanes}
+        assert lanes["vector"].state.value == "unavailable"
+        assert "words-1" in str(lanes["vector"].note)
+        memory.ingest()
+        assert memory.search_sessions("kettle").degraded == ()
+
+
+def test_long_turns_are_found_by_their_middle(world: World) -> None:
+    filler = "We walked through the meadow and looked at the sky. " * 60
+    long = filler + "The flux capacitor needs twelve volts. " + filler
+    world.transcript("s1", says("user", long, uuid="u1"), says("user", "Something else entirely.", uuid="u2"))
+    with world.open() as memory:
+        memory.ingest()
+        hit = memory.search_sessions("voltage of the flux capacitor", mode="vector").turns[0]
+    assert hit.turn.id == "u1"
+    hit_by_words = "flux capacitor"
+    with world.open() as memory:
+        assert hit_by_words in memory.search_sessions(hit_by_words).turns[0].excerpt
+
+
+@pytest.mark.parametrize(
+    ("place", "tool"),
+    [
+        (".claude/projects/-work-x/5e55.jsonl", "claude-code"),
+        (".claude/projects/-work-x/5e55/subagents/agent-a1.jsonl", "claude-code"),
+        (".codex/sessions/2026/11/18/rollout-2026-11-18T09-00-00-5e55.jsonl", "codex"),
+        (".codex/archived_sessions/rollout-2026-11-18T09-00-00-5e55.jsonl", "codex"),
+        (".openclaw/agents/main/sessions/5e55.jsonl", "openclaw"),
+        (".openclaw/agents/main/sessions/5e55.jsonl.reset.2026-11-18T09-00-00.000Z", "openclaw"),
+        (".openclaw/agents/main/sessions/5e55.jsonl.deleted.2026-11-18T09-00-00.000Z", "openclaw"),
+        (".pi/agent/sessions/--work-x--/2026-11-18_5e55.jsonl", "openclaw"),
+    ],
+)
+def test_transcripts_are_found_where_their_tools_keep_them(world: World, place: str, tool: str) -> None:
+    stamp = "2026-11-18T09:00:00.000Z"
+    records = {
+        "claude-code": [says("user", "The lantern hangs by the door.", uuid="u1")],
+        "codex": [
+            {"timestamp": stamp, "type": "session_meta", "payload": {"id": "5e55", "cwd": "/code/x"}},
+            {
+                "timestamp": stamp, "type": "event_msg",
+                "payload": {"type": "user_message", "message": "The lantern hangs by the door."},
+            },
+        ],
+        "openclaw": [
+            {"type": "session", "version": 3, "id": "5e55", "timestamp": stamp, "cwd": "/code/x"},
+            {
+                "type": "message", "id": "aaaa0001", "timestamp": stamp,
+                "message": {"role": "user", "content": "The lantern hangs by the door."},
+            },
+        ],
+    }  # fmt: skip
+    path = world.user_home / place
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records[tool]))
+    with world.open() as memory:
+        report = memory.ingest()
+        assert report.tools == {tool: 1}
+        assert memory.search_sessions("lantern").turns[0].session.tool == tool
+
+
+def command(text: str, *, uuid: str = "a1") -> dict[str, object]:
+    """The agent runs a command."""
+    record = says("assistant", "Let me run that.", uuid=uuid)
+    record["message"]["content"].append({"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": text}})
+    return record
+
+
+@pytest.mark.parametrize("shown", [4, 15, 30])
+def test_a_secret_at_the_place_where_a_command_is_cut_leaves_no_part_behind(world: World, shown: int) -> None:
+    token = "ghp_" + "Zx9" * 12
+    world.transcript("s1", says("user", "Run it.", uuid="u1"), command("echo ".ljust(299 - shown, "x") + " " + token))
+    with world.open() as memory:
+        memory.ingest()
+    context = world.context()
+    calls = [call for item in context.sessions.turns_of(1) for call in item.turn.tool_calls]
+    assert [call.name for call in calls] == ["Bash"]
+    assert "ghp_" not in calls[0].input
+    assert len(calls[0].input) <= reading.INPUT_CHARACTERS
+
+
+@pytest.mark.parametrize("shown", [4, 15, 30])
+def test_a_secret_at_the_place_where_an_error_is_cut_leaves_no_part_behind(world: World, shown: int) -> None:
+    token = "ghp_" + "Zx9" * 12
+    said = "x" * (192 - shown) + " " + token
+    result = says("user", "", uuid="u2")
+    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t1", "is_error": True, "content": said}]
+    world.transcript("s1", says("user", "Run it.", uuid="u1"), command("deploy"), result)
+    with world.open() as memory:
+        memory.ingest()
+    calls = [call for item in world.context().sessions.turns_of(1) for call in item.turn.tool_calls]
+    assert str(calls[0].outcome).startswith("error: xxx")
+    assert "ghp_" not in str(calls[0].outcome)
+    assert len(str(calls[0].outcome)) <= reading.OUTCOME_CHARACTERS
+
+
+def test_no_secret_stays_in_the_name_of_an_author(world: World) -> None:
+    token = "ghp_" + "Zx9" * 12
+    talk = world.user_home / "talk.jsonl"
+    lines = [{"role": "user", "content": "Hello there.", "name": token}, {"role": "assistant", "content": "Hello."}]
+    talk.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with world.open() as memory:
+        assert memory.ingest(talk).turns == 2
+    assert all(token not in author for author in world.context().sessions.authors())
+
+
+@pytest.mark.parametrize(
+    "stamp", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", 1e300, -1e15, 10**40, "9" * 400, "\u00b2"]
+)
+def test_a_time_outside_the_calendar_is_no_time(world: World, stamp: object) -> None:
+    talk = world.user_home / "talk.jsonl"
+    lines = [
+        {"role": "user", "content": "The pump runs dry.", "timestamp": stamp},
+        {"role": "assistant", "content": "Fill it.", "timestamp": stamp},
+    ]
+    talk.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    world.transcript("s1", says("user", "The good file talks about turtles.", uuid="u1"))
+    with world.open() as memory:
+        report = memory.ingest(talk, world.user_home)
+        assert (report.files, report.turns, report.problems) == (2, 3, ())
+        assert memory.search_sessions("pump").turns[0].turn.time is None
+
+
+def test_notes_and_talks_with_a_date_outside_the_calendar_are_read(world: World) -> None:
+    note = world.user_home / "note.md"
+    note.write_text("---\ndate: 0001-01-01T00:00:00+14:00\n---\n# Pump\n\nIt runs dry.\n")
+    talk = world.user_home / "9999-12-31 23_59 talk.md"
+    talk.write_text("".join(f"[{h}:00:00] {who}: Word {h}.\n" for h, who in ((1, "Ann"), (2, "Bo"), (30, "Ann"))))
+    with world.open() as memory:
+        report = memory.ingest(note, talk)
+    assert (report.files, report.problems) == (2, ())
+
+
+def test_what_a_failing_adapter_says_is_told_without_secrets(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    token = "ghp_" + "Zx9" * 12
+
+    def fail(_: object) -> object:
+        raise LookupError(f"no such record: {token}")
+
+    world.transcript("s1", says("user", "Hello.", uuid="u1"))
+    monkeypatch.setattr(reading, "find_adapter", fail)
+    with world.open() as memory:
+        report = memory.ingest()
+    assert "no such record: [REDACTED:" in report.problems[0].message
+
+
+@pytest.mark.parametrize(
+    ("turn", "said"),
+    [
+        (Turn("\ud800", Speaker.OWNER, "half \udc00 a character", author="\ud800"), ["half ? a character"]),
+        (Turn("a\0b", Speaker.OWNER, "a zero \0 within"), ["a zero  within"]),
+        (Turn("t", Speaker.OWNER, "no zone", time=datetime(2026, 11, 18, 9)), None),  # noqa: DTZ001 - what it is about
+        (Turn("t", Speaker.OWNER, None), None),  # type: ignore[arg-type]
+        (None, None),
+    ],
+)
+def test_what_anybodys_adapter_yields_costs_its_own_file_at_most(
+    world: World, monkeypatch: pytest.MonkeyPatch, turn: Turn | None, said: list[str] | None
+) -> None:
+    def parse(_: object) -> Iterator[Any]:
+        yield Session("heron", "reeds\ud800", title="\ud800")
+        yield turn
+
+    heron = Adapter("heron", "Heron", lambda _: (), lambda _: True, parse)
+    path = world.user_home / "talk.heron"
+    path.write_text("anything")
+    world.transcript("s1", says("user", "The good file talks about turtles.", uuid="u1"))
+    known = reading.find_adapter
+    monkeypatch.setattr(reading, "find_adapter", lambda head: heron if head.path == path else known(head))
+    report = ingest(world.context(), IngestOptions((path, world.user_home)))
+    sessions = world.context().sessions
+    found = [item.turn.text for stored in sessions.newest(tool="heron") for item in sessions.turns_of(stored.row)]
+    assert found == (said or [])
+    assert [problem.path for problem in report.problems] == ([] if said else [str(path)])
+    assert report.tools["claude-code"] == 1
+
+
+def test_a_line_that_is_too_long_is_counted_and_the_others_are_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "MAX_LINE_BYTES", 100_000)
+    world.transcript(
+        "s1", says("user", "The first line is short.", uuid="u1"),
+        says("user", "long " * 1_000_000, uuid="u2"), says("user", "The third line is short.", uuid="u3"),
+    )  # fmt: skip
+    with world.open() as memory:
+        report = memory.ingest()
+        assert (report.turns, report.corrupt) == (2, 1)
+        assert {hit.turn.id for hit in memory.search_sessions("line short").turns} == {"u1", "u3"}
+        world.transcript("s1", says("user", "The fourth line is short.", uuid="u4"))
+        assert memory.ingest().turns == 1
+
+
+def test_an_interrupted_ingest_leaves_later_commits_as_durable_as_ever(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    world.transcript("s1", says("user", "Hello.", uuid="u1"))
+    context = world.context()
+    monkeypatch.setattr(context.sessions, "upsert", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(context)
+    assert context.database.rows("PRAGMA synchronous") == [(2,)]
+
+
+def test_ingest_counts_the_recalls_since_the_last_one(world: World) -> None:
+    with world.open() as memory:
+        memory.store("We deploy on Fridays.")
+        memory.recall("when do we deploy?")
+        assert (world.home / "usage.jsonl").exists()
+        memory.ingest()
+        assert not (world.home / "usage.jsonl").exists()
+
+
+def test_an_edited_note_holds_only_what_it_says_now(world: World) -> None:
+    note = world.user_home / "notes.md"
+    note.write_text("# Pump\n\nThe pump needs oil.\n\n# Gate\n\nThe gate squeaks.\n\n# Roof\n\nThe roof leaks.\n")
+
+    def told() -> list[str]:
+        context = world.context()
+        session = context.sessions.newest()[0]
+        turns = [item.turn.text for item in context.sessions.turns_of(session.row)]
+        assert session.turns == len(turns)
+        return [text.splitlines()[-1] for text in turns]
+
+    with world.open() as memory:
+        memory.ingest(note)
+        note.write_text("# Pump\n\nThe pump needs water.\n\n# Gate\n\nThe gate squeaks.\n")
+        assert memory.ingest(note).turns == 1
+        assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
+        assert [hit.turn.text for hit in memory.search_sessions("oil leaks", mode="lexical").turns] == []
+    assert ingest(world.context(), IngestOptions((note,), force=True)).turns == 0
+    assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
+
+
+def test_a_talk_whose_first_words_were_mended_is_one_session(world: World) -> None:
+    talk = world.user_home / "talk.md"
+    lines = ["[00:01] Ann: We meat on Monday.", "[00:05] Bo: Yes, on Monday.", "[00:09] Ann: Bring the plans."]
+    talk.write_text("\n".join(lines))
+    with world.open() as memory:
+        memory.ingest(talk)
+        talk.write_text("\n".join(["[00:01] Ann: We meet on Monday.", *lines[1:]]))
+        memory.ingest(talk)
+        assert memory.search_sessions("meat", mode="lexical").turns == ()
+    assert [(session.session.tool, session.turns) for session in world.context().sessions.newest()] == [("plaud", 3)]
+
+
+def test_what_is_added_to_a_talk_that_was_shortened_is_learned_from(world: World) -> None:
+    talk = world.user_home / "2026-11-18 talk.md"
+    lines = [f"[00:0{n}] {'Ann' if n % 2 else 'Bo'}: Word {n}." for n in range(1, 7)]
+    talk.write_text("\n".join(lines))
+    with world.open() as memory:
+        memory.ingest(talk)
+        talk.write_text("\n".join(lines[:4]))
+        assert memory.ingest(talk).turns == 0
+        talk.write_text("\n".join([*lines[:4], "[00:09] Ann: Remember that the fence is painted every third spring."]))
+        report = memory.ingest(talk)
+    assert (report.turns, len(report.memories)) == (1, 1)
+
+
+def test_ids_that_are_no_uuids_belong_to_their_session(world: World) -> None:
+    for number in (1, 2):
+        world.transcript(
+            f"s{number}",
+            says("user", f"The parrot of session {number} is loud.", uuid="D1:1", session=f"5e55-000{number}"),
+        )
+    with world.open() as memory:
+        assert memory.ingest().turns == 2
+        assert len(memory.search_sessions("parrot").turns) == 2

@@ -1,0 +1,154 @@
+"""Several processes on one home: nothing acknowledged is lost, nothing is doubled, whoever dies when."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from nacre.app.checking import doctor
+from nacre.app.scanning import scan
+from tests.app.conftest import World, says
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+
+
+def start(world: World, code: str) -> subprocess.Popen[str]:
+    environ = {
+        "HOME": str(world.user_home), "NACRE_HOME": str(world.home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"],
+        "NACRE_EMBEDDING_MODEL": "none",
+    }  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],
+        env=environ, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def storing(name: str, count: int) -> str:
+    return (
+        f"    for number in range({count}):\n"
+        f"        outcome = memory.store(f'Writer {name} says thing number {{number}}.')\n"
+        "        print(outcome.memory_id, flush=True)\n"
+    )
+
+
+def is_well(world: World) -> None:
+    context = world.context()
+    scan(context)
+    findings = {check.name: check for check in doctor(context)}
+    assert findings["vault"].state == "ok", findings["vault"]
+    assert findings["database"].state == "ok"
+    assert context.files.intents() == []
+    context.database.close()
+
+
+def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: World) -> None:
+    with world.open():
+        pass
+    writers = [start(world, storing(name, 15)) for name in "abcd"]
+    readers = [start(world, "    for _ in range(25):\n        memory.recall('thing number')\n") for _ in range(2)]
+    acknowledged = [line for writer in writers for line in writer.communicate(timeout=120)[0].split()]
+    for process in [*writers, *readers]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    assert len(acknowledged) == 60
+    with world.open() as memory:
+        assert {item.id for item in memory.list(limit=100)} == set(acknowledged)
+    assert not (world.vault / "retired").exists()
+    is_well(world)
+
+
+def test_the_same_words_stored_at_once_are_one_memory(world: World) -> None:
+    with world.open():
+        pass
+    code = "    for number in range(10):\n        memory.store(f'The same thing number {number}.')\n"
+    for process in [start(world, code) for _ in range(3)]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    with world.open() as memory:
+        assert len(memory.list(limit=100)) == 10
+    is_well(world)
+
+
+def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -> None:
+    for number in range(25):
+        world.write(f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n")
+    with world.open():
+        pass
+    for process in [start(world, "    memory.recall('turtles')\n") for _ in range(4)]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    with world.open() as memory:
+        assert len(memory.list(limit=100)) == 25
+    assert len(list(world.vault.rglob("*.md"))) == 25
+    is_well(world)
+
+
+def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
+    for number in range(12):
+        statement = f"Remember that press number {number} is oiled on the first of every month."
+        world.transcript(f"s{number}", says("user", statement, uuid=f"u{number}", session=f"5e55-{number:04}"))
+    for process in [start(world, "    memory.ingest()\n") for _ in range(3)]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    with world.open() as memory:
+        learned = memory.list(limit=100)
+        assert len(learned) == len({item.content for item in learned}) == 12
+        assert len(memory.search_sessions("press oiled", limit=50).turns) == 12
+    is_well(world)
+
+
+def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(world: World) -> None:
+    with world.open():
+        pass
+    acknowledged: list[str] = []
+    for attempt in range(6):
+        writer = start(world, storing(f"w{attempt}", 200))
+        assert writer.stdout
+        lines = [writer.stdout.readline() for _ in range(3 + 4 * attempt)]
+        writer.send_signal(signal.SIGKILL)
+        rest, _ = writer.communicate(timeout=60)
+        acknowledged += [line.strip() for line in [*lines, *rest.splitlines(keepends=True)] if line.endswith("\n")]
+        with world.open() as memory:
+            assert set(acknowledged) <= {item.id for item in memory.list(limit=1000)}
+    is_well(world)
+    with world.open() as memory:
+        contents = [item.content for item in memory.list(limit=1000)]
+    assert len(contents) == len(set(contents))
+
+
+def test_an_ingest_killed_at_any_moment_is_finished_by_the_next_one(world: World) -> None:
+    for number in range(40):
+        words = f"Remember that barrel number {number} is rolled on the last day of the week."
+        world.transcript(
+            f"s{number}",
+            *[
+                says("user", f"{words} Part {part}.", uuid=f"u{number}-{part}", session=f"5e55-{number:04}")
+                for part in range(3)
+            ],
+        )
+    undisturbed = World(world.user_home, environ={"NACRE_HOME": ""})
+    for _ in range(4):
+        victim = start(
+            world,
+            "    print('open', flush=True)\n    memory.ingest(on_progress=lambda p: print(p.stage, flush=True))\n",
+        )
+        assert victim.stdout
+        victim.stdout.readline()
+        victim.stdout.readline()
+        victim.send_signal(signal.SIGKILL)
+        victim.communicate(timeout=60)
+    with world.open() as memory:
+        memory.ingest()
+        learned = sorted(item.content for item in memory.list(limit=1000))
+        turns = len(memory.search_sessions("barrel", limit=500).turns)
+    is_well(world)
+    for path in world.home.rglob("*"):
+        if path.is_file():
+            path.unlink()
+    with undisturbed.open() as memory:
+        memory.ingest()
+        assert learned == sorted(item.content for item in memory.list(limit=1000))
+        assert turns == len(memory.search_sessions("barrel", limit=500).turns)

@@ -1,0 +1,89 @@
+"""The Python API takes plain values, says what it cannot take, and sees what a person changed by hand."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from nacre.app.memory_home import MemoryHome
+from nacre.errors import MemoryInvalid, QueryInvalid
+from nacre.model.memory import Expiry, Kind, Scope
+from nacre.model.recall import Filter
+from tests.app.conftest import World
+
+
+@pytest.mark.parametrize(
+    ("given", "choice"),
+    [({"kind": "nope"}, "decision"), ({"expiry": "nope"}, "core"), ({"scope": "nope"}, "public")],
+)
+def test_a_value_that_is_no_choice_is_refused_with_the_choices(
+    world: World, given: dict[str, Any], choice: str
+) -> None:
+    with world.open() as memory:
+        stored = memory.store("We deploy on Fridays.")
+        for call in (lambda: memory.store("Other words.", **given), lambda: memory.edit(stored.memory_id, **given)):
+            with pytest.raises(MemoryInvalid, match="nope") as caught:
+                call()
+            assert choice in str(caught.value.hint)
+
+
+def test_a_mode_that_does_not_exist_is_refused_with_the_modes(world: World) -> None:
+    with world.open() as memory:
+        for call in (memory.recall, memory.search_sessions):
+            with pytest.raises(QueryInvalid, match="nope") as caught:
+                call("x", mode="nope")
+            assert "browse" in str(caught.value.hint)
+
+
+def test_an_edit_takes_plain_values(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("We deploy on Fridays.", project="acme")
+        changed = memory.edit(
+            stored.memory_id, subject=" Deploys ", content="We deploy on Mondays.", kind="decision", importance=9,
+            expiry="core", scope="public", project=None, tags=["release", "release"],
+        )  # fmt: skip
+        assert memory.get(stored.memory_id) == changed
+    assert (changed.subject, changed.content, changed.kind) == ("Deploys", "We deploy on Mondays.", Kind.DECISION)
+    assert (changed.importance, changed.expiry, changed.scope) == (9, Expiry.CORE, Scope.PUBLIC)
+    assert (changed.project, changed.tags) == (None, ("release",))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"foo": 1}, {"id": "zz"}, {"superseded_by": "x"}, {"subject": " "}, {"content": ""}, {"importance": "9"},
+     {"importance": True}, {"importance": 11}, {"tags": "billing"}],
+)  # fmt: skip
+def test_an_edit_refuses_what_it_cannot_change(world: World, changes: dict[str, Any]) -> None:
+    with world.open() as memory:
+        stored = memory.store("We deploy on Fridays.")
+        before = memory.get(stored.memory_id)
+        with pytest.raises(MemoryInvalid):
+            memory.edit(stored.memory_id, **changes)
+        assert memory.get(stored.memory_id) == before
+
+
+def test_times_without_a_zone_are_utc(world: World) -> None:
+    since, until = datetime(2026, 11, 20), datetime(2026, 11, 21)  # noqa: DTZ001  what a caller may well write
+    wanted = Filter(since=since, until=until)
+
+    def count(memory: MemoryHome) -> tuple[int, int, int]:
+        return (
+            len(memory.recall("deploy fridays", around=since, update=False).hits),
+            len(memory.recall("deploy fridays", filter=wanted, update=False).hits),
+            len(memory.list(filter=wanted)),
+        )
+
+    with world.open() as memory:
+        memory.store("We deploy on Fridays.")
+        memory.search_sessions("deploy", around=since, filter=wanted)
+        assert count(memory) == (1, 1, 1)
+
+
+def test_a_memory_is_shown_as_a_person_left_its_file(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("We deploy on Fridays.", subject="Deploys")
+        file = world.memory_file(stored.memory_id)
+        file.write_text(file.read_text(encoding="utf-8").replace("Fridays", "Mondays"), encoding="utf-8")
+        assert memory.get("Deploys").content == "We deploy on Mondays."

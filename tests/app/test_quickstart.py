@@ -1,0 +1,181 @@
+"""A first look: this machine's transcripts, or else the examples; memories to show; questions that are answered."""
+
+from __future__ import annotations
+
+import stat
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import open_context
+from nacre.app.maintenance import rebuild
+from nacre.app.quickstart import QuickstartResult, run_quickstart
+from nacre.model.memory import Kind
+from nacre.model.reports import Progress
+from tests.app.conftest import World, says
+
+
+def look(world: World, **more: float) -> QuickstartResult:
+    context = world.context()
+    try:
+        return run_quickstart(context, **more)
+    finally:
+        context.database.close()
+
+
+def rules(world: World) -> None:
+    """A transcript with things worth keeping."""
+    world.transcript(
+        "s1",
+        says("user", "Let's go with PostgreSQL instead of MongoDB: billing needs transactions.", uuid="u1"),
+        says("assistant", "Then I set up PostgreSQL.", uuid="a1"),
+        says("user", "Never log card numbers, not even masked ones.", uuid="u2"),
+        says("assistant", "Understood.", uuid="a2"),
+        says("user", "From now on every amount is an integer in cents.", uuid="u3"),
+    )
+
+
+def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
+    result = look(world)
+    assert result.source == "examples"
+    assert result.tools == {"Claude Code": 2, "Codex CLI": 2, "OpenClaw and pi": 2}
+    assert (result.report.files, result.report.sessions, result.report.problems) == (6, 6, ())
+    assert (result.report.unknown, result.report.corrupt) == ({}, 0)
+    assert len(result.report.memories) >= 20
+    assert len(list(world.vault.glob("projects/*/project.md"))) == 2
+
+
+def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(world: World) -> None:
+    context = open_context(world.settings(), clock=world.clock)
+    result = run_quickstart(context)
+    context.database.close()
+    answers = {answer.question: answer.result.hits[0] for answer in result.answers}
+    assert len(answers) == 3
+    for question, words in {"SQLite": "PostgreSQL", "slow": "LilyPond cache", "字体": "思源宋体"}.items():
+        hit = next(hit for asked, hit in answers.items() if question in asked)
+        assert words in hit.memory.content
+        assert hit.evidence[0].session_id == hit.memory.source.session
+    assert [answer.result.degraded for answer in result.answers] == [(), (), ()]
+
+
+def test_without_the_embedding_model_the_examples_are_answered_by_words(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    result = look(world)
+    assert len(result.answers) == 3
+    assert "off" in (result.report.vectors_note or "")
+
+
+def test_the_examples_stay_in_the_home_readable_by_the_owner_alone(world: World) -> None:
+    result = look(world)
+    for memory in result.best:
+        assert memory.source.file
+        path = Path(memory.source.file)
+        assert path.is_relative_to(world.home / "examples")
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_second_look_doubles_nothing(world: World) -> None:
+    first = look(world)
+    files = sorted(world.vault.rglob("*"))
+    second = look(world)
+    assert (second.report.files, second.report.turns, second.report.memories) == (0, 0, ())
+    assert replace(second, report=first.report, answers=first.answers) == first
+    assert [answer.question for answer in second.answers] == [answer.question for answer in first.answers]
+    assert sorted(world.vault.rglob("*")) == files
+
+
+def test_the_examples_survive_a_rebuild(world: World) -> None:
+    before = look(world)
+    rebuild(world.settings(), lambda _: world.context())
+    after = look(world)
+    assert after.best == before.best
+    assert after.report.turns == 0
+    assert all(hit.evidence for answer in after.answers for hit in answer.result.hits)
+
+
+def test_transcripts_of_this_machine_go_before_the_examples(world: World) -> None:
+    rules(world)
+    result = look(world)
+    assert result.source == "discovered"
+    assert result.tools == {"Claude Code": 1}
+    assert {memory.project for memory in result.best} == {"acme-billing"}
+    assert not (world.home / "examples").exists()
+
+
+def test_a_tool_that_was_only_ever_started_leaves_nothing_to_look_at(world: World) -> None:
+    world.transcript("s1", {"type": "file-history-snapshot", "messageId": "m", "snapshot": {}})
+    assert look(world).source == "examples"
+    rules(world)
+    assert look(world).source == "discovered"
+
+
+def test_questions_come_from_what_was_learned_and_are_answered(world: World) -> None:
+    rules(world)
+    result = look(world)
+    assert 2 <= len(result.answers) <= 3
+    known = {memory.id for memory in result.best}
+    for answer in result.answers:
+        assert not answer.result.abstained
+        assert answer.question.endswith("?")
+        assert any(hit.memory.id in known and hit.evidence for hit in answer.result.hits)
+    assert [answer.question for answer in look(world).answers] == [answer.question for answer in result.answers]
+
+
+def test_questions_change_neither_usage_nor_ranking(world: World) -> None:
+    rules(world)
+    look(world)
+    assert not (world.home / "usage.jsonl").exists()
+
+
+def test_nothing_learned_gives_no_questions(world: World) -> None:
+    world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
+    result = look(world)
+    assert (result.source, result.best, result.answers) == ("discovered", (), ())
+
+
+def test_the_best_are_a_dozen_of_several_kinds_the_weighty_first(world: World) -> None:
+    with world.open() as memory:
+        for number in range(20):
+            world.clock.now = datetime(2026, 11, 1, number, tzinfo=UTC)
+            memory.store(f"Rule {number}: never do thing number {number}.", kind=Kind.PREFERENCE, importance=8)
+        for number in range(3):
+            memory.store(f"Bridge {number} is made of stone.", kind=Kind.FACT, importance=6)
+        memory.store("We settled on oak.", kind=Kind.DECISION, importance=7)
+    world.transcript("s1", says("user", "Why is the sky blue?", uuid="u1"))
+    best = look(world).best
+    assert len(best) == 12
+    assert best[0].content.startswith("Rule 19")
+    assert best[1].content.startswith("Rule 18")
+    kinds = {memory.kind for memory in best}
+    assert {Kind.PREFERENCE, Kind.DECISION, Kind.FACT} <= kinds
+    assert best[2].kind is Kind.DECISION
+
+
+def test_vectors_stop_when_the_time_is_over_and_the_rest_is_announced(world: World) -> None:
+    rules(world)
+    result = look(world, seconds_for_vectors=0.0)
+    assert result.report.vectors_made == 0
+    assert result.report.vectors_left > 0
+    assert "nacre ingest" in (result.report.vectors_note or "")
+    assert result.answers
+    with world.open() as memory:
+        assert memory.ingest().vectors_left == 0
+
+
+def test_memories_get_their_vectors_before_turns_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules(world)
+    times = iter([0.0, 0.0, 1.0, 2.0, 99.0, 99.0])
+    monkeypatch.setattr("nacre.app.embedding.time.monotonic", lambda: next(times, 99.0))
+    result = look(world)
+    assert result.report.vectors_made >= len(result.report.memories)
+    assert any("PostgreSQL" in text for text in world.embedder.embedded)
+
+
+def test_every_stage_reports_its_progress(world: World) -> None:
+    seen: list[Progress] = []
+    context = world.context()
+    run_quickstart(context, seen.append)
+    context.database.close()
+    assert {progress.stage for progress in seen} == {"reading", "learning", "vectors"}

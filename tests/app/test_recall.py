@@ -1,0 +1,487 @@
+"""Recall: what is asked comes back first, with its reasons; what is not there is not invented."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nacre.app import looking, maintenance, remembering
+from nacre.app.context import open_context
+from nacre.app.embedding import embed_pending
+from nacre.app.recalling import fold_usage
+from nacre.errors import QueryInvalid
+from nacre.model.memory import Expiry, Kind, Scope
+from nacre.model.recall import Filter
+from nacre.recall.lanes import QueryVector
+from nacre.recall.memories import CANDIDATES, MemoryRecall, Ranking
+from nacre.recall.question import read_question
+from nacre.storage.search import memory_search
+from tests.app.conftest import NOON, World, says
+
+
+@pytest.fixture
+def stocked(world: World) -> World:
+    with world.open() as memory:
+        for content, kind, project, importance in (
+            ("We run billing on PostgreSQL because the ledger needs transactions.", "decision", "acme-billing", 8),
+            ("Always answer with metric units.", "preference", None, 7),
+            ("The rounding error came from adding tax before rounding.", "lesson", "acme-billing", 7),
+            ("Write the upgrade notes for version four.", "todo", "acme-site", 6),
+            ("The landing page is built with a static generator.", "fact", "acme-site", 5),
+            ("数据库已经迁移到东京的新机房。", "fact", None, 6),
+            ("`computeSpacingFactor` in src/score/spacing.py reads the intervals.", "fact", "acme-score", 6),
+        ):
+            memory.store(content, kind=kind, project=project, importance=importance, tags=[kind, "seed"])
+        memory.ingest()
+    return world
+
+
+def subjects(result: object) -> list[str]:
+    return [hit.memory.content for hit in result.hits]  # type: ignore[attr-defined]
+
+
+def test_the_memory_that_answers_comes_first(stocked: World) -> None:
+    with stocked.open() as memory:
+        assert "PostgreSQL" in subjects(memory.recall("which database does billing run on?"))[0]
+        assert "tax before rounding" in subjects(memory.recall("what caused the rounding error?"))[0]
+
+
+def test_a_question_in_chinese_finds_chinese_words(stocked: World) -> None:
+    with stocked.open() as memory:
+        assert subjects(memory.recall("数据库迁移到哪里了", mode="lexical"))[0].startswith("数据库")
+
+
+def test_a_part_of_an_identifier_or_path_finds_it(stocked: World) -> None:
+    with stocked.open() as memory:
+        for question in ("computeSpacing", "score/spacing.py"):
+            assert "computeSpacingFactor" in subjects(memory.recall(question, mode="lexical"))[0]
+
+
+def test_a_question_that_nothing_answers_gets_nothing(stocked: World) -> None:
+    with stocked.open() as memory:
+        for question in ("what is the capital of Bolivia?", "zebra crossing paint supplier"):
+            assert memory.recall(question).hits == ()
+
+
+def test_an_empty_home_answers_with_nothing(world: World) -> None:
+    with world.open() as memory:
+        result = memory.recall("anything at all?")
+    assert (result.hits, result.abstained) == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kept"),
+    [
+        (Filter(kinds=(Kind.LESSON,)), {"lesson"}),
+        (Filter(projects=("acme-billing",), strict=True), {"decision", "lesson"}),
+        (Filter(projects=("acme-billing",)), {"decision", "lesson", "preference", "chinese"}),
+        (Filter(exclude_projects=("acme-billing", "acme-site", "acme-score")), {"preference", "chinese"}),
+        (Filter(min_importance=8), {"decision"}),
+        (Filter(tags=("TODO",)), {"todo"}),
+        (Filter(since=NOON + timedelta(days=1)), set()),
+        (Filter(until=NOON - timedelta(days=1)), set()),
+        (Filter(expiry=(Expiry.CORE,)), set()),
+        (Filter(scope=Scope.PUBLIC), set()),
+    ],
+)
+def test_a_filter_lets_only_its_own_through(stocked: World, wanted: Filter, kept: set[str]) -> None:
+    names = {
+        "PostgreSQL": "decision", "metric": "preference", "tax": "lesson", "upgrade": "todo", "landing": "fact",
+        "数据库": "chinese", "compute": "identifier",
+    }  # fmt: skip
+    with stocked.open() as memory:
+        found = memory.recall("", mode="browse", filter=wanted, limit=50).hits
+    seen = {name for hit in found for word, name in names.items() if word in hit.memory.content}
+    assert seen == kept
+
+
+def test_browse_needs_no_question_and_orders_by_importance_and_date(stocked: World) -> None:
+    stocked.clock.pass_days(1)
+    with stocked.open() as memory:
+        found = memory.recall("", mode="browse").hits
+    assert "PostgreSQL" in found[0].memory.content
+    assert len(found) == 7
+
+
+def test_a_time_in_the_question_narrows_the_answer(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The cache was switched to write-through.", subject="Cache then")
+        world.clock.pass_days(40)
+        memory.store("The cache was switched to write-behind.", subject="Cache now")
+        world.clock.pass_days(1)
+        assert [hit.memory.subject for hit in memory.recall("how was the cache switched yesterday?").hits] == [
+            "Cache now"
+        ]
+        only_time = memory.recall("what did we decide yesterday?")
+        assert [hit.memory.subject for hit in only_time.hits] == ["Cache now"]
+        assert only_time.since == datetime(2026, 12, 30, tzinfo=UTC)
+
+
+def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The cache was switched to write-through.", subject="Cache then")
+        world.clock.pass_days(100)
+        memory.store("The cache was switched to write-behind.", subject="Cache now")
+        found = memory.recall("how was the cache switched?", around=NOON, radius_days=10).hits
+        assert [hit.memory.subject for hit in found] == ["Cache then", "Cache now"]
+
+
+def test_every_hit_says_what_its_score_is_made_of(stocked: World) -> None:
+    with stocked.open() as memory:
+        components = memory.recall("which database does billing run on?").hits[0].components
+    assert {"lexical", "vector", "coverage", "cosine"} <= set(components)
+
+
+def test_without_boost_the_score_is_relevance_alone(stocked: World) -> None:
+    with stocked.open() as memory:
+        plain = memory.recall("which database does billing run on?", boost=False).hits[0]
+    parts = {name: value for name, value in plain.components.items() if name in ("lexical", "vector", "name")}
+    assert plain.score == pytest.approx(sum(parts.values()), abs=0.001)
+
+
+def test_a_token_budget_cuts_the_answer_and_says_so(stocked: World) -> None:
+    with stocked.open() as memory:
+        whole = memory.recall("", mode="browse")
+        cut = memory.recall("", mode="browse", budget_tokens=60)
+    assert not whole.truncated
+    assert cut.truncated
+    assert 0 < len(cut.hits) < len(whole.hits)
+
+
+def test_near_copies_do_not_fill_the_answer(world: World) -> None:
+    with world.open() as memory:
+        for number in range(6):
+            memory.store(f"The nightly backup of the warehouse runs at two o'clock on host {number}.", force=True)
+        memory.store("A backup that fails pages the duty engineer.")
+        memory.ingest()
+        found = memory.recall("nightly backup", limit=3).hits
+    assert any("duty engineer" in hit.memory.content for hit in found)
+
+
+def test_a_recall_writes_nothing_but_its_spool_and_a_later_command_folds_it_in(stocked: World) -> None:
+    with stocked.open() as memory:
+        hit = memory.recall("which database does billing run on?").hits[0]
+    context = stocked.context()
+    assert context.usage.of([hit.memory.id]) == {}
+    assert fold_usage(context) >= 1
+    used = context.usage.of([hit.memory.id])[hit.memory.id]
+    assert (used.recall_count, used.last_recalled) == (1, NOON)
+    assert fold_usage(context) == 0
+
+
+def test_a_recall_that_is_not_to_count_leaves_no_trace(stocked: World) -> None:
+    with stocked.open() as memory:
+        memory.recall("which database does billing run on?", update=False)
+    assert not (stocked.home / "usage.jsonl").exists()
+
+
+def test_what_is_recalled_often_ranks_a_little_higher(world: World) -> None:
+    with world.open() as memory:
+        first = memory.store("The printer on floor one is called goose.", importance=5, force=True)
+        second = memory.store("The printer on floor two is called heron.", importance=5, force=True)
+    context = world.context()
+    days = [int((NOON - timedelta(days=day)).timestamp() * 1000) for day in range(30)]
+    with context.database.transaction():
+        context.usage.record([(second.memory_id, day) for day in days])
+    with world.open() as memory:
+        found = memory.recall("what is the printer called?").hits
+    assert [hit.memory.id for hit in found][:2] == [second.memory_id, first.memory_id]
+
+
+@pytest.mark.parametrize(
+    ("query", "more", "complaint"),
+    [
+        ("   ", {}, "empty"),
+        ("x" * 30_000, {}, "longer than"),
+        ("a", {"limit": 0}, "limit"),
+        ("a", {"radius_days": 0}, "radius"),
+        ("a", {"filter": Filter(since=NOON, until=NOON - timedelta(days=1))}, "--since"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused(
+    world: World, query: str, more: dict[str, object], complaint: str
+) -> None:
+    with world.open() as memory, pytest.raises(QueryInvalid, match=complaint):
+        memory.recall(query, **more)  # type: ignore[arg-type]
+
+
+def test_odd_questions_never_break_the_search(stocked: World) -> None:
+    with stocked.open() as memory:
+        for question in (
+            '"',
+            "'",
+            "NEAR(",
+            "a AND OR NOT",
+            "*",
+            "-",
+            "col:umn",
+            "😀",
+            "\ud800",
+            "()" * 200,
+            "x" * 5000,
+        ):
+            memory.recall(question)
+            memory.search_sessions(question)
+
+
+def test_a_turn_is_read_with_its_neighbours(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Which colour should the harbour lights have?", uuid="u1"),
+        says("assistant", "Green to starboard.", uuid="a1"),
+        says("user", "Something about bread.", uuid="u2"),
+    )
+    world.transcript(
+        "s2", *[says("user", f"Green tea number {n}.", uuid=f"x{n}", session="5e55-0002") for n in range(5)]
+    )
+    with world.open() as memory:
+        memory.ingest(vectors=False)
+        found = [hit.turn.id for hit in memory.search_sessions("green harbour lights", mode="lexical").turns]
+    assert set(found[:2]) == {"u1", "a1"}
+
+
+def test_sessions_can_be_searched_by_tool_project_speaker_and_time(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "The falcon lands on the north tower.", uuid="u1", at="2026-11-01T09:00:00Z"),
+        says("assistant", "The falcon is fed on the south tower.", uuid="a1", at="2026-11-02T09:00:00Z"),
+    )
+    with world.open() as memory:
+        memory.ingest()
+
+        def found(**wanted: object) -> set[str]:
+            result = memory.search_sessions("falcon tower", filter=Filter(**wanted))  # type: ignore[arg-type]
+            return {hit.turn.id for hit in result.turns}
+
+        assert found() == {"u1", "a1"}
+        assert found(user_only=True) == {"u1"}
+        assert found(tools=("codex",)) == set()
+        assert found(projects=("acme-billing",), strict=True) == {"u1", "a1"}
+        assert found(exclude_projects=("acme-billing",)) == set()
+        assert found(since=datetime(2026, 11, 2, tzinfo=UTC)) == {"a1"}
+
+
+def test_a_lane_that_cannot_run_is_named(stocked: World) -> None:
+    stocked.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with stocked.open() as memory:
+        result = memory.recall("which database does billing run on?")
+    assert result.hits
+    assert [(lane.name, lane.state.value, lane.note) for lane in result.lanes] == [
+        ("lexical", "ran", None),
+        ("vector", "skipped", "off in the settings"),
+    ]
+
+
+def test_memories_linked_to_an_answer_come_with_it(world: World) -> None:
+    with world.open() as memory:
+        cause = memory.store("Turbine seven trips when the bearing runs hot.", subject="Turbine seven")
+    world.write(
+        "global/lesson/grease.md",
+        f"---\nkind: lesson\nsubject: Grease\nlinks: [{{rel: elaborates, to: {cause.memory_id}}}]\n---\n"
+        "Use the blue grease.\n",
+    )
+    with world.open() as memory:
+        found = memory.recall("why does turbine seven trip?", mode="lexical").hits
+    assert [hit.memory.subject for hit in found] == ["Turbine seven", "Grease"]
+    assert found[1].components["link"] > 0
+
+
+def test_a_memory_linked_to_something_unsure_does_not_ride_on_another_hit(world: World) -> None:
+    with world.open() as memory:
+        memory.store("Billing runs on postgresql in frankfurt.")
+        unsure = memory.store("Zebra stripes and unrelated gardening notes that mention billing once.")
+    world.write(
+        "global/fact/pasta.md",
+        f"---\nkind: fact\nsubject: Pasta\nlinks: [{{rel: elaborates, to: {unsure.memory_id}}}]\n---\nWith basil.\n",
+    )
+    with world.open() as memory:
+        found = memory.recall("which postgresql frankfurt billing", mode="lexical").hits
+    assert [hit.memory.content for hit in found] == ["Billing runs on postgresql in frankfurt."]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["两三天前我们决定了什么", "zero days ago", "5000 years ago", "notes of 9999-12-31", "last 99999999999 years"],
+)
+def test_a_time_that_no_calendar_holds_never_breaks_recall(stocked: World, question: str) -> None:
+    with stocked.open() as memory:
+        memory.recall(question)
+        memory.search_sessions(question)
+
+
+def test_a_question_about_a_time_in_which_nothing_was_recorded_gets_nothing(world: World) -> None:
+    world.transcript(
+        "s1", says("user", "We decide on the colour of the harbour.", uuid="u1", at="2026-11-02T09:00:00Z")
+    )
+    with world.open() as memory:
+        memory.store("The cache was switched to write-through.")
+        memory.ingest()
+        world.clock.pass_days(40)
+        result = memory.recall("what did we decide yesterday?", turns=5)
+    assert (result.hits, result.turns) == ((), ())
+    assert result.since == datetime(2026, 12, 29, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        Filter(scope=Scope.PUBLIC),
+        Filter(scope=Scope.PERSONAL),
+        Filter(kinds=(Kind.FACT,)),
+        Filter(tags=("pay",)),
+        Filter(min_importance=1),
+        Filter(expiry=(Expiry.PERMANENT,)),
+    ],
+)
+def test_turns_are_not_shown_to_others_nor_past_a_filter_for_memories(world: World, wanted: Filter) -> None:
+    world.transcript("s1", says("user", "The salary of anna is ninety thousand.", uuid="u1"))
+    with world.open() as memory:
+        memory.store("The salary policy is known to all, anna says.", scope="public", tags=["pay"])
+        memory.ingest(extract=False)
+        assert memory.recall("what is the salary of anna?", turns=3).turns
+        result = memory.recall("what is the salary of anna?", filter=wanted, turns=3)
+        found = memory.search_sessions("salary of anna", filter=Filter(scope=wanted.scope))
+    assert result.hits
+    assert result.turns == ()
+    assert bool(found.turns) is (wanted.scope is Scope.PRIVATE)
+
+
+def test_a_public_request_does_not_see_what_was_said(world: World) -> None:
+    world.transcript("s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+        learned = memory.list()[0]
+        memory.edit(learned.id, scope="public")
+        question = "when is the staging cluster rebuilt?"
+        assert memory.recall(question).hits[0].evidence
+        assert memory.recall(question, filter=Filter(scope=Scope.PUBLIC)).hits[0].evidence == ()
+
+
+def test_what_is_no_longer_true_is_not_recalled_but_can_be_looked_at(world: World) -> None:
+    for name, until in (("then", "2026-11-19"), ("now", "2026-11-20")):
+        world.write(
+            f"global/fact/{name}.md",
+            f"---\nkind: fact\nsubject: Price {name}\nvalid: {{to: {until}}}\n---\nThe ticket price {name}.\n",
+        )
+    context = world.context()
+    with world.open() as memory:
+        assert [hit.memory.subject for hit in memory.recall("what is the ticket price?").hits] == ["Price now"]
+        assert [hit.memory.subject for hit in memory.recall("", mode="browse").hits] == ["Price now"]
+        assert memory.get("Price then").content == "The ticket price then."
+    assert looking.look_at(context, "Price then").memory.valid.until
+
+
+def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None:
+    world.transcript("s1", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+        learned = memory.list()[0]
+    context = world.context()
+    assert len(looking.look_at_session(context, "5e55-0001").memories) == 1
+    remembering.edit(context, learned.id, superseded_by="0198f3c2-0000-7000-8000-000000000000")
+    assert looking.look_at_session(context, "5e55-0001").memories == ()
+
+
+def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: World) -> None:
+    said = "Remember that the billing database is PostgreSQL 18."
+    first = world.transcript("a", says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="aaaa-0001"))
+    with world.open() as memory:
+        memory.ingest()
+    world.transcript(
+        "b",
+        says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="bbbb-0002"),
+        says("user", "Go on please.", uuid="u2", session="bbbb-0002"),
+    )
+    with world.open() as memory:
+        memory.ingest()
+    first.unlink()
+    maintenance.rebuild(
+        world.settings(),
+        lambda settings: open_context(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        vectors=False,
+    )
+    with world.open() as memory:
+        hit = memory.recall("which billing database?", mode="lexical").hits[0]
+    assert [(evidence.session_id, evidence.turn_id) for evidence in hit.evidence] == [
+        ("claude-code:bbbb-0002", "0b6f6f3e-0000-4000-8000-000000000001")
+    ]
+
+
+class Meanwhile:
+    """Embeds, and lets something else happen while it does."""
+
+    def __init__(self, world: World, happens: Callable[[], object]) -> None:
+        self.name = world.embedder.name
+        self.dimensions = world.embedder.dimensions
+        self._world = world
+        self._happens: Callable[[], object] | None = happens
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        happens, self._happens = self._happens, None
+        if happens:
+            happens()
+        return self._world.embedder.embed(texts)
+
+
+def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(world: World) -> None:
+    other = world.context()
+    stored = remembering.store(other, remembering.NewMemory("We deploy on fridays in the morning."))
+    change = Meanwhile(
+        world, lambda: remembering.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs.")
+    )
+    context = open_context(world.settings(), clock=world.clock, load_embedder=lambda _: change)
+    embed_pending(context, lambda _: None)
+    cosines = context.vectors.memory_cosines(world.embedder.embed(["Cats. Cats and dogs."])[0])
+    assert [round(cosine, 2) for cosine in cosines.values()] == [1.0]
+
+
+def test_a_turn_that_goes_while_it_is_embedded_is_left_out(world: World) -> None:
+    world.transcript("s1", says("user", "Hello there, my good friend.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest(vectors=False)
+    other = world.context()
+    drop = Meanwhile(world, lambda: other.database.run("delete_turn", row=1))
+    context = open_context(world.settings(), clock=world.clock, load_embedder=lambda _: drop)
+    assert embed_pending(context, lambda _: None).left == 0
+    assert context.vectors.cosines_of_turns(world.embedder.embed(["friend"])[0], [1]) == {}
+
+
+def test_vectors_that_another_process_added_are_seen_by_an_open_home(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The printer on floor one is called goose.")
+        memory.ingest()
+        assert memory.recall("printer goose", mode="vector").hits
+        with world.open() as other:
+            other.store("The kettle in the kitchen is called heron.")
+            other.ingest()
+        assert subjects(memory.recall("kettle heron", mode="vector"))[0].startswith("The kettle")
+
+
+def test_a_filter_that_lets_few_turns_through_compares_only_those(world: World) -> None:
+    for number in range(30):
+        world.transcript(
+            f"s{number}",
+            says("user", f"The falcon lands on tower {number}.", uuid=f"u{number}", session=f"5e55-{number:04}",
+                 cwd="/code/small" if number == 7 else "/code/large"),
+        )  # fmt: skip
+    with world.open() as memory:
+        memory.ingest()
+        found = memory.search_sessions("falcon tower", mode="vector", filter=Filter(projects=("small",), strict=True))
+    assert [hit.turn.id for hit in found.turns] == ["u7"]
+
+
+def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
+    context = world.context()
+    for number in range(CANDIDATES + 20):
+        remembering.store(context, remembering.NewMemory(f"Note {number} about the harbour.", force=True))
+    embed_pending(context, lambda _: None)
+    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    question = read_question("Note 7 about the harbour.", now=NOON)
+    vector = QueryVector(world.embedder.embed([question.semantic])[0], context.vectors)
+    ranked = engine.rank(question, Filter(), Ranking(NOON), vector=vector, lexical=False)
+    assert len(ranked) == CANDIDATES
+    assert ranked[0].memory.content == "Note 7 about the harbour."

@@ -1,0 +1,44 @@
+"""A machine without the embedding runtime: everything but the vector lane works, and says so."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.app.conftest import World, says
+
+SOURCE = str(Path(__file__).parents[2] / "src")
+BLOCKED = (
+    "import sys\n"
+    "for name in ('onnxruntime', 'tokenizers'): sys.modules[name] = None\n"
+    "from nacre.cli.root import cli\n"
+    "cli.main(sys.argv[1:])"
+)
+
+
+def nacre(world: World, *arguments: str) -> dict[str, object]:
+    environ = {"HOME": str(world.user_home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"]}
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", BLOCKED, *arguments, "--json"], env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def test_ingest_store_and_recall_work_without_onnxruntime_and_name_the_lane_that_cannot_run(world: World) -> None:
+    world.transcript("s1", says("user", "Remember that the mill is closed on the first Monday of a month.", uuid="u1"))
+    report = nacre(world, "ingest")
+    assert report["turns"] == 1
+    assert "no vectors" in str(report["vectors"])
+    nacre(world, "store", "The miller is on holiday in August.")
+    result = nacre(world, "recall", "when is the mill closed?")
+    assert "first Monday" in str(result["hits"])
+    assert "onnxruntime" in str(result["lanes"]) or "vector" in str(result["lanes"])
+    lanes = {lane["name"]: lane["state"] for lane in result["lanes"]}  # type: ignore[attr-defined]
+    assert lanes["lexical"] == "ran"
+    assert lanes["vector"] in ("unavailable", "partial")
+    assert nacre(world, "sessions", "search", "mill")["hits"]

@@ -1,0 +1,34 @@
+"""No test reaches the real home: every test gets folders of its own, and an environment without nacre in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+_HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
+_SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
+_TERMINAL = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "EDITOR", "VISUAL")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
+
+
+@pytest.fixture(autouse=True)
+def user_home(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """An empty home of a user, nacre's home within; the embedding model is off unless the test is marked."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(_SET_BY_PEOPLE) or name in _TERMINAL:
+            monkeypatch.delenv(name)
+    for name in _HOMES:
+        monkeypatch.setenv(name, str(home))
+    monkeypatch.setenv("NACRE_HOME", str(home / ".nacre"))
+    monkeypatch.setenv("TZ", "UTC")
+    if not request.node.get_closest_marker("embedding"):
+        monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
+    return home
