@@ -1,0 +1,113 @@
+"""``nacre config``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from nacre.cli.command import TEXT, Group
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+
+
+@click.group(
+    "config", cls=Group,
+    examples=["nacre config show", "nacre config get recall.limit", "nacre config set recall.limit 20"],
+)  # fmt: skip
+def config() -> None:
+    """Show and change settings."""
+
+
+@config.command("show", examples=["nacre config show", "nacre config show --json"])
+@click.pass_obj
+def show(run: Run) -> None:
+    """Show every setting, its value, and where the value comes from."""
+    from nacre.settings import SETTINGS
+
+    settings = run.settings
+    record = {
+        "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
+        "settings": [
+            {
+                "key": setting.key, "value": settings[setting.key], "origin": settings.values[setting.key].origin,
+                "variable": setting.variable, "default": setting.default, "summary": setting.summary,
+            }
+            for setting in SETTINGS
+        ],
+    }  # fmt: skip
+
+    def render(paper: Paper) -> None:
+        paper.facts(
+            (("home", str(settings.home)), ("config", str(settings.config)), ("database", str(settings.database)))
+        )
+        paper.blank()
+        paper.table(
+            [
+                (
+                    bold(setting.key),
+                    _told(settings[setting.key]),
+                    dim(settings.values[setting.key].origin),
+                    dim(setting.summary),
+                )
+                for setting in SETTINGS
+            ],
+            drop=(2,) if not _any_set(run) else (),
+        )
+
+    run.answer(record, render)
+
+
+@config.command("get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"])
+@click.argument("key", type=TEXT)
+@click.pass_obj
+def get(run: Run, key: str) -> None:
+    """Print one setting's value."""
+    value, origin = run.settings[key], run.settings.values[key].origin
+    run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
+
+
+@config.command(
+    "set",
+    examples=[
+        "nacre config set recall.limit 20",
+        "nacre config set embedding.model none",
+        "nacre config set ingest.roots '[\"~/exports\"]'",
+    ],
+)
+@click.argument("key", type=TEXT)
+@click.argument("value", type=TEXT)
+@click.pass_obj
+def set_value(run: Run, key: str, value: str) -> None:
+    """Write one setting to the config file.
+
+    VALUE is text, a number, true or false; lists and tables are written as in TOML.
+    """
+    from nacre.settings import known, write_setting
+
+    path = run.settings.config
+    written = write_setting(path, key, value)
+    variable = known(key).variable
+    if run.settings.values[key].origin == f"${variable}":
+        run.warnings.append(f"${variable} is set and goes before the file")
+    run.answer(
+        {"key": key, "value": written, "path": str(path)},
+        lambda paper: paper.line(bold(key), f" = {_told(written)}", dim(f"  in {path}")),
+    )
+
+
+@config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
+@click.pass_obj
+def path(run: Run) -> None:
+    """Print where the config file is, or would be."""
+    found = run.settings.config
+    run.answer({"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found)))
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _any_set(run: Run) -> bool:
+    return any(value.origin != "default" for value in run.settings.values.values())

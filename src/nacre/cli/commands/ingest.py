@@ -1,0 +1,42 @@
+"""``nacre ingest``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import command
+from nacre.cli.run import Run
+
+
+@command(
+    "ingest",
+    examples=[
+        "nacre ingest",
+        "nacre ingest ~/exports/meetings session.jsonl",
+        "nacre ingest --no-vectors        # the fast half first; the next ingest makes the vectors",
+    ],
+)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
+@click.option("--no-extract", is_flag=True, help="Make sessions searchable, write no memories.")
+@click.option("--force", is_flag=True, help="Read files again that did not change.")
+@click.pass_obj
+def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool, force: bool) -> None:
+    """Read transcripts and learn from them.
+
+    Without PATHS, everything the agents on this machine wrote; with PATHS, those files and folders.
+    What cannot be read is listed at the end, and makes the exit code 1; everything else is read.
+    """
+    from nacre.app import ingesting
+    from nacre.cli.records import ingest_record
+    from nacre.cli.render.reports import render_ingest
+
+    options = ingesting.IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
+    with progress.shown(run) as notify:
+        report = ingesting.ingest(run.context, options, notify)
+    if report.problems:
+        run.exit_code = 1
+    run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

@@ -1,0 +1,57 @@
+"""``nacre list`` and ``nacre show``."""
+
+from __future__ import annotations
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.options import OFFSET, limit_option, with_memory_filter
+from nacre.cli.run import Run
+from nacre.model.recall import Filter
+
+
+@command(
+    "list",
+    examples=["nacre list", "nacre list --kind decision --project . --limit 50", "nacre list --since 2w --json"],
+)
+@limit_option(20, "Memories")
+@OFFSET
+@with_memory_filter
+def list_memories(run: Run, limit: int, offset: int, wanted: Filter) -> None:
+    """List memories, the newest first."""
+    from nacre.app import remembering
+    from nacre.app.looking import is_empty
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.answers import render_beginning
+    from nacre.cli.render.memories import render_list
+
+    memories, total = remembering.list_active(run.context, wanted, limit=limit, offset=offset)
+    record = {
+        "memories": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset,
+    }  # fmt: skip
+    if memories:
+        run.answer(record, lambda paper: render_list(paper, memories, total=total, offset=offset))
+    elif is_empty(run.context):
+        run.answer(record, render_beginning)
+    else:
+        run.answer(record, lambda paper: paper.line("No memory fits." if not offset else "No more memories."))
+
+
+@command(
+    "show",
+    examples=["nacre show 5f0c2a4d", 'nacre show "Database of the billing service"', "nacre show 5f0c2a4d --json"],
+)
+@click.argument("reference", metavar="ID", type=TEXT)
+@click.pass_obj
+def show(run: Run, reference: str) -> None:
+    """Show one memory with its evidence and links.
+
+    ID is the memory's id, its beginning or end (four characters or more), or its subject.
+    """
+    from nacre.app.looking import look_at
+    from nacre.cli.records import view_record
+    from nacre.cli.render.memories import render_memory
+
+    view = look_at(run.context, reference)
+    vault = run.settings.vault
+    run.answer(view_record(view, str(vault)), lambda paper: render_memory(paper, view, vault))

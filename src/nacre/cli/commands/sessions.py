@@ -1,0 +1,146 @@
+"""``nacre sessions``."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import click
+
+from nacre.cli.command import TEXT, Group
+from nacre.cli.options import MODE, MOMENT, OFFSET, limit_option, project_slug, with_turn_filter
+from nacre.cli.paper import Paper
+from nacre.cli.run import Run
+from nacre.model.recall import Filter
+
+_TURNS_SHOWN = 40
+
+
+@click.group(
+    "sessions",
+    cls=Group,
+    examples=[
+        'nacre sessions search "migration failed"',
+        "nacre sessions list --project .",
+        "nacre sessions show 7f3a1c2d",
+    ],
+)
+def sessions() -> None:
+    """List, read and search the sessions with your agents."""
+
+
+@sessions.command(
+    "list",
+    examples=[
+        "nacre sessions list",
+        "nacre sessions list --tool codex --since 2w",
+        "nacre sessions list --project . --json",
+    ],
+)
+@limit_option(20, "Sessions")
+@OFFSET
+@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
+@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
+@click.option("--since", type=MOMENT, help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
+@click.option("--until", type=MOMENT, help="That began before then.")
+@click.option("--subagents", is_flag=True, help="Sessions of sub-agents and schedulers as well.")
+@click.pass_obj
+def list_sessions(
+    run: Run, limit: int, offset: int, tool: str | None, project: str | None, since: datetime | None,
+    until: datetime | None, subagents: bool,
+) -> None:  # fmt: skip
+    """List sessions, the newest first."""
+    from nacre.app import looking
+    from nacre.cli.records import session_record
+    from nacre.cli.render.answers import render_beginning
+    from nacre.cli.render.sessions import render_sessions
+
+    slug = project_slug(run.context, project) if project else None
+    wanted = looking.SessionFilter(tool=tool, project=slug, since=since, until=until, subagents=subagents)
+    found, has_more = looking.list_sessions(run.context, wanted, limit=limit, offset=offset)
+    record = {
+        "sessions": [session_record(line.session) | {"opening": line.opening} for line in found],
+        "more": has_more,
+        "limit": limit,
+        "offset": offset,
+    }
+
+    def render(paper: Paper) -> None:
+        if found:
+            render_sessions(paper, found, has_more=has_more, offset=offset)
+        elif looking.is_empty(run.context):
+            render_beginning(paper)
+        else:
+            paper.line("No session fits.")
+
+    run.answer(record, render)
+
+
+@sessions.command(
+    "show",
+    examples=[
+        "nacre sessions show 7f3a1c2d",
+        "nacre sessions show claude-code:7f3a1c2d --from 40 --limit 20",
+        "nacre sessions show 7f3a1c2d --full --limit 0",
+    ],
+)
+@click.argument("reference", metavar="ID", type=TEXT)
+@click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to show, counted from 0.")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(0),
+    help=f"Turns at most; 0 for all [default: {_TURNS_SHOWN}; all with --json].",
+)
+@click.option("--full", is_flag=True, help="Do not shorten long turns.")
+@click.pass_obj
+def show(run: Run, reference: str, first: int, limit: int | None, full: bool) -> None:
+    """Show one session turn by turn, and what was learned from it.
+
+    ID is the session's id at its tool, or the beginning of it.
+    """
+    from nacre.app.looking import look_at_session
+    from nacre.cli.records import session_view_record
+    from nacre.cli.render.sessions import render_session
+
+    limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
+    view = look_at_session(run.context, reference, first=first, limit=limit or -1)
+    run.answer(session_view_record(view, first), lambda paper: render_session(paper, view, first=first, full=full))
+
+
+@sessions.command(
+    "search",
+    examples=[
+        'nacre sessions search "migration failed"',
+        'nacre sessions search "what did I say about retries" --user-only --since march',
+        "nacre sessions search billing --tool codex --json",
+    ],
+)
+@click.argument("question", nargs=-1, type=TEXT)
+@limit_option(10, "Turns")
+@with_turn_filter
+@click.option("--around", type=MOMENT, help="Prefer turns from about then.")
+@click.option("--mode", type=MODE, help="The lanes to use.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
+def search(
+    run: Run, question: tuple[str, ...], limit: int, wanted: Filter, around: datetime | None, mode: str | None,
+    explain: bool,
+) -> None:  # fmt: skip
+    """Search everything that was said."""
+    from nacre.app import recalling
+    from nacre.app.looking import is_empty
+    from nacre.cli.records import search_record
+    from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_search
+    from nacre.model.recall import Mode, RecallQuery
+
+    query = RecallQuery(
+        text=" ".join(question),
+        filter=wanted,
+        limit=limit,
+        around=around,
+        mode=Mode(mode or run.settings["recall.mode"]),
+    )
+    result = recalling.search_sessions(run.context, query)
+    message = None if result.turns else EMPTY if is_empty(run.context) else NOTHING_SAID
+    run.answer(
+        search_record(result, message), lambda paper: render_search(paper, result, message=message, explain=explain)
+    )

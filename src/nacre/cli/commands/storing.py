@@ -1,0 +1,174 @@
+"""``nacre store``, ``nacre edit`` and ``nacre retire``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.options import EXPIRY, IMPORTANCE, KIND, SCOPE, project_slug, read_content
+from nacre.cli.paper import Paper, bold, dim, joined
+from nacre.cli.run import Run
+
+if TYPE_CHECKING:
+    from nacre.model.memory import Memory
+
+
+@command(
+    "store",
+    examples=[
+        'nacre store "We deploy on Fridays" --kind decision --project acme',
+        'nacre store "Prefer uv over pip" --kind preference --importance 8 --tag python',
+        "pbpaste | nacre store - --subject 'Release checklist'",
+    ],
+)
+@click.argument("content", type=TEXT)
+@click.option("--subject", type=TEXT, help="A title; made from the content where missing.")
+@click.option("--kind", type=KIND, default="fact", show_default=True, help="What sort of knowledge it is.")
+@click.option("--importance", type=IMPORTANCE, default=7, show_default=True, help="1 to 10; 10 is never forgotten.")
+@click.option("--expiry", type=EXPIRY, default="permanent", show_default=True, help="How long it is meant to hold.")
+@click.option("--scope", type=SCOPE, default="private", show_default=True, help="Who may see it.")
+@click.option("--project", type=TEXT, help="The project it belongs to; . is the one of this folder.")
+@click.option("--tag", "tags", type=TEXT, multiple=True, help="A tag.")
+@click.option("--key", type=TEXT, help="A canonical key: one memory holds it.")
+@click.option("--force", is_flag=True, help="Store it also where the same words are stored already.")
+@click.pass_obj
+def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...], force: bool, **values: Any) -> None:
+    """Store one memory.
+
+    CONTENT is what is to be remembered; - reads it from standard input.
+    """
+    from nacre.app import remembering
+    from nacre.app.embedding import embed_memories
+    from nacre.cli.records import memory_record
+    from nacre.model.memory import Expiry, Kind, Scope
+
+    new = remembering.NewMemory(
+        content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
+        importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
+        project=project_slug(run.context, project) if project else None, tags=tags, canonical_key=values["key"],
+        force=force,
+    )  # fmt: skip
+    outcome = remembering.store(run.context, new)
+    memory = remembering.get(run.context, outcome.memory_id)
+    record = {
+        "action": outcome.action,
+        "id": outcome.memory_id,
+        "reason": outcome.reason,
+        "memory": memory_record(memory),
+    }
+    verb = "Stored" if outcome.action == "stored" else "Known already"
+    run.answer(record, lambda paper: _render_outcome(paper, verb, memory, outcome.reason))
+    run.afterwards.append(lambda: embed_memories(run.context))
+
+
+@command(
+    "edit",
+    examples=[
+        "nacre edit 5f0c2a4d                    # opens the file in your editor",
+        "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
+        'nacre edit 5f0c2a4d --project ""        # belongs to no project any more',
+    ],
+)
+@click.argument("reference", metavar="ID", type=TEXT)
+@click.option("--subject", type=TEXT, help="A new title.")
+@click.option("--content", type=TEXT, help="New content; - reads it from standard input.")
+@click.option("--kind", type=KIND, help="Another kind.")
+@click.option("--importance", type=IMPORTANCE, help="1 to 10.")
+@click.option("--expiry", type=EXPIRY, help="How long it is meant to hold.")
+@click.option("--scope", type=SCOPE, help="Who may see it.")
+@click.option("--project", type=TEXT, help='The project it belongs to; "" for none.')
+@click.option("--tag", "tags", type=TEXT, multiple=True, help="Tags that replace its tags.")
+@click.pass_obj
+def edit(run: Run, /, reference: str, **options: Any) -> None:
+    """Change a memory, with options or in your editor."""
+    from nacre.app import remembering
+    from nacre.app.embedding import embed_memories
+    from nacre.cli.records import memory_record
+
+    changes = _changes(run, options)
+    memory = remembering.edit(run.context, reference, **changes) if changes else _edit_file(run, reference)
+    run.answer({"memory": memory_record(memory)}, lambda paper: _render_outcome(paper, "Saved", memory))
+    run.afterwards.append(lambda: embed_memories(run.context))
+
+
+@command(
+    "retire",
+    examples=[
+        "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
+        "nacre retire 5f0c2a4d 9b1e0c3e --yes",
+    ],
+)
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.option("--reason", type=TEXT, help="Why.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
+    """Take memories out of recall; their files are kept.
+
+    They move to retired/ in the vault. On a terminal it asks first.
+    """
+    from nacre.app import remembering
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_table
+
+    if run.is_interactive and not yes:
+        paper = run.paper(stderr=True)
+        render_table(paper, [remembering.get(run.context, reference) for reference in references])
+        click.echo(paper.text(), nl=False, err=True)
+        run.confirm("Retire?")
+    retired = remembering.retire(run.context, references, reason)
+
+    def render(paper: Paper) -> None:
+        for memory in retired:
+            _render_outcome(paper, "Retired", memory)
+
+    run.answer({"retired": [memory_record(memory) for memory in retired]}, render)
+
+
+def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
+    from nacre.model.memory import Expiry, Kind, Scope
+
+    changes = {name: value for name, value in options.items() if value is not None and name != "tags"}
+    for name, kind in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
+        if name in changes:
+            changes[name] = kind(changes[name])
+    if "content" in changes:
+        changes["content"] = read_content(changes["content"])
+    if "project" in changes:
+        changes["project"] = project_slug(run.context, changes["project"]) if changes["project"].strip() else None
+    if options["tags"]:
+        changes["tags"] = tuple(tag for tag in options["tags"] if tag)
+    return changes
+
+
+def _edit_file(run: Run, reference: str) -> Memory:
+    """Open the memory's file in the person's editor, then read what became of it."""
+    from nacre.app.looking import look_at
+    from nacre.errors import MemoryInvalid
+
+    view = look_at(run.context, reference)
+    if not run.is_interactive or view.path is None:
+        raise click.UsageError(
+            "say what to change: there is no terminal to open an editor in", click.get_current_context()
+        )
+    run.context.problems.clear()
+    click.edit(filename=str(run.settings.vault / view.path))
+    after = look_at(run.context, view.memory.id)
+    broken = next((text for text in run.context.problems if text.startswith(f"{view.path}:")), None)
+    if broken:
+        run.context.problems.clear()
+        raise MemoryInvalid(
+            broken, hint=f"nacre edit {reference} opens it again; the last good version is recalled until then"
+        )
+    return after.memory
+
+
+def _render_outcome(paper: Paper, verb: str, memory: Memory, reason: str | None = None) -> None:
+    from nacre.cli.render.words import kind_span, short_id
+
+    facts = joined((memory.project, f"importance {memory.importance}", short_id(memory)))
+    paper.line(f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2)
+    if reason:
+        paper.line(dim(reason), indent=2)

@@ -1,0 +1,163 @@
+"""Options that several commands share, and the filter they add up to."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli.command import TEXT
+from nacre.cli.run import Run
+from nacre.errors import NotFound, QueryInvalid
+from nacre.ids import utc_now
+from nacre.model.memory import Expiry, Kind, Scope
+from nacre.model.recall import Filter
+
+if TYPE_CHECKING:
+    from nacre.app.context import Context
+
+HERE = "."
+
+KIND = click.Choice([kind.value for kind in Kind], case_sensitive=False)
+EXPIRY = click.Choice([expiry.value for expiry in Expiry], case_sensitive=False)
+SCOPE = click.Choice([scope.value for scope in Scope], case_sensitive=False)
+IMPORTANCE = click.IntRange(1, 10)
+MODE = click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False)
+
+
+class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
+    """A date as people say it."""
+
+    name = "date"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:  # noqa: ARG002
+        if isinstance(value, datetime):
+            return value
+        from nacre.recall.timewords import parse_moment
+
+        try:
+            return parse_moment(str(value), utc_now())
+        except (OverflowError, ValueError) as error:
+            raise QueryInvalid(f"{value!r} is out of the calendar", hint="write 2026-11-20, 3d, 2w or march") from error
+
+
+MOMENT = Moment()
+
+Function = Callable[..., Any]
+Decorator = Callable[[Function], Function]
+
+_PLACE_AND_TIME: tuple[Decorator, ...] = (
+    click.option(
+        "--project", "projects", type=TEXT, multiple=True,
+        help="Only this project, and what belongs to none; . is the one of this folder.",
+    ),
+    click.option("--strict", is_flag=True, help="With --project: leave out what belongs to no project."),
+    click.option("--exclude-project", "exclude_projects", type=TEXT, multiple=True, help="Leave this project out."),
+    click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
+    click.option("--until", type=MOMENT, help="Before then."),
+    click.option("--user-only", is_flag=True, help="Only what you said yourself."),
+)  # fmt: skip
+_MEMORY: tuple[Decorator, ...] = (
+    click.option("--kind", "kinds", type=KIND, multiple=True, help="Only memories of this kind."),
+    click.option("--tag", "tags", type=TEXT, multiple=True, help="Only memories with this tag."),
+    click.option("--min-importance", type=IMPORTANCE, help="Only memories of this importance or more (1-10)."),
+    click.option("--expiry", type=EXPIRY, multiple=True, help="Only memories meant to hold this long."),
+    click.option(
+        "--scope", type=SCOPE, default="private", show_default=True,
+        help="Who asks: a public request sees public memories only.",
+    ),
+)  # fmt: skip
+_TURN: tuple[Decorator, ...] = (
+    click.option("--tool", "tools", type=TEXT, multiple=True, help="Only sessions with this tool, e.g. claude-code."),
+)
+
+
+def limit_option(default: int | None, what: str) -> Decorator:
+    """``--limit``; without a default the settings decide."""
+    return click.option(
+        "--limit", "-n", type=click.IntRange(1, 1000), default=default, show_default=True, help=f"{what} at most."
+    )
+
+
+OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
+
+
+def with_memory_filter(function: Function) -> Function:
+    """Add the options that choose memories; the function gets them as ``wanted``."""
+    return _with_filter(function, (*_MEMORY, *_PLACE_AND_TIME), ("kinds", "tags", "min_importance", "expiry", "scope"))
+
+
+def with_turn_filter(function: Function) -> Function:
+    """Add the options that choose turns; the function gets them as ``wanted``."""
+    return _with_filter(function, (*_TURN, *_PLACE_AND_TIME), ("tools",))
+
+
+def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]) -> Function:
+    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "user_only")
+
+    @click.pass_obj
+    @functools.wraps(function)
+    def call(run: Run, /, **values: Any) -> Any:
+        return function(run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values)
+
+    decorated: Function = call
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
+def _filter(run: Run, values: dict[str, Any]) -> Filter:
+    values["kinds"] = tuple(Kind(kind) for kind in values.get("kinds", ()))
+    values["expiry"] = tuple(Expiry(expiry) for expiry in values.get("expiry", ()))
+    values["scope"] = Scope(values.get("scope", Scope.PRIVATE))
+    for name in ("projects", "exclude_projects"):
+        values[name] = tuple(_known_project(run, project) for project in values[name])
+    return Filter(**values)
+
+
+def _known_project(run: Run, name: str) -> str:
+    """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
+    from nacre.app.looking import projects
+
+    slug = project_slug(run.context, name)
+    known = projects(run.context)
+    if slug not in known:
+        run.warnings.append(f"no project is called {name!r}; known: {', '.join(known) or 'none yet'}")
+    return slug
+
+
+def project_slug(context: Context, name: str) -> str:
+    """The project meant by a name, an alias, or ``.`` for the folder nacre runs in.
+
+    Raises NotFound when that folder belongs to no project.
+    """
+    from nacre.app.looking import projects
+    from nacre.app.project_pages import project_of_folder
+    from nacre.vault.layout import slugify
+
+    if name != HERE:
+        slug = slugify(name)
+        known = projects(context)
+        if name in known:
+            return name
+        found = context.files.project_by("alias", name)
+        return found or next((other for other in known if slugify(other) == slug), slug)
+    found = project_of_folder(context, Path.cwd())
+    if found is None:
+        raise NotFound(
+            f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
+        )
+    return found
+
+
+def read_content(content: str) -> str:
+    """The content itself, or standard input for ``-``."""
+    if content != "-":
+        return content
+    data: bytes = sys.stdin.buffer.read()
+    return data.decode("utf-8", "replace")

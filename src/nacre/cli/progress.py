@@ -1,0 +1,54 @@
+"""Progress on a terminal; silence elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from nacre.cli.run import Run
+    from nacre.model.reports import Progress
+
+_STAGES = {
+    "reading": "Reading transcripts",
+    "learning": "Learning from them",
+    "vectors": "Making vectors, Ctrl-C is fine",
+}
+
+
+@contextlib.contextmanager
+def shown(run: Run) -> Iterator[Callable[[Progress], None] | None]:
+    """Bars on standard error while the block runs; ``None`` where nobody watches."""
+    if run.as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    console = Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None)
+    columns = (
+        TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[note]}", style="dim"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Bars(*columns, console=console, transient=True) as bars:
+        stages: dict[str, TaskID] = {}
+
+        def show(progress: Progress) -> None:
+            if not progress.total:
+                return
+            if progress.stage not in stages:
+                for earlier in stages.values():
+                    bars.update(earlier, visible=False)
+                description = _STAGES.get(progress.stage, progress.stage)
+                stages[progress.stage] = bars.add_task(description, total=progress.total, note="")
+            bars.update(
+                stages[progress.stage],
+                completed=progress.done, total=progress.total, note=progress.note,
+            )  # fmt: skip
+
+        yield show

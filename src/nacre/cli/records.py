@@ -1,0 +1,253 @@
+"""What ``--json`` answers: the field names are a promise.
+
+Sessions and turns carry the ids of their tool; ``session`` is nacre's own, ``<tool>:<id>``. Times are ISO 8601, UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from nacre.model.memory import Memory
+from nacre.model.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
+
+if TYPE_CHECKING:
+    from nacre.app.looking import LinkView, MemoryView, SessionView
+    from nacre.app.quickstart import QuickstartResult
+    from nacre.model.reports import Check, IngestReport
+    from nacre.storage.sessions import StoredSession, StoredTurn
+
+Record = dict[str, Any]
+
+
+def stamp(moment: datetime | None) -> str | None:
+    """ISO 8601 in UTC; milliseconds only where there are any."""
+    if moment is None:
+        return None
+    moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds") + "Z"
+
+
+def split_session(session: str | None) -> tuple[str | None, str | None]:
+    """The tool and its own id of ``<tool>:<id>``."""
+    if not session:
+        return None, None
+    tool, _, native_id = session.partition(":")
+    return tool, native_id
+
+
+def memory_record(memory: Memory) -> Record:
+    """One memory."""
+    tool, session_id = split_session(memory.source.session)
+    return {
+        "id": memory.id,
+        "kind": memory.kind.value,
+        "subject": memory.subject,
+        "content": memory.content,
+        "importance": memory.importance,
+        "expiry": memory.expiry.value,
+        "scope": memory.scope.value,
+        "project": memory.project,
+        "tags": list(memory.tags),
+        "created": stamp(memory.created),
+        "updated": stamp(memory.updated),
+        "speaker": memory.speaker.value,
+        "trust": memory.trust.value,
+        "confidence": memory.confidence.value,
+        "canonical_key": memory.canonical_key,
+        "session": memory.source.session,
+        "session_id": session_id,
+        "tool": tool,
+        "turn_ids": list(memory.source.turns),
+        "superseded_by": memory.superseded_by,
+        "retired": stamp(memory.retired.at) if memory.retired else None,
+    }
+
+
+def view_record(view: MemoryView, vault: str) -> Record:
+    """One memory with its evidence, links and file."""
+    memory = view.memory
+    return {
+        **memory_record(memory),
+        "valid": {
+            "from": memory.valid.since.isoformat() if memory.valid.since else None,
+            "to": memory.valid.until.isoformat() if memory.valid.until else None,
+        },
+        "author": memory.author,
+        "evergreen": memory.evergreen,
+        "retired_reason": memory.retired.reason if memory.retired else None,
+        "evidence": [evidence_record(item) for item in view.evidence],
+        "links": [_link_record(link) for link in view.links],
+        "path": f"{vault}/{view.path}" if view.path else None,
+        "recall_count": view.usage.recall_count,
+        "last_recalled": stamp(view.usage.last_recalled),
+        "extra": memory.extra,
+    }
+
+
+def _link_record(link: LinkView) -> Record:
+    direction = "out" if link.is_outgoing else "in"
+    return {"rel": link.rel, "id": link.other, "subject": link.subject, "direction": direction}
+
+
+def evidence_record(evidence: Evidence) -> Record:
+    """Where a memory was said."""
+    tool, session_id = split_session(evidence.session_id)
+    return {
+        "session_id": session_id,
+        "turn_id": evidence.turn_id,
+        "tool": tool,
+        "speaker": evidence.speaker.value,
+        "time": stamp(evidence.time),
+        "excerpt": evidence.excerpt,
+    }
+
+
+def memory_hit_record(hit: MemoryHit) -> Record:
+    """One memory that answers."""
+    return {
+        **memory_record(hit.memory),
+        "score": hit.score,
+        "evidence": [evidence_record(item) for item in hit.evidence],
+        "components": hit.components,
+    }
+
+
+def turn_hit_record(hit: TurnHit) -> Record:
+    """One turn that answers."""
+    return {
+        "session_id": hit.session.native_id,
+        "turn_id": hit.turn.id,
+        "tool": hit.session.tool,
+        "project": hit.project,
+        "score": hit.score,
+        "excerpt": hit.excerpt,
+        "speaker": hit.turn.speaker.value,
+        "author": hit.turn.author,
+        "time": stamp(hit.turn.time),
+        "title": hit.session.title,
+        "components": hit.components,
+    }
+
+
+def lane_records(lanes: Sequence[Lane]) -> list[Record]:
+    """What each lane did."""
+    return [{"name": lane.name, "state": lane.state.value, "note": lane.note} for lane in lanes]
+
+
+def recall_record(result: RecallResult, message: str | None) -> Record:
+    """The answer of ``recall``."""
+    return {
+        "query": result.query,
+        "hits": [memory_hit_record(hit) for hit in result.hits],
+        "turns": [turn_hit_record(hit) for hit in result.turns],
+        "lanes": lane_records(result.lanes),
+        "abstained": result.abstained,
+        "message": message,
+        "truncated": result.truncated,
+        "since": stamp(result.since),
+        "until": stamp(result.until),
+        "around": stamp(result.around),
+        "took_ms": round(result.took_ms, 2),
+    }
+
+
+def search_record(result: RecallResult, message: str | None) -> Record:
+    """The answer of ``sessions search``."""
+    return {
+        "query": result.query,
+        "hits": [turn_hit_record(hit) for hit in result.turns],
+        "lanes": lane_records(result.lanes),
+        "message": message,
+        "took_ms": round(result.took_ms, 2),
+    }
+
+
+def session_record(stored: StoredSession) -> Record:
+    """One session."""
+    session = stored.session
+    return {
+        "session_id": session.native_id,
+        "session": session.id,
+        "tool": session.tool,
+        "project": stored.project,
+        "title": session.title,
+        "kind": session.kind.value,
+        "parent": session.parent,
+        "cwd": session.cwd,
+        "branch": session.branch,
+        "started": stamp(session.started),
+        "ended": stamp(stored.ended),
+        "turns": stored.turns,
+        "file": stored.file,
+    }
+
+
+def session_view_record(view: SessionView, first: int) -> Record:
+    """One session with turns; ``turns`` are the turns here, ``total`` counts all."""
+    record = session_record(view.session)
+    return {
+        **record,
+        "total": record["turns"],
+        "first": first,
+        "turns": [_turn_record(stored) for stored in view.turns],
+        "memories": [memory_record(memory) for memory in view.memories],
+    }
+
+
+def _turn_record(stored: StoredTurn) -> Record:
+    turn = stored.turn
+    return {
+        "turn_id": turn.id,
+        "seq": stored.seq,
+        "speaker": turn.speaker.value,
+        "author": turn.author,
+        "time": stamp(turn.time),
+        "text": turn.text,
+        "trust": turn.trust.value,
+        "flags": [flag.name.lower() for flag in turn.flags if flag.name],
+        "tool_calls": [{"name": call.name, "input": call.input, "outcome": call.outcome} for call in turn.tool_calls],
+    }
+
+
+def ingest_record(report: IngestReport) -> Record:
+    """What an ingest read and learned."""
+    return {
+        "files": report.files,
+        "sessions": report.sessions,
+        "turns": report.turns,
+        "memories": len(report.memories),
+        "memory_ids": list(report.memories),
+        "skipped": report.skipped,
+        "unrecognised": report.unrecognised,
+        "duplicates": report.duplicates,
+        "corrupt": report.corrupt,
+        "unknown": report.unknown,
+        "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in report.problems],
+        "tools": report.tools,
+        "bytes": report.bytes_read,
+        "seconds": round(report.seconds, 3),
+        "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
+    }
+
+
+def checks_record(checks: Sequence[Check]) -> Record:
+    """What ``health`` and ``doctor`` found."""
+    return {
+        "ok": not any(check.state == "failure" for check in checks),
+        "checks": [
+            {"name": check.name, "state": check.state, "detail": check.detail, "hint": check.hint} for check in checks
+        ],
+    }
+
+
+def quickstart_record(result: QuickstartResult) -> Record:
+    """What a first look found."""
+    return {
+        "source": result.source,
+        "tools": result.tools,
+        "report": ingest_record(result.report),
+        "best": [memory_record(memory) for memory in result.best],
+        "answers": [{"question": answer.question, **recall_record(answer.result, None)} for answer in result.answers],
+    }

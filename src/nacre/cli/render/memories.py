@@ -1,0 +1,159 @@
+"""Memories for people: a table, one in full, one as a hit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
+from nacre.cli.render.words import (
+    count,
+    day,
+    kind_span,
+    minute,
+    says_the_same,
+    short_id,
+    short_session,
+    speaker_name,
+    when,
+)
+from nacre.model.memory import Expiry, Memory, Scope
+from nacre.model.recall import Evidence, MemoryHit
+from nacre.text import normalise, shorten
+
+if TYPE_CHECKING:
+    from nacre.app.looking import LinkView, MemoryView
+
+_HIT_CHARACTERS = 420
+_QUOTE_CHARACTERS = 180
+_LINE_CHARACTERS = 160
+_INDENT = 4
+
+
+def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
+    """One line a memory: id, day, kind, importance, project, subject."""
+    rows = [
+        (
+            dim(short_id(memory)), dim(day(memory.created)), kind_span(memory.kind),
+            Span(f"{memory.importance:>2}", "bold" if memory.importance >= 8 else ""), memory.project or "",
+            told(memory),
+        )
+        for memory in memories
+    ]  # fmt: skip
+    paper.table(rows, drop=(3, 1, 4), indent=indent)
+
+
+def told(memory: Memory) -> tuple[Part, ...]:
+    """Subject and content, for one line of a table."""
+    if normalise(memory.content).startswith(normalise(memory.subject)):
+        return (shorten(memory.content, _LINE_CHARACTERS),)
+    return bold(memory.subject), "  ", shorten(memory.content, _LINE_CHARACTERS)
+
+
+def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset: int) -> None:
+    """A page of memories and how many there are."""
+    render_table(paper, memories)
+    shown = offset + len(memories)
+    if shown < total:
+        paper.blank()
+        paper.line(dim(f"{len(memories)} of {count(total, 'memory', 'memories')}; more: --offset {shown}"))
+
+
+def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
+    """One memory that answers, with its evidence."""
+    memory = hit.memory
+    paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT)
+    if normalise(memory.content) != normalise(memory.subject):
+        paper.line(shorten(memory.content, _HIT_CHARACTERS), indent=_INDENT)
+    facts = (memory.project, when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
+    paper.line(dim(joined(facts)), indent=_INDENT)
+    if hit.evidence:
+        _evidence_line(paper, hit.evidence, memory)
+    if explain:
+        components(paper, hit.score, hit.components)
+
+
+def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
+    first = evidence[0]
+    tool, _, native_id = first.session_id.partition(":")
+    more = f" and {count(len(evidence) - 1, 'more turn')}" if len(evidence) > 1 else ""
+    said_by = speaker_name(first.speaker, memory.author)
+    told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
+    date = when(first.time) if when(first.time) != when(memory.created) else ""
+    quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
+    quoted = "" if says_the_same(first.excerpt, memory.content) else f": “{quote}”"
+    paper.line(dim(f"{joined((told_by, date), ', ')}{quoted}"), indent=_INDENT)
+
+
+def components(paper: Paper, score: float, parts: dict[str, float]) -> None:
+    """What a score is made of: lanes and bonuses add up, ``×`` multiplies, the rest are absolute signals."""
+    names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
+    rows = [(dim("score"), dim(f"{score:.4f}"))]
+    rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
+    paper.table(rows, indent=_INDENT)
+
+
+def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
+    """One memory in full."""
+    memory = view.memory
+    if memory.retired:
+        reason = f": {memory.retired.reason}" if memory.retired.reason else ""
+        paper.line(Span(f"Retired {minute(memory.retired.at)}{reason}", "yellow"))
+    paper.line(bold(memory.subject))
+    paper.blank()
+    paper.body(memory.content)
+    paper.blank()
+    paper.facts(_facts(view, vault))
+    if view.evidence:
+        paper.heading("Evidence")
+        for item in view.evidence:
+            _evidence(paper, item, memory)
+    if view.links:
+        paper.heading("Links")
+        paper.table([_link_row(link) for link in view.links], indent=2)
+
+
+def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
+    memory = view.memory
+    valid = (memory.valid.since, memory.valid.until)
+    used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
+    updated = memory.updated if memory.updated != memory.created else None
+    return [
+        ("id", memory.id),
+        ("kind", kind_span(memory.kind)),
+        ("importance", str(memory.importance)),
+        ("project", memory.project or ""),
+        ("tags", ", ".join(memory.tags)),
+        ("expiry", memory.expiry.value if memory.expiry is not Expiry.PERMANENT else ""),
+        ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),
+        ("created", minute(memory.created)),
+        ("updated", minute(updated)),
+        ("valid", f"{valid[0] or '…'} to {valid[1] or '…'}" if any(valid) else ""),
+        ("said by", speaker_name(memory.speaker, memory.author)),
+        ("trust", memory.trust.value if memory.trust.value != "trusted" else ""),
+        ("confidence", memory.confidence.value),
+        ("key", memory.canonical_key or ""),
+        ("session", memory.source.session or ""),
+        ("recalled", used if view.usage.recall_count else ""),
+        ("file", str(vault / view.path) if view.path else ""),
+    ]
+
+
+def _evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
+    tool, _, native_id = item.session_id.partition(":")
+    said_by = speaker_name(item.speaker, memory.author)
+    paper.line(
+        bold(said_by), dim(f", {joined((f'{tool} {short_session(native_id)}', minute(item.time)), ', ')}"), indent=2
+    )
+    paper.line(item.excerpt, indent=4)
+
+
+def _link_row(link: LinkView) -> tuple[str, Span, str]:
+    relation = link.rel if link.is_outgoing else f"← {link.rel}"
+    return relation, dim(link.other[-8:]), link.subject or dim_unknown(link.other)
+
+
+def dim_unknown(other: str) -> str:
+    """What is at the end of a link that leads nowhere."""
+    return f"(unknown: {other})"

@@ -1,0 +1,119 @@
+"""``nacre`` itself: a table of commands, whose modules are loaded when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from nacre.cli import boundary
+from nacre.cli.command import Group
+from nacre.cli.run import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where a command lives, and its summary, so that ``nacre --help`` loads none of them."""
+
+    place: str
+    summary: str
+
+
+SECTIONS: dict[str, dict[str, Entry]] = {
+    "Start": {
+        "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
+        "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
+    },
+    "Ask": {
+        "recall": Entry("recall:recall", "Find the memories that answer a question."),
+        "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
+        "list": Entry("memories:list_memories", "List memories, the newest first."),
+        "show": Entry("memories:show", "Show one memory with its evidence and links."),
+    },
+    "Keep": {
+        "store": Entry("storing:store", "Store one memory."),
+        "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
+        "retire": Entry("storing:retire", "Take memories out of recall; their files are kept."),
+        "todo": Entry("todo:todo", "List, add and finish todos."),
+    },
+    "Care": {
+        "health": Entry("checks:health", "Tell what is remembered and what waits."),
+        "doctor": Entry("checks:doctor", "Check the installation and the home."),
+        "db": Entry("db:db", "Look after the database."),
+        "config": Entry("config:config", "Show and change settings."),
+        "benchmark": Entry("nacre.bench.commands:benchmark", "Measure retrieval and speed."),
+        "completion": Entry("completion:completion", "Print the completion script of a shell."),
+    },
+}
+
+_ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
+
+
+class Root(Group):
+    """The group of all commands, with the error boundary around it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Every command, in the order of the sections."""
+        return list(_ENTRIES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Load a command's module. Raises UsageError when it is not part of this installation."""
+        entry = _ENTRIES.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry.place.partition(":")
+        module = module if "." in module else f"nacre.cli.commands.{module}"
+        try:
+            found: click.Command = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if error.name and module.startswith(error.name):
+                raise click.UsageError(f"{cmd_name!r} is not part of this installation") from error
+            raise
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The sections with the summaries."""
+        width = max(len(name) for name in _ENTRIES)
+        for title, entries in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:<{width}}", entry.summary) for name, entry in entries.items()])
+
+    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
+        """Run, and exit with the code of the outcome."""
+        arguments = list(args or ())
+        run = Run(as_json=boundary.wants_json(arguments))
+        raise SystemExit(boundary.guard(run, lambda: self._run(arguments, run)))
+
+    def _run(self, arguments: list[str], run: Run) -> Any:
+        return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:
+    if not is_asked:
+        return
+    run: Run = ctx.find_object(Run) or Run()
+    from nacre.cli.installed import installed_version
+
+    number = installed_version()
+    run.answer({"version": number}, lambda paper: paper.line(f"nacre {number}"))
+    ctx.exit()
+
+
+_VERSION = click.Option(
+    ["--version", "-V"], is_flag=True, is_eager=True, expose_value=False, callback=_print_version,
+    help="Print the version.",
+)  # fmt: skip
+
+cli = Root(
+    name="nacre",
+    params=[_VERSION],
+    help="A long-term memory for AI agents: local, yours, in Markdown, found again in milliseconds.",
+    examples=[
+        "nacre quickstart",
+        'nacre recall "which database do we use for billing?"',
+        'nacre store "We deploy on Fridays" --kind decision --project acme',
+    ],
+)

@@ -1,0 +1,94 @@
+"""One run of the command line: how it answers, and the home it opened."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.cli.paper import Paper
+from nacre.errors import NacreError
+
+if TYPE_CHECKING:
+    from nacre.app.context import Context
+    from nacre.settings import Settings
+
+
+@dataclass
+class Run:
+    """What one call of ``nacre`` works with. Answers are collected and written once, when all went well.
+
+    ``afterwards`` is what can wait until the person has the answer, and may fail without a word.
+    """
+
+    as_json: bool = False
+    exit_code: int = 0
+    warnings: list[str] = field(default_factory=list)
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
+    _written: list[str] = field(default_factory=list)
+
+    @cached_property
+    def settings(self) -> Settings:
+        """All settings. Raises SettingsInvalid."""
+        from nacre.settings import load_settings
+
+        return load_settings()
+
+    @cached_property
+    def context(self) -> Context:
+        """The open home. Raises StoreUnusable and its kin."""
+        from nacre.app.context import open_context
+
+        return open_context(self.settings)
+
+    def close(self) -> None:
+        """Close the home if it was opened."""
+        if "context" in self.__dict__:
+            self.context.database.close()
+
+    def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
+        """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
+        if self.as_json:
+            import json
+
+            is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+            self._written.append(json.dumps(record, ensure_ascii=not is_unicode, default=str) + "\n")
+            return
+        paper = self.paper()
+        render(paper)
+        self._written.append(paper.text())
+
+    def paper(self, *, stderr: bool = False) -> Paper:
+        """Paper as wide as the terminal, coloured where one reads it."""
+        return Paper.of(sys.stderr if stderr else sys.stdout, self.environ)
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment as the settings saw it; empty where they cannot be read."""
+        try:
+            return self.settings.environ
+        except NacreError:
+            return {}
+
+    @property
+    def is_interactive(self) -> bool:
+        """Whether a person can be asked."""
+        return bool(sys.stdin and sys.stdin.isatty())
+
+    def confirm(self, question: str) -> None:
+        """Ask on a terminal. Raises Abort when the answer is no."""
+        click.confirm(question, abort=True, err=True)
+
+    def flush(self) -> None:
+        """Write the answer, then what else the person should know."""
+        click.echo("".join(self._written), nl=False)
+        self._written.clear()
+        problems = list(dict.fromkeys(self.context.problems)) if "context" in self.__dict__ else []
+        for warning in [*self.warnings, *problems]:
+            click.echo(f"warning: {warning}", err=True)
+        if problems:
+            click.echo(f"hint: mend the file in {self.settings.vault}; nacre doctor checks it", err=True)

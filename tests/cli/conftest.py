@@ -1,0 +1,160 @@
+"""Run nacre as people do: in this process where only words count, as a process where streams and codes count."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from nacre.cli.root import cli
+
+SOURCE = Path(__file__).parents[2] / "src"
+SESSION = "7f3a1c2d-0000-4000-8000-000000000001"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of nacre left: exit code, standard output, standard error."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one object on standard output."""
+        assert self.out.endswith("\n")
+        assert self.out.count("\n") == 1
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> Any:
+        """What went wrong, told as JSON."""
+        return self.json["error"]
+
+
+Nacre = Callable[..., Outcome]
+
+
+@pytest.fixture
+def nacre() -> Nacre:
+    """``nacre("list", "--json")`` in this process; fails on an exit code that was not expected."""
+
+    def run(*arguments: str, code: int = 0, stdin: str | None = None) -> Outcome:
+        result = CliRunner().invoke(cli, list(arguments), input=stdin)
+        assert result.exit_code == code, result.output
+        return Outcome(result.exit_code, result.stdout, result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def process() -> Nacre:
+    """``process("list")`` as a process of its own."""
+
+    def run(*arguments: str, code: int | None = 0, environ: dict[str, str] | None = None, **options: Any) -> Outcome:
+        settings = {"capture_output": True, "text": True, "timeout": 60, "check": False, **options}
+        result = subprocess.run(command(*arguments), env=environment(environ), **settings)
+        assert code is None or result.returncode == code, result.stderr
+        return Outcome(result.returncode, result.stdout or "", result.stderr or "")
+
+    return run
+
+
+@pytest.fixture
+def terminal() -> Nacre:
+    """``terminal("list", typed="n\\n")`` on a pseudo-terminal, where both streams are one."""
+    pty = pytest.importorskip("pty")
+
+    def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:
+        mine, theirs = pty.openpty()
+        started = subprocess.Popen(
+            command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
+            env=environment({"TERM": "xterm-256color", **(environ or {})}),
+        )  # fmt: skip
+        os.close(theirs)
+        if typed:
+            os.write(mine, typed.encode())
+        shown = bytearray()
+        while True:
+            try:
+                read = os.read(mine, 4096)
+            except OSError:
+                break
+            if not read:
+                break
+            shown += read
+        os.close(mine)
+        return Outcome(started.wait(timeout=60), shown.decode().replace("\r\n", "\n"), "")
+
+    return run
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "nacre", *arguments]
+
+
+def environment(more: dict[str, str] | None = None) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(SOURCE), **(more or {})}
+
+
+def said(
+    role: str,
+    text: str,
+    number: int,
+    *,
+    session: str = SESSION,
+    day: str = "2026-11-18",
+    cwd: str = "/code/acme-billing",
+) -> dict[str, Any]:
+    """A record of Claude Code: the owner (``user``) or the agent (``assistant``) says something."""
+    content: Any = text if role == "user" else [{"type": "text", "text": text}]
+    message: dict[str, Any] = {"role": role, "content": content}
+    if role == "assistant":
+        message |= {"id": f"msg_{session[:4]}_{number}", "model": "model-1"}
+    return {
+        "type": role, "uuid": f"{session[:8]}-turn-{number}", "parentUuid": None, "sessionId": session,
+        "timestamp": f"{day}T09:{number:02d}:00.000Z", "cwd": cwd, "version": "2.1.0", "gitBranch": "main",
+        "isSidechain": False, "message": message,
+    }  # fmt: skip
+
+
+def write_transcript(path: Path, records: Sequence[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+TALK = (
+    ("user", "The billing ledger corrupts when two accounts are charged at once. Which database should we take?"),
+    ("assistant", "PostgreSQL has transactions across accounts; MongoDB would need them emulated."),
+    ("user", "We decided to use PostgreSQL for billing instead of MongoDB because the ledger needs transactions."),
+    ("assistant", "Done: the billing service now runs on PostgreSQL."),
+    ("user", "Always run the linter before you commit."),
+    ("assistant", "Understood, the linter runs before each commit."),
+)  # fmt: skip
+
+
+@pytest.fixture
+def transcript(user_home: Path) -> Path:
+    """A session with Claude Code where discovery finds it; it decides on a database."""
+    folder = user_home / ".claude" / "projects" / "-work-acme-billing"
+    return write_transcript(
+        folder / f"{SESSION}.jsonl", [said(role, text, number) for number, (role, text) in enumerate(TALK)]
+    )
+
+
+@pytest.fixture
+def learned(nacre: Nacre, transcript: Path) -> dict[str, Any]:
+    """A home that has read the session; what ``ingest --json`` said of it."""
+    report: dict[str, Any] = nacre("ingest", "--json").json
+    assert report["memories"] >= 1
+    return report

@@ -1,0 +1,243 @@
+"""``recall``, ``list``, ``show`` and ``sessions``: what people read and what programs get."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import SESSION, Nacre, said, write_transcript
+
+UTC_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
+QUESTION = "which database do we use for billing?"
+
+
+def test_recall_answers_with_the_memory_and_the_words_it_comes_from(nacre: Nacre, learned: dict[str, Any]) -> None:
+    answer = nacre("recall", QUESTION)
+    assert "PostgreSQL" in answer.out
+    assert "decision" in answer.out
+    assert "acme-billing" in answer.out
+    assert "said by you in claude-code 7f3a1c2d" in answer.out
+    assert answer.err == ""
+
+
+def test_a_question_needs_no_quotes(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert "PostgreSQL" in nacre("recall", "which", "database", "for", "billing").out
+
+
+def test_recall_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, Any]) -> None:
+    answer = nacre("recall", QUESTION, "--json").json
+    assert set(answer) >= {"query", "hits", "turns", "lanes", "abstained", "message"}
+    hit = answer["hits"][0]
+    assert set(hit) >= {
+        "id", "kind", "subject", "content", "importance", "score", "project", "tags", "expiry", "scope", "created",
+        "updated", "confidence", "evidence", "components",
+    }  # fmt: skip
+    assert hit["kind"] == "decision"
+    assert hit["project"] == "acme-billing"
+    assert UTC_TIME.fullmatch(hit["created"])
+    evidence = hit["evidence"][0]
+    assert set(evidence) == {"session_id", "turn_id", "tool", "speaker", "time", "excerpt"}
+    assert evidence["session_id"] == SESSION
+    assert evidence["turn_id"] == "7f3a1c2d-turn-2"
+    assert evidence["tool"] == "claude-code"
+    assert evidence["speaker"] == "owner"
+    assert UTC_TIME.fullmatch(evidence["time"])
+    assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {"lexical": "ran", "vector": "skipped"}
+    assert answer["message"] is None
+    assert answer["query"] == QUESTION
+
+
+def test_json_is_accepted_before_the_command_too(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert nacre("--json", "recall", QUESTION).json["hits"]
+
+
+def test_recall_shows_turns_beside_the_memories_and_can_leave_them_out(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert "From your sessions" in nacre("recall", QUESTION).out
+    assert "From your sessions" not in nacre("recall", QUESTION, "--turns", "0").out
+    assert len(nacre("recall", QUESTION, "--turns", "1", "--json").json["turns"]) == 1
+
+
+def test_explain_shows_what_a_score_is_made_of_and_what_each_lane_did(nacre: Nacre, learned: dict[str, Any]) -> None:
+    answer = nacre("recall", QUESTION, "--explain").out
+    assert re.search(r"^\s+lexical\s+\d\.\d{4}$", answer, re.MULTILINE)
+    assert re.search(r"^\s+× recency\s+\d\.\d{4}$", answer, re.MULTILINE)
+    assert "lanes: lexical ran; vector skipped (off in the settings)" in answer
+
+
+def test_nothing_found_is_an_answer(nacre: Nacre, learned: dict[str, Any]) -> None:
+    answer = nacre("recall", "zeppelin maintenance")
+    assert "Nothing in memory answers that." in answer.out
+    assert nacre("recall", "zeppelin maintenance", "--json").json["message"] == "Nothing in memory answers that."
+
+
+@pytest.mark.parametrize(
+    "arguments", [("recall", "anything"), ("list",), ("sessions", "list"), ("sessions", "search", "anything")]
+)
+def test_an_empty_memory_tells_how_to_begin(nacre: Nacre, arguments: tuple[str, ...]) -> None:
+    answer = nacre(*arguments)
+    assert "There is nothing in memory yet." in answer.out
+    assert "nacre ingest" in answer.out
+
+
+def test_browsing_needs_no_question(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert nacre("recall", "--browse", "--json").json["hits"]
+    assert nacre("recall", code=2).err.startswith("error: the question is empty")
+
+
+def test_filters_narrow_the_answer(nacre: Nacre) -> None:
+    nacre("store", "Deploys happen on Fridays", "--kind", "decision", "--project", "acme", "--tag", "ops")
+    nacre("store", "Deploys need two reviewers", "--kind", "fact", "--importance", "4", "--scope", "public")
+    ask = ("recall", "deploys", "--turns", "0", "--json")
+
+    def contents(*filters: str) -> set[str]:
+        return {hit["content"].split()[1] for hit in nacre(*ask, *filters).json["hits"]}
+
+    assert contents() == {"happen", "need"}
+    assert contents("--kind", "decision") == {"happen"}
+    assert contents("--kind", "decision", "--kind", "fact") == {"happen", "need"}
+    assert contents("--tag", "ops") == {"happen"}
+    assert contents("--project", "Acme") == {"happen", "need"}
+    assert contents("--project", "acme", "--strict") == {"happen"}
+    assert contents("--exclude-project", "acme") == {"need"}
+    assert contents("--min-importance", "5") == {"happen"}
+    assert contents("--scope", "public") == {"need"}
+    assert contents("--since", "1d") == {"happen", "need"}
+    assert contents("--until", "1d") == set()
+    assert contents("--expiry", "temporary") == set()
+    assert contents("--limit", "1") < {"happen", "need"}
+
+
+def test_an_unknown_project_is_pointed_out(nacre: Nacre) -> None:
+    nacre("store", "Deploys happen on Fridays", "--project", "acme")
+    answer = nacre("recall", "deploys", "--project", "amce")
+    assert "warning: no project is called 'amce'; known: acme" in answer.err
+
+
+def test_a_dot_means_the_project_of_this_folder(
+    nacre: Nacre, user_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lighthouse"
+    (folder / "lamp").mkdir(parents=True)
+    records = [said("user", "We decided to paint the lighthouse red because it is easy to see.", 1, cwd=str(folder))]
+    write_transcript(user_home / ".claude" / "projects" / "-x" / f"{SESSION}.jsonl", records)
+    nacre("ingest")
+    monkeypatch.chdir(folder / "lamp")
+    nacre("store", "The lamp is serviced in spring", "--project", ".")
+    listed = nacre("list", "--project", ".", "--strict", "--json").json["memories"]
+    assert {memory["project"] for memory in listed} == {"lighthouse"}
+    monkeypatch.chdir(tmp_path)
+    assert "belongs to no project" in nacre("list", "--project", ".", code=3).err
+
+
+def test_a_budget_cuts_the_answer_and_says_so(nacre: Nacre) -> None:
+    for day in ("Monday", "Tuesday", "Wednesday"):
+        nacre("store", f"On {day} the deploy window opens at noon and closes in the evening, {day} being {day}.")
+    assert "token budget" in nacre("recall", "deploy window", "--budget", "30").out
+
+
+def test_recall_can_leave_usage_as_it_is(nacre: Nacre, learned: dict[str, Any]) -> None:
+    memory = nacre("recall", QUESTION, "--no-update", "--json").json["hits"][0]["id"]
+    nacre("store", "folds usage in")
+    assert nacre("show", memory, "--json").json["recall_count"] == 0
+    nacre("recall", QUESTION)
+    nacre("store", "folds usage in again")
+    assert nacre("show", memory, "--json").json["recall_count"] == 1
+
+
+def test_list_as_json_has_the_promised_fields(nacre: Nacre, learned: dict[str, Any]) -> None:
+    nacre("store", "Told by hand")
+    answer = nacre("list", "--json").json
+    assert set(answer) == {"memories", "total", "limit", "offset"}
+    by_hand, *heard = answer["memories"]
+    assert set(by_hand) >= {
+        "id", "kind", "subject", "content", "importance", "project", "tags", "created", "session_id", "session", "tool",
+    }  # fmt: skip
+    assert by_hand["content"] == "Told by hand"
+    assert by_hand["session_id"] is by_hand["session"] is by_hand["tool"] is None
+    assert {memory["session_id"] for memory in heard} == {SESSION}
+    assert {memory["session"] for memory in heard} == {f"claude-code:{SESSION}"}
+    assert answer["total"] == len(answer["memories"]) == learned["memories"] + 1
+
+
+def test_a_list_has_pages(nacre: Nacre) -> None:
+    for number in range(3):
+        nacre("store", f"Memory number {number}")
+    assert "2 of 3 memories; more: --offset 2" in nacre("list", "--limit", "2").out
+    assert len(nacre("list", "--limit", "2", "--offset", "2", "--json").json["memories"]) == 1
+
+
+def test_the_ids_that_are_shown_are_understood(nacre: Nacre, learned: dict[str, Any]) -> None:
+    memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
+    shown = nacre("list", "--kind", "decision").out.split()[0]
+    assert memory["id"].endswith(shown)
+    for reference in (shown, memory["id"], memory["id"][:18], memory["subject"]):
+        assert nacre("show", reference, "--json").json["id"] == memory["id"]
+
+
+def test_show_tells_all_about_a_memory(nacre: Nacre, learned: dict[str, Any]) -> None:
+    memory = nacre("list", "--kind", "decision", "--json").json["memories"][0]
+    shown = nacre("show", memory["id"])
+    assert memory["content"].split()[0] in shown.out
+    assert "Evidence" in shown.out
+    path = nacre("show", memory["id"], "--json").json["path"]
+    assert path in shown.out
+    assert memory["id"] in Path(path).read_text(encoding="utf-8")
+
+
+def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
+    first = nacre("store", "We use MongoDB", "--json").json["id"]
+    second = nacre("store", "We use PostgreSQL now", "--json").json["id"]
+    path = Path(nacre("show", second, "--json").json["path"])
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("---\n", f"---\nlinks: [{{rel: supersedes, to: {first}}}]\n", 1),
+        encoding="utf-8",
+    )
+    assert nacre("show", second, "--json").json["links"] == [
+        {"rel": "supersedes", "id": first, "subject": "We use MongoDB", "direction": "out"}
+    ]
+    assert "← supersedes" in nacre("show", first).out
+
+
+def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(nacre: Nacre, learned: dict[str, Any]) -> None:
+    answer = nacre("sessions", "search", "ledger transactions", "--json").json
+    assert set(answer) >= {"query", "hits", "lanes", "took_ms"}
+    hit = answer["hits"][0]
+    assert set(hit) == {
+        "session_id", "turn_id", "tool", "project", "score", "excerpt", "speaker", "author", "time", "title",
+        "components",
+    }  # fmt: skip
+    assert hit["session_id"] == SESSION
+    assert hit["turn_id"] in {"7f3a1c2d-turn-0", "msg_7f3a_1", "7f3a1c2d-turn-2"}
+    assert hit["tool"] == "claude-code"
+    assert hit["project"] == "acme-billing"
+    assert UTC_TIME.fullmatch(hit["time"])
+
+
+def test_sessions_are_searched_by_speaker_and_tool(nacre: Nacre, learned: dict[str, Any]) -> None:
+    own = nacre("sessions", "search", "linter commit", "--user-only", "--json").json["hits"]
+    assert {hit["speaker"] for hit in own} == {"owner"}
+    assert nacre("sessions", "search", "linter", "--tool", "codex", "--json").json["hits"] == []
+    assert "No session says anything about that." in nacre("sessions", "search", "linter", "--tool", "codex").out
+
+
+def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[str, Any]) -> None:
+    listed = nacre("sessions", "list", "--json").json
+    assert [item["session_id"] for item in listed["sessions"]] == [SESSION]
+    assert listed["sessions"][0]["turns"] == 6
+    assert "The billing ledger corrupts" in nacre("sessions", "list").out
+    short = nacre("sessions", "list").out.split()[0]
+    shown = nacre("sessions", "show", short)
+    assert "Always run the linter before you commit." in shown.out
+    assert "Learned from it" in shown.out
+    whole = nacre("sessions", "show", short, "--json").json
+    assert [turn["speaker"] for turn in whole["turns"]] == ["owner", "agent"] * 3
+    assert len(whole["memories"]) == learned["memories"]
+    part = nacre("sessions", "show", f"claude-code:{SESSION}", "--from", "1", "--limit", "2")
+    assert "3 more turns: --from 3" in part.out
+
+
+def test_a_session_that_does_not_exist_is_not_found(nacre: Nacre) -> None:
+    assert nacre("sessions", "show", "nope", "--json", code=3).error["code"] == "not_found"

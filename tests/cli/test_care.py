@@ -1,0 +1,186 @@
+"""``health``, ``doctor``, ``db``, ``config`` and ``completion``."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+
+def test_doctor_and_health_are_content_with_a_home_in_order(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert nacre("doctor", "--json").json["ok"] is True
+    checks = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
+    assert checks["memories"]["state"] == "ok"
+    assert "1 claude-code" in checks["sessions"]["detail"]
+    assert all(line.startswith(("ok", "warning", " ")) for line in nacre("doctor").out.splitlines())
+
+
+def test_doctor_fails_on_a_broken_memory_file_and_names_the_way_out(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys")
+    _break(user_home)
+    answer = nacre("doctor", code=1)
+    assert "failure" in answer.out
+    assert "global/fact/deploys.md: broken YAML" in answer.out
+    assert "mend the file" in answer.out
+
+
+def test_a_home_that_others_may_read_is_a_warning(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Deploy on Fridays")
+    (user_home / ".nacre").chmod(0o755)
+    found = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
+    assert found["home"]["state"] == "warning"
+    assert "chmod 700" in found["home"]["hint"]
+
+
+def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> None:
+    stats = nacre("db", "stats", "--json").json
+    assert stats["tools"][0]["tool"] == "claude-code"
+    assert stats["tools"][0]["turns"] == 6
+    assert stats["database_bytes"] > 0
+    assert f"{learned['memories']} memor" in nacre("db", "stats").out
+
+
+def test_db_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
+    assert nacre("db", "path").out == f"{user_home}/.nacre/nacre.db\n"
+
+
+def test_a_rebuild_brings_back_the_same_memories(nacre: Nacre, learned: dict[str, Any]) -> None:
+    nacre("store", "Deploy on Fridays", "--tag", "ops")
+    before = nacre("list", "--json").json
+    answer = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
+    rebuilt = nacre("db", "rebuild", "--yes", "--json").json
+    assert rebuilt["total"] == before["total"]
+    assert nacre("list", "--json").json == before
+    again = nacre("recall", "which database for billing", "--no-update", "--json").json["hits"]
+    assert [(hit["id"], hit["evidence"]) for hit in again] == [(hit["id"], hit["evidence"]) for hit in answer]
+
+
+def test_a_rebuild_from_nothing_but_the_vault_works(nacre: Nacre, user_home: Path) -> None:
+    memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
+    (user_home / ".nacre" / "nacre.db").unlink()
+    assert "1 memory" in nacre("db", "rebuild").out
+    assert nacre("show", memory, "--json").json["content"] == "Deploy on Fridays"
+
+
+def test_a_rebuild_names_the_files_it_could_not_read(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys")
+    nacre("store", "Ship on Mondays")
+    _break(user_home)
+    answer = nacre("db", "rebuild", "--yes", code=1)
+    assert "1 memory" in answer.out
+    assert "warning: global/fact/deploys.md: broken YAML" in answer.err
+
+
+def test_a_rebuild_asks_on_a_terminal(nacre: Nacre, terminal: Nacre, user_home: Path) -> None:
+    nacre("store", "Deploy on Fridays")
+    declined = terminal("db", "rebuild", typed="n\n")
+    assert declined.code == 1
+    assert "nothing was changed" in declined.out
+    assert not (user_home / ".nacre" / "nacre.db.old").exists()
+    assert terminal("db", "rebuild", typed="y\n").code == 0
+    assert (user_home / ".nacre" / "nacre.db.old").exists()
+
+
+def test_a_backup_is_a_database_and_overwrites_nothing(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "Deploy on Fridays")
+    target = tmp_path / "deep" / "copy.db"
+    assert nacre("db", "backup", str(target), "--json").json["bytes"] == target.stat().st_size
+    with sqlite3.connect(target) as copy:
+        assert copy.execute("SELECT content FROM memories").fetchall() == [("Deploy on Fridays",)]
+    copy.close()
+    assert nacre("db", "backup", str(target), "--json", code=4).error["code"] == "conflict"
+    assert Path(nacre("db", "backup", "--json").json["path"]).is_file()
+
+
+def test_a_reset_keeps_the_vault_and_a_copy(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Deploy on Fridays")
+    assert "--yes" in nacre("db", "reset", code=2).err
+    answer = nacre("db", "reset", "--yes", "--json").json
+    assert Path(answer["copy"]).is_file()
+    assert not (user_home / ".nacre" / "nacre.db").exists()
+    assert nacre("recall", "deploy", "--json").json["hits"]  # the vault was read again
+    nacre("db", "reset", "--yes")
+    assert nacre("db", "reset", "--yes").out == "There is no database to remove.\n"
+
+
+def test_config_shows_each_value_with_its_origin(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("config", "set", "recall.limit", "7")
+    monkeypatch.setenv("NACRE_RECALL_TURNS", "1")
+    config = str(user_home / ".nacre" / "config.toml")
+    found = {
+        item["key"]: (item["value"], item["origin"]) for item in nacre("config", "show", "--json").json["settings"]
+    }
+    assert found["recall.limit"] == (7, config)
+    assert found["recall.turns"] == (1, "$NACRE_RECALL_TURNS")
+    assert found["recall.mode"] == ("hybrid", "default")
+    shown = nacre("config", "show").out
+    assert "$NACRE_RECALL_TURNS" in shown
+    assert config in shown
+
+
+def test_config_get_prints_the_value_alone(nacre: Nacre) -> None:
+    assert nacre("config", "get", "recall.limit").out == "10\n"
+    assert nacre("config", "get", "ingest.roots").out == "[]\n"
+    assert nacre("config", "get", "recall.limit", "--json").json == {
+        "key": "recall.limit", "value": 10, "origin": "default",
+    }  # fmt: skip
+
+
+def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
+    nacre: Nacre, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("config", "set", "ingest.roots", '["/data/sessions"]')
+    assert nacre("config", "get", "ingest.roots").out == '["/data/sessions"]\n'
+    monkeypatch.setenv("NACRE_RECALL_LIMIT", "3")
+    assert "$NACRE_RECALL_LIMIT is set and goes before the file" in nacre("config", "set", "recall.limit", "5").err
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("recall.limit", "many", "recall.limit cannot be 'many'"),
+        ("recall.limit", "0", "recall.limit must be at least 1"),
+        ("recall.mode", "psychic", "recall.mode cannot be 'psychic'"),
+        ("recall.colour", "red", "no setting is called 'recall.colour'"),
+        ("redaction.patterns", '["("]', "redaction.patterns: '(' is not a regular expression"),
+        ("redaction.patterns", '["a*"]', "redaction.patterns: 'a*' matches the empty text"),
+    ],
+)
+def test_a_wrong_setting_is_refused_and_the_file_stays(
+    nacre: Nacre, user_home: Path, key: str, value: str, message: str
+) -> None:
+    answer = nacre("config", "set", key, value, code=2)
+    assert message in answer.err
+    assert "hint: " in answer.err
+    assert not (user_home / ".nacre" / "config.toml").exists()
+
+
+def test_config_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
+    assert nacre("config", "path").out == f"{user_home}/.nacre/config.toml\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(nacre: Nacre, shell: str) -> None:
+    script = nacre("completion", shell).out
+    assert "_NACRE_COMPLETE" in script
+    assert f"{shell}_complete" in script
+
+
+def test_completion_completes_commands_and_kinds(process: Nacre) -> None:
+    def complete(*words: str) -> set[str]:
+        line = {"_NACRE_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        return {row.split(",")[-1] for row in process(environ=line, code=None).out.split()}
+
+    assert complete("nacre", "rec") == {"recall"}
+    assert complete("nacre", "store", "--kind", "dec") == {"decision"}
+
+
+def _break(user_home: Path) -> None:
+    file = user_home / ".nacre" / "vault" / "global" / "fact" / "deploys.md"
+    file.write_text(file.read_text(encoding="utf-8").replace("kind: fact", "kind: [fact"), encoding="utf-8")

@@ -1,0 +1,214 @@
+"""What every command has in common: help with examples, JSON, no colour in a pipe, a quick start."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+
+from nacre.cli.command import Command, Group, first_sentence
+from nacre.cli.paper import Paper, Span, bold, cells, cut, dim, printable
+from nacre.cli.root import SECTIONS, cli
+from tests.cli.conftest import Nacre, environment
+
+ESCAPE = "\x1b["
+
+
+def own_commands() -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(cli, info_name="nacre")
+    for name in cli.list_commands(context):
+        found = cli.get_command(context, name)
+        assert found is not None
+        yield name, found
+        if isinstance(found, click.Group):
+            yield from ((f"{name} {below}", command) for below, command in found.commands.items())
+
+
+COMMANDS = dict(own_commands())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_in_one_sentence_with_examples(nacre: Nacre, name: str) -> None:
+    command = COMMANDS[name]
+    assert isinstance(command, (Command, Group))
+    assert 1 <= len(command.examples) <= 3
+    sentence = first_sentence(command.help)
+    assert re.fullmatch(r"[A-Z][^.]*\.", sentence), sentence
+    shown = nacre(*name.split(), "--help").out
+    assert "Examples:" in shown
+    assert all(example in shown for example in command.examples)
+    assert nacre(*name.split(), "-h").out == shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_example_of_a_command_is_understood(name: str) -> None:
+    """The words of each example are options and arguments that exist."""
+    import shlex
+
+    for example in COMMANDS[name].examples:  # type: ignore[attr-defined]
+        words = shlex.split(example, comments=True)
+        while "nacre" in words and "$(nacre" not in example:
+            words = words[words.index("nacre") + 1 :]
+            end = next((at for at, word in enumerate(words) if word in ("|", ">", ">>")), len(words))
+            _parse(cli, words[:end])
+
+
+def _parse(command: click.Command, words: list[str]) -> None:
+    with click.Context(command, info_name="nacre") as context:
+        context.obj = _Nothing()
+        if isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            below = command.get_command(context, words[0])
+            assert below is not None, words
+            _parse(below, words[1:])
+        else:
+            command.make_parser(context).parse_args(list(words))
+
+
+class _Nothing:
+    as_json = False
+
+
+def test_every_option_says_what_it_does() -> None:
+    silent = [
+        f"{name} {option.opts[0]}"
+        for name, command in COMMANDS.items()
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help
+    ]
+    assert silent == []
+
+
+def test_the_summaries_of_the_root_are_those_of_the_commands() -> None:
+    summaries = {name: entry.summary for section in SECTIONS.values() for name, entry in section.items()}
+    for name, summary in summaries.items():
+        if name in COMMANDS:
+            assert first_sentence(COMMANDS[name].help) == summary
+
+
+def test_the_root_help_lists_every_command(nacre: Nacre) -> None:
+    shown = nacre("--help").out
+    for section in SECTIONS.values():
+        for name in section:
+            assert re.search(rf"^  {name} ", shown, re.MULTILINE)
+    assert nacre().out == shown
+
+
+@pytest.mark.parametrize("group", ["db", "config", "sessions"])
+def test_a_group_alone_shows_its_help(nacre: Nacre, group: str) -> None:
+    assert nacre(group).out == nacre(group, "--help").out
+    assert nacre(group, "--json", code=2).error["code"] == "usage"
+
+
+def test_the_version_is_printed(nacre: Nacre) -> None:
+    assert re.fullmatch(r"nacre \S+\n", nacre("--version").out)
+    assert set(nacre("--version", "--json").json) == {"version"}
+
+
+READING: list[tuple[str, ...]] = [
+    ("recall", "which database for billing"), ("recall", "--browse"), ("list",), ("sessions", "list"),
+    ("sessions", "search", "ledger"), ("sessions", "show", "7f3a1c2d"), ("todo",), ("todo", "list"), ("health",),
+    ("doctor",), ("db", "stats"), ("db", "path"), ("config", "show"), ("config", "get", "recall.limit"),
+    ("config", "path"), ("completion", "bash"), ("ingest",), ("quickstart",),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", READING, ids=" ".join)
+def test_every_answer_is_one_object_with_json_and_plain_text_in_a_pipe(
+    nacre: Nacre, learned: dict[str, Any], arguments: tuple[str, ...]
+) -> None:
+    assert isinstance(nacre(*arguments, "--json").json, dict)
+    plain = nacre(*arguments)
+    assert plain.out.strip()
+    assert ESCAPE not in plain.out + plain.err
+    assert not any(line.endswith(" ") for line in plain.out.splitlines())
+
+
+def test_a_terminal_gets_colour_unless_it_wants_none(terminal: Nacre, nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert ESCAPE in terminal("list").out
+    plain = terminal("list", environ={"NO_COLOR": "1"})
+    assert ESCAPE not in plain.out
+    assert ESCAPE in terminal("show", "nope").out
+    assert ESCAPE not in terminal("show", "nope", environ={"NO_COLOR": "1"}).out
+
+
+def test_a_terminal_gets_progress_bars(terminal: Nacre, transcript: object) -> None:
+    shown = terminal("ingest", environ={"COLUMNS": "100"})
+    assert "Reading transcripts" in shown.out
+    assert "Read 1 file" in shown.out
+
+
+@pytest.mark.parametrize("columns", [20, 34, 48, 80, 200])
+@pytest.mark.parametrize("arguments", [("recall", "which database for billing"), ("list",), ("sessions", "list")])
+def test_a_narrow_terminal_wraps_between_words(
+    terminal: Nacre, nacre: Nacre, learned: dict[str, Any], columns: int, arguments: tuple[str, ...]
+) -> None:
+    shown = terminal(*arguments, environ={"COLUMNS": str(columns), "NO_COLOR": "1"}).out
+    whole = set(re.findall(r"\w{4,}", nacre(*arguments, "--json").out))
+    for line in shown.splitlines():
+        if " " in line.strip():
+            assert cells(line) <= max(columns, 40), line
+    if arguments[0] == "recall":
+        assert set(re.findall(r"\b[a-z]{6,}\b", shown)) - {"decision", "importance", "sessions", "system"} <= whole
+
+
+def test_styled_words_wrap_like_plain_ones() -> None:
+    words = "The ledger needs transactions across accounts, 我们用思源宋体排版 and nothing else.".split(" ")
+    for width in range(20, 60):
+        plain, inked = Paper(width=width), Paper(width=width, colour=True)
+        parts = [Span(f"{word} ", ("", "bold", "dim red")[number % 3]) for number, word in enumerate(words)]
+        plain.line(*parts, indent=2, hang=2)
+        inked.line(*parts, indent=2, hang=2)
+        assert re.sub(r"\x1b\[[\d;]*m", "", inked.text()) == plain.text()
+        assert all(cells(line) <= width for line in plain.text().splitlines())
+        assert "".join(plain.text().split()) == "".join(words)
+
+
+def test_tables_align_and_give_way() -> None:
+    rows = [
+        (dim("id-1"), "2026-01-01", "中文", "The first subject"),
+        (dim("id-22"), "2026-01-02", "ab", bold("Second")),
+    ]
+    paper = Paper(width=60, fits=True)
+    paper.table(rows, drop=(1,))
+    assert paper.text().splitlines() == [
+        "id-1   2026-01-01  中文  The first subject", "id-22  2026-01-02  ab    Second",
+    ]  # fmt: skip
+    narrow = Paper(width=30, fits=True)
+    narrow.table(rows, drop=(1, 2))
+    assert narrow.text().splitlines() == ["id-1   The first subject", "id-22  Second"]
+
+
+def test_texts_are_cut_between_words_and_made_harmless() -> None:
+    assert cut("We run billing on PostgreSQL", 16) == "We run billing…"
+    assert cells(cut("我们用思源宋体排版", 9)) <= 9
+    assert printable("a\x1b[31mb\tc\u202ed\x9b") == "a[31mb cd"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unwanted"),
+    [
+        (("--help",), {"nacre.settings", "nacre.app", "nacre.storage", "apsw", "msgspec", "rich", "numpy"}),
+        (
+            ("recall", "billing", "--mode", "lexical"),
+            {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit", "ruamel"},
+        ),
+        (("list",), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),
+        (("store", "x"), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),
+        (("config", "show"), {"apsw", "numpy", "rich", "tomlkit"}),
+    ],
+)
+def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], unwanted: set[str]) -> None:
+    probe = (
+        "import sys\nfrom nacre.cli.root import cli\n"
+        f"try:\n    cli.main({list(arguments)!r})\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        "print('LOADED', *sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stderr.rpartition("LOADED")[2].split())
+    assert not unwanted & loaded

@@ -1,0 +1,216 @@
+"""``ingest`` and ``quickstart``: what is read, what is said about what is not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SESSION, SOURCE, TALK, Nacre, said, write_transcript
+
+
+def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcript: Path) -> None:
+    report = nacre("ingest", "--json").json
+    assert set(report) == {
+        "files", "sessions", "turns", "memories", "memory_ids", "skipped", "unrecognised", "duplicates", "corrupt",
+        "unknown", "problems", "tools", "bytes", "seconds", "vectors",
+    }  # fmt: skip
+    assert (report["files"], report["sessions"], report["turns"]) == (1, 1, len(TALK))
+    assert report["memories"] == len(report["memory_ids"]) >= 1
+    assert report["bytes"] == transcript.stat().st_size
+    assert report["tools"] == {"claude-code": 1}
+    assert set(report["vectors"]) == {"made", "left", "note"}
+
+
+def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> None:
+    assert "Read 1 file" in nacre("ingest").out
+    again = nacre("ingest")
+    assert again.out.startswith("Nothing new: 1 transcript read before.")
+    assert nacre("ingest", "--json").json["skipped"] == 1
+    assert nacre("ingest", "--force", "--json").json["files"] == 1
+
+
+def test_no_transcripts_at_all_tells_what_to_do(nacre: Nacre) -> None:
+    answer = nacre("ingest")
+    assert "No transcripts were found on this machine." in answer.out
+    assert "nacre ingest PATH" in answer.out
+
+
+def test_only_the_named_files_and_folders_are_read(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
+    other = "8a3b0000-0000-4000-8000-000000000002"
+    named = write_transcript(
+        tmp_path / "other" / f"{other}.jsonl", [said("user", "Hello from another folder of mine", 1, session=other)]
+    )
+    assert nacre("ingest", str(named.parent), "--json").json["files"] == 1
+    sessions = nacre("sessions", "list", "--json").json["sessions"]
+    assert [item["session_id"] for item in sessions] == [other]
+
+
+def test_ingest_without_extraction_writes_no_memories(nacre: Nacre, transcript: Path) -> None:
+    assert nacre("ingest", "--no-extract", "--json").json["memories"] == 0
+    assert nacre("sessions", "search", "PostgreSQL", "--json").json["hits"]
+
+
+@pytest.mark.embedding
+def test_vectors_are_made_and_can_be_left_to_the_next_ingest(nacre: Nacre, transcript: Path) -> None:
+    first = nacre("ingest", "--no-vectors", "--json").json
+    assert first["vectors"]["made"] == 0
+    answer = nacre("recall", "which database is billing on?")
+    assert "degraded: vector partial" in answer.out
+    second = nacre("ingest", "--json").json
+    assert second["vectors"]["made"] > 0
+    answer = nacre("recall", "which database is billing on?", "--json").json
+    assert {lane["name"]: lane["state"] for lane in answer["lanes"]} == {"lexical": "ran", "vector": "ran"}
+
+
+@pytest.mark.parametrize("content", [b"", os.urandom(2000), b"\x00" * 2000], ids=["empty", "binary", "zeros"])
+def test_a_named_file_that_is_no_transcript_is_reported_and_the_others_are_read(
+    nacre: Nacre, transcript: Path, tmp_path: Path, content: bytes
+) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(content)
+    answer = nacre("ingest", str(bad), str(transcript), code=1)
+    assert "Read 1 file" in answer.out
+    assert f"{bad}: not a transcript nacre knows" in answer.out.replace("\n    ", " ")
+    report = nacre("ingest", str(bad), str(transcript), "--json", code=1).json
+    assert [problem["path"] for problem in report["problems"]] == [str(bad)]
+
+
+def test_a_file_among_others_that_is_no_transcript_is_passed_over(nacre: Nacre, transcript: Path) -> None:
+    (transcript.parent / "notes.jsonl").write_bytes(b"\x00\x01\x02 not json")
+    report = nacre("ingest", str(transcript.parent), "--json").json
+    assert (report["files"], report["unrecognised"], report["problems"]) == (1, 1, [])
+
+
+def test_corrupt_lines_are_counted_and_the_rest_is_read(nacre: Nacre, transcript: Path) -> None:
+    text = transcript.read_text(encoding="utf-8")
+    transcript.write_text('{"type": "user", "mess\n' + text + "\n%%%\n", encoding="utf-8")
+    report = nacre("ingest", "--json").json
+    assert report["turns"] == len(TALK)
+    assert report["corrupt"] == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_reported_and_the_others_are_read(nacre: Nacre, transcript: Path) -> None:
+    closed = write_transcript(transcript.parent / "closed.jsonl", [said("user", "Secret plans", 1)])
+    closed.chmod(0)
+    folder = transcript.parent.parent / "-closed"
+    folder.mkdir(mode=0)
+    report = nacre("ingest", "--json", code=1).json
+    assert report["files"] == 1
+    assert {problem["path"] for problem in report["problems"]} == {str(closed), str(folder)}
+    assert nacre("ingest", str(closed), "--json", code=1).json["problems"]
+    folder.chmod(0o700)
+
+
+def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(
+    nacre: Nacre, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root nothing is forbidden, so the refusal is simulated where files are opened."""
+    closed = write_transcript(transcript.parent / "closed.jsonl", [said("user", "Secret plans", 1)])
+    original = Path.open
+
+    def refuse(path: Path, *arguments: object, **options: object) -> object:
+        if path == closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return original(path, *arguments, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(Path, "open", refuse)
+    report = nacre("ingest", "--json", code=1).json
+    assert report["problems"][0]["path"] == str(closed)
+    assert report["files"] == 1
+
+
+PLUGIN = """
+from nacre.model.session import Session, Speaker, Turn
+from nacre.transcripts.adapter import Adapter
+
+
+def parse(source):
+    yield Session("heron", source.path.stem)
+    for at, line in source.lines():
+        yield Turn(str(at), Speaker.OWNER, [line.decode()][line.count(b"%")].removeprefix("heron "))
+
+
+def sniff(head):
+    return head.data.startswith(b"heron ")
+
+
+ADAPTER = Adapter("heron", "Heron", lambda places: (), sniff, parse)
+"""
+
+
+def install(site: Path, plugin: str) -> dict[str, str]:
+    """Put a package with an adapter where Python finds it; gives the environment that does."""
+    facts = site / "nacre_heron-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (site / "nacre_heron.py").write_text(plugin, encoding="utf-8")
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: nacre-heron\nVersion: 1.0\n", encoding="utf-8")
+    (facts / "entry_points.txt").write_text("[nacre.transcripts]\nheron = nacre_heron:ADAPTER\n", encoding="utf-8")
+    return {"PYTHONPATH": os.pathsep.join((str(SOURCE), str(site)))}
+
+
+def test_an_adapter_of_a_third_party_comes_in_through_its_entry_point(process: Nacre, tmp_path: Path) -> None:
+    environ = install(tmp_path / "site", PLUGIN)
+    talk = tmp_path / "talk.txt"
+    talk.write_text("heron The reeds by the weir are cut in March.\n", encoding="utf-8")
+    odd = tmp_path / "odd.txt"
+    odd.write_text("heron An index % out of its list\n", encoding="utf-8")
+    report = process("ingest", str(talk), str(odd), "--no-vectors", "--json", code=1, environ=environ).json
+    assert report["tools"] == {"heron": 1}
+    assert [problem["path"] for problem in report["problems"]] == [str(odd)]
+    assert "IndexError" in report["problems"][0]["message"]
+    hits = process("sessions", "search", "reeds", "--mode", "lexical", "--json", environ=environ).json["hits"]
+    assert [hit["tool"] for hit in hits] == ["heron"]
+
+
+def test_an_adapter_that_does_not_know_its_places_stops_no_other(
+    process: Nacre, transcript: Path, tmp_path: Path
+) -> None:
+    environ = install(tmp_path / "site", PLUGIN.replace("(),", '{}["places"],'))
+    report = process("ingest", "--no-vectors", "--json", code=1, environ=environ).json
+    assert report["tools"] == {"claude-code": 1}
+    assert [problem["path"] for problem in report["problems"]] == ["Heron"]
+
+
+@pytest.mark.parametrize("plugin", ["import nothing_of_that_name", "", "ADAPTER = 5", "def"])
+def test_an_adapter_that_cannot_be_loaded_is_named(
+    process: Nacre, transcript: Path, tmp_path: Path, plugin: str
+) -> None:
+    answer = process("ingest", code=5, environ=install(tmp_path / "site", plugin))
+    assert "nacre_heron:ADAPTER" in answer.err
+    assert "hint: mend or uninstall" in answer.err
+    assert len(answer.err.splitlines()) == 2
+
+
+def test_a_path_that_does_not_exist_is_not_found(nacre: Nacre, tmp_path: Path) -> None:
+    answer = nacre("ingest", str(tmp_path / "nowhere"), code=3)
+    assert answer.err == f"error: there is nothing at {tmp_path / 'nowhere'}\nhint: check the path\n"
+
+
+def test_quickstart_shows_what_was_learned_and_answers_questions(nacre: Nacre, transcript: Path) -> None:
+    answer = nacre("quickstart")
+    assert "Your agents' transcripts were found on this machine." in answer.out
+    assert "Claude Code (1)" in answer.out
+    assert "What was learned" in answer.out
+    assert "$ nacre recall" in answer.out
+    assert "said by you in claude-code 7f3a1c2d" in answer.out
+    assert "Go on" in answer.out
+
+
+def test_quickstart_on_a_fresh_machine_takes_the_examples(nacre: Nacre) -> None:
+    result = nacre("quickstart", "--json").json
+    assert result["source"] == "examples"
+    assert len(result["tools"]) == 3
+    assert result["report"]["memories"] >= len(result["best"]) >= 5
+    assert 2 <= len(result["answers"]) <= 3
+    for answer in result["answers"]:
+        assert answer["question"]
+        assert answer["hits"][0]["evidence"]
+    assert "so here are example sessions" in nacre("quickstart").out
+
+
+def test_the_session_a_memory_came_from_can_be_read(nacre: Nacre, learned: dict[str, object]) -> None:
+    memory = nacre("list", "--json").json["memories"][0]
+    assert nacre("sessions", "show", memory["session"], "--json").json["session_id"] == SESSION

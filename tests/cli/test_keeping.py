@@ -1,0 +1,123 @@
+"""``store``, ``edit``, ``retire`` and ``todo``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+
+def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -> None:
+    told = nacre(
+        "store", "We run billing on PostgreSQL 18", "--subject", "Database", "--kind", "decision", "--importance", "9",
+        "--project", "Acme Billing", "--tag", "postgres", "--tag", "billing", "--scope", "personal", "--expiry", "core",
+    )  # fmt: skip
+    assert told.out.startswith("Stored: decision Database")
+    file = user_home / ".nacre" / "vault" / "projects" / "acme-billing" / "decision" / "database.md"
+    assert "We run billing on PostgreSQL 18" in file.read_text(encoding="utf-8")
+    memory = nacre("list", "--json").json["memories"][0]
+    assert memory["tags"] == ["billing", "postgres"]
+    assert (memory["importance"], memory["scope"], memory["expiry"]) == (9, "personal", "core")
+
+
+def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
+    stored = nacre("store", "Tabs, not spaces", "--json").json
+    assert stored["action"] == "stored"
+    assert stored["memory"]["id"] == stored["id"]
+    again = nacre("store", "Tabs, not spaces", "--json").json
+    assert again["action"] == "known"
+    assert again["id"] == stored["id"]
+    assert nacre("store", "Tabs, not spaces").out.startswith("Known already: ")
+    assert nacre("store", "Tabs, not spaces", "--force", "--json").json["action"] == "stored"
+
+
+def test_a_canonical_key_is_held_by_one_memory(nacre: Nacre) -> None:
+    nacre("store", "Indent with tabs", "--key", "style/indent")
+    assert nacre("store", "Indent with two spaces", "--key", "style/indent", "--json").json["action"] == "known"
+
+
+def test_content_comes_from_standard_input_for_a_dash(nacre: Nacre) -> None:
+    nacre("store", "-", "--subject", "Checklist", stdin="one\ntwo\n")
+    assert nacre("show", "Checklist", "--json").json["content"] == "one\ntwo"
+
+
+def test_content_that_is_not_utf8_is_kept_as_far_as_it_goes(process: Nacre) -> None:
+    process("store", "-", "--subject", "Odd", input=b"caf\xe9 au lait", text=False)
+    assert "caf" in process("show", "Odd").out
+
+
+def test_secrets_do_not_reach_the_vault(nacre: Nacre, user_home: Path) -> None:
+    secret = "ghp_" + "a1B2" * 9
+    nacre("store", f"The token is {secret}")
+    nacre("retire", nacre("list", "--json").json["memories"][0]["id"], "--reason", f"{secret} leaked")
+    assert not [path for path in user_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+
+
+def test_edit_changes_what_is_named_and_nothing_else(nacre: Nacre) -> None:
+    memory = nacre("store", "Deploy on Fridays", "--tag", "ops", "--project", "acme", "--json").json["memory"]
+    assert nacre("edit", memory["id"], "--importance", "9", "--kind", "decision").out.startswith("Saved: decision ")
+    now = nacre("show", memory["id"], "--json").json
+    assert (now["importance"], now["kind"], now["tags"], now["project"]) == (9, "decision", ["ops"], "acme")
+    nacre("edit", memory["id"], "--project", "", "--tag", "release", "--content", "-", stdin="Deploy on Mondays")
+    now = nacre("show", memory["id"], "--json").json
+    assert (now["content"], now["tags"], now["project"]) == ("Deploy on Mondays", ["release"], None)
+    assert "/global/decision/" in now["path"]
+
+
+def test_edit_without_options_needs_a_terminal(nacre: Nacre) -> None:
+    nacre("store", "Deploy on Fridays")
+    assert nacre("edit", "Deploy on Fridays", "--json", code=2).error["code"] == "usage"
+
+
+def test_edit_opens_the_file_in_the_editor_and_reads_it_again(nacre: Nacre, terminal: Nacre) -> None:
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys")
+    shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i s/Fridays/Mondays/"})
+    assert shown.code == 0, shown.out
+    assert nacre("show", "Deploys", "--json").json["content"] == "Deploy on Mondays"
+
+
+def test_a_file_broken_in_the_editor_is_reported_and_the_old_version_counts(nacre: Nacre, terminal: Nacre) -> None:
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys")
+    shown = terminal("edit", "Deploys", environ={"EDITOR": "sed -i 's/^kind: .*/kind: [fact/'", "NO_COLOR": "1"})
+    assert shown.code == 2
+    assert "error: global/fact/deploys.md: broken YAML" in shown.out
+    assert "Deploy on Fridays" in nacre("recall", "deploy").out
+
+
+def test_a_retired_memory_is_never_recalled_and_its_file_is_kept(nacre: Nacre, user_home: Path) -> None:
+    memory = nacre("store", "Deploy on Fridays", "--json").json["id"]
+    answer = nacre("retire", memory[-8:], "--reason", "we moved to Mondays", "--json").json
+    assert [item["id"] for item in answer["retired"]] == [memory]
+    assert nacre("recall", "deploy", "--json").json["hits"] == []
+    assert list((user_home / ".nacre" / "vault" / "retired").rglob("*.md"))
+    assert "we moved to Mondays" in nacre("show", memory).out
+    assert nacre("retire", memory, "--json", code=4).error["code"] == "conflict"
+
+
+@pytest.mark.parametrize(("answer", "code", "is_retired"), [("y\n", 0, True), ("n\n", 1, False)])
+def test_retire_asks_on_a_terminal(nacre: Nacre, terminal: Nacre, answer: str, code: int, is_retired: bool) -> None:
+    nacre("store", "Deploy on Fridays")
+    shown = terminal("retire", "Deploy on Fridays", typed=answer)
+    assert shown.code == code
+    assert "Retire? [y/N]" in shown.out
+    assert (nacre("list", "--json").json["total"] == 0) is is_retired
+    assert ("nothing was changed" in shown.out) is not is_retired
+
+
+def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:
+    assert "Nothing to do." in nacre("todo").out
+    todo = nacre("todo", "add", "Rotate", "the", "staging", "keys", "--json").json
+    assert todo["todo"]["kind"] == "todo"
+    nacre("todo", "add", "Upgrade PostgreSQL", "--project", "acme", "--importance", "8")
+    assert "Rotate the staging keys" in nacre("todo").out
+    assert nacre("todo", "--json").json["total"] == 2
+    assert nacre("todo", "list", "--project", "acme", "--strict", "--json").json["total"] == 1
+    assert nacre("todo", "done", todo["id"][-8:]).out == "Done: Rotate the staging keys\n"
+    assert nacre("todo", "list", "--json").json["total"] == 1
+
+
+def test_only_todos_can_be_done(nacre: Nacre) -> None:
+    nacre("store", "Deploy on Fridays")
+    assert "is a fact, not a todo" in nacre("todo", "done", "Deploy on Fridays", code=2).err
