@@ -1,0 +1,118 @@
+"""``nacre benchmark``."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import Group, command
+from nacre.cli.run import Run
+
+if TYPE_CHECKING:
+    from nacre.protocols import Embedder
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
+_SUITES = click.Choice(["locomo", "longmemeval", "devmembench", "pile"])
+
+
+@click.group(
+    "benchmark", cls=Group,
+    examples=[
+        "nacre benchmark retrieval --suite locomo --data bench",
+        "nacre benchmark speed --transcripts ~/.claude/projects",
+    ],
+)  # fmt: skip
+def benchmark() -> None:
+    """Measure retrieval and speed."""
+
+
+@command(
+    "retrieval",
+    examples=[
+        "nacre benchmark retrieval --suite locomo --data bench",
+        "nacre benchmark retrieval --suite pile --data bench --ablations --json > pile.json",
+        "nacre benchmark retrieval --suite longmemeval --data bench --no-vectors",
+    ],
+)
+@click.option("--suite", "name", type=_SUITES, required=True, help="What to ask; pile is all others in one home.")
+@click.option("--data", type=_FOLDER, required=True, help="The folder that holds the suites' files.")
+@click.option("--cache", type=_NEW_FOLDER, help="Where homes and vectors are kept between runs.")
+@click.option("--fresh", is_flag=True, help="Make the homes anew, although nothing changed.")
+@click.option("--ablations", is_flag=True, help="Also leave out one ingredient at a time.")
+@click.option("--questions", type=click.IntRange(1), help="Ask only so many, evenly chosen.")
+@click.option("--no-vectors", is_flag=True, help="Measure the lexical lane alone.")
+@click.pass_obj
+def retrieval(
+    run: Run, name: str, data: Path, cache: Path | None, fresh: bool, ablations: bool, questions: int | None,
+    no_vectors: bool,
+) -> None:  # fmt: skip
+    """Tell how well recall finds what a public benchmark asks for.
+
+    Each haystack gets a home of its own, filled by nacre's own ingest. Nothing is written to your home.
+    """
+    from nacre.bench.homes import Shelf
+    from nacre.bench.machine import describe
+    from nacre.bench.report import render_retrieval
+    from nacre.bench.retrieval import measure
+    from nacre.bench.suites import load_suite
+
+    shelf = Shelf(cache or _default_cache(), vectors=not no_vectors, fresh=fresh)
+    with progress.shown(run) as notify:
+        result = measure(
+            load_suite(name, data), shelf, _bundled_embedder,
+            ablations=ablations, questions=questions, notify=notify or (lambda _: None),
+        )  # fmt: skip
+    machine = describe()
+    run.answer(
+        {**dataclasses.asdict(result), "machine": dataclasses.asdict(machine)},
+        lambda paper: render_retrieval(paper, result, machine),
+    )
+
+
+@command(
+    "speed",
+    examples=[
+        "nacre benchmark speed --transcripts ~/.claude/projects",
+        "nacre benchmark speed --transcripts samples --megabytes 100 --turns 20000 --json",
+    ],
+)
+@click.option("--transcripts", type=_FOLDER, required=True, help="A tree with Claude Code sessions to repeat.")
+@click.option("--megabytes", type=click.IntRange(1), default=500, show_default=True, help="Raw transcripts to ingest.")
+@click.option("--turns", type=click.IntRange(100), default=100_000, show_default=True, help="Turns to recall from.")
+@click.pass_obj
+def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
+    """Tell how fast nacre reads, recalls and starts.
+
+    Works in a temporary folder; nothing is written to your home.
+    """
+    from nacre.bench.machine import describe
+    from nacre.bench.report import render_speed
+    from nacre.bench.speed import measure
+
+    with tempfile.TemporaryDirectory(prefix="nacre-speed-") as folder, progress.shown(run) as notify:
+        result = measure(transcripts, Path(folder), megabytes=megabytes, turns=turns, notify=notify or (lambda _: None))
+    machine = describe()
+    run.answer(
+        {**dataclasses.asdict(result), "machine": dataclasses.asdict(machine)},
+        lambda paper: render_speed(paper, result, machine),
+    )
+
+
+benchmark.add_command(retrieval)
+benchmark.add_command(speed)
+
+
+def _default_cache() -> Path:
+    return Path(tempfile.gettempdir()) / "nacre-benchmark"
+
+
+def _bundled_embedder() -> Embedder:
+    from nacre.embed.onnx import load_minilm
+
+    return load_minilm()

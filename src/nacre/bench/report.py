@@ -1,0 +1,112 @@
+"""Results as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nacre.bench.scoring import MEASURES
+from nacre.cli.paper import Paper, bold, dim
+
+if TYPE_CHECKING:
+    from nacre.bench.machine import Machine
+    from nacre.bench.retrieval import Level, RecipeResult, RetrievalResult
+    from nacre.bench.speed import SpeedResult
+
+_TURN_MEASURES = MEASURES
+_SESSION_MEASURES = ("hit@1", "hit@5", "recall@5", "recall@10", "all@10", "mrr")
+
+
+def render_retrieval(paper: Paper, result: RetrievalResult, machine: Machine) -> None:
+    """Overall figures, figures by category, gains over the baseline, latency."""
+    paper.line(
+        bold(result.suite), f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
+        f"{result.haystacks} homes; figures in percent",
+    )  # fmt: skip
+    if any(recipe.turns.overall for recipe in result.recipes):
+        paper.heading("Turns")
+        _table(paper, result.recipes, "turns", _TURN_MEASURES)
+        _by_category(paper, result.recipes, "turns", "recall@10")
+    if any(recipe.sessions.overall for recipe in result.recipes):
+        paper.heading("Sessions, by their best turn")
+        _table(paper, result.recipes, "sessions", _SESSION_MEASURES)
+        _by_category(paper, result.recipes, "sessions", "hit@1")
+    _gains(paper, result.recipes)
+    paper.heading("Latency in ms")
+    rows = [[recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes]
+    paper.table([[dim("recipe"), dim("p50"), dim("p95")], *rows], indent=2)
+    _machine(paper, machine)
+
+
+def _table(paper: Paper, recipes: Sequence[RecipeResult], level: str, measures: Sequence[str]) -> None:
+    rows = [
+        [recipe.name, *(f"{overall[measure]:.1f}" for measure in measures)]
+        for recipe in recipes
+        if (overall := _level(recipe, level).overall)
+    ]
+    paper.table([[dim("recipe"), *(dim(measure) for measure in measures)], *rows], indent=2)
+
+
+def _by_category(paper: Paper, recipes: Sequence[RecipeResult], level: str, measure: str) -> None:
+    categories = list(_level(recipes[0], level).categories)
+    if len(categories) < 2 or len(categories) > 8:
+        return
+    rows = [
+        [recipe.name, *(f"{_level(recipe, level).categories[category][measure]:.1f}" for category in categories)]
+        for recipe in recipes
+    ]
+    paper.blank()
+    paper.table([[dim(f"{measure} by category"), *(dim(category) for category in categories)], *rows], indent=2)
+
+
+def _gains(paper: Paper, recipes: Sequence[RecipeResult]) -> None:
+    compared = [recipe for recipe in recipes if recipe.gains]
+    if not compared:
+        return
+    names = list(compared[0].gains)
+    paper.heading("Points over plain FTS5 (paired bootstrap, 95 %)")
+    rows = [
+        [recipe.name, *(f"{gain.points:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]" for gain in recipe.gains.values())]
+        for recipe in compared
+    ]
+    paper.table([[dim("recipe"), *(dim(name) for name in names)], *rows], indent=2)
+
+
+def _level(recipe: RecipeResult, level: str) -> Level:
+    return recipe.turns if level == "turns" else recipe.sessions
+
+
+def render_speed(paper: Paper, result: SpeedResult, machine: Machine) -> None:
+    """Ingest, recall and start."""
+    paper.heading("Ingest, whole process")
+    rows = [
+        [
+            ingest.name,
+            f"{ingest.megabytes_per_second:.0f} MB/s",
+            f"{ingest.seconds:.1f} s, {ingest.cpu_seconds:.1f} s of CPU",
+            f"{ingest.peak_mb:.0f} MB of memory",
+            f"{ingest.turns:,} turns of {ingest.megabytes:.0f} MB",
+        ]
+        for ingest in result.ingests
+    ]
+    paper.table(rows, indent=2)
+    paper.heading(f"Recall at {result.turns:,} turns and {result.passages:,} passages, warm, in this process")
+    rows = [
+        [latency.name, f"p50 {latency.p50_ms:.1f} ms", f"p95 {latency.p95_ms:.1f} ms", f"{latency.queries} questions"]
+        for latency in result.recalls
+    ]
+    paper.table(rows, indent=2)
+    paper.line(dim(result.note), indent=2)
+    paper.heading("Whole processes, median of seven")
+    paper.table([[start.name, f"{start.median_ms:.0f} ms"] for start in result.starts], indent=2)
+    _machine(paper, machine)
+
+
+def _machine(paper: Paper, machine: Machine) -> None:
+    paper.blank()
+    paper.line(
+        dim(
+            f"{machine.processor}, {machine.cores} cores, {machine.system}, Python {machine.python}, "
+            f"nacre {machine.commit or 'installed'}"
+        )
+    )

@@ -1,0 +1,186 @@
+"""How fast nacre reads transcripts, recalls, and starts."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.app.context import Context, open_context
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.recalling import recall
+from nacre.bench.repeating import copy_tree, draw_questions, multiply_turns, scatter_vectors
+from nacre.bench.scoring import percentile
+from nacre.errors import NacreError
+from nacre.model.recall import Mode, RecallQuery
+from nacre.model.reports import Progress
+from nacre.settings import Settings, load_settings
+
+_QUESTIONS = 100
+_REPETITIONS = 7
+_RECALLED_TURNS = 3
+
+Notify = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestSpeed:
+    """One ingest as a process of its own. A megabyte is 1,000,000 bytes of raw transcripts."""
+
+    name: str
+    megabytes: float
+    turns: int
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    megabytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Recall in a process that is warm."""
+
+    name: str
+    queries: int
+    p50_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A command as a process of its own, from start to exit."""
+
+    name: str
+    median_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedResult:
+    """Everything that was measured."""
+
+    ingests: tuple[IngestSpeed, ...]
+    turns: int
+    passages: int
+    recalls: tuple[Latency, ...]
+    starts: tuple[Start, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Finished:
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+
+
+NOTE = (
+    "Turns are those of the transcripts, repeated. Every turn has passages of its own: the vectors of its text with "
+    "some noise, since repeated texts would share theirs and be scanned too quickly."
+)
+
+
+def measure(
+    transcripts: Path, folder: Path, *, megabytes: int, turns: int, notify: Notify = lambda _: None
+) -> SpeedResult:
+    """Measure in ``folder``, which should be empty and on the disk that counts. Raises NotFound."""
+    tree = folder / "transcripts"
+    notify(Progress("copying", 0, 1))
+    size = copy_tree(transcripts, tree, megabytes)
+    notify(Progress("copying", 1, 1))
+    ingests = (
+        _ingest("to lexical-ready", folder / "read", tree, size, ["--no-extract"]),
+        _ingest("with memories", folder / "learned", tree, size, []),
+    )
+    large = _settings(folder / "large")
+    context = open_context(large)
+    try:
+        ingest(context, IngestOptions((transcripts,), extract=False, vectors=False, remember_paths=False))
+        have = multiply_turns(context, turns, notify)
+        passages = scatter_vectors(context, notify)
+        questions = draw_questions(context, _QUESTIONS)
+        recalls = tuple(_latency(context, mode, questions, notify) for mode in (Mode.LEXICAL, Mode.HYBRID))
+    finally:
+        context.database.close()
+    question = questions[0]
+    starts = (
+        _start("nacre --help", ["--help"], folder / "small"),
+        _start("nacre recall, empty home", ["recall", question], folder / "small"),
+        _start(f"nacre recall, {have:,} turns", ["recall", question, "--no-update"], large.home),
+        _start(f"nacre recall --mode lexical, {have:,} turns", ["recall", question, "--mode", "lexical"], large.home),
+    )
+    return SpeedResult(ingests, have, passages, recalls, starts, NOTE)
+
+
+def _ingest(name: str, home: Path, tree: Path, size: float, options: Sequence[str]) -> IngestSpeed:
+    finished = _run(["ingest", str(tree), "--no-vectors", *options], home)
+    context = open_context(_settings(home))
+    try:
+        turns = sum(int(row[2]) for row in context.sessions.counts())
+    finally:
+        context.database.close()
+    return IngestSpeed(
+        name=name,
+        megabytes=round(size, 1),
+        turns=turns,
+        seconds=round(finished.seconds, 2),
+        cpu_seconds=round(finished.cpu_seconds, 2),
+        peak_mb=round(finished.peak_mb, 1),
+        megabytes_per_second=round(size / finished.seconds, 1),
+    )
+
+
+def _latency(context: Context, mode: Mode, questions: Sequence[str], notify: Notify) -> Latency:
+    queries = [RecallQuery(text, mode=mode, turns=_RECALLED_TURNS, update=False) for text in questions]
+    for query in queries[:5]:
+        recall(context, query)
+    seconds = []
+    for at, query in enumerate(queries, start=1):
+        started = time.perf_counter()
+        recall(context, query)
+        seconds.append(time.perf_counter() - started)
+        notify(Progress(f"recalling ({mode.value})", at, len(queries)))
+    name = "lexical" if mode is Mode.LEXICAL else "all lanes"
+    p50, p95 = (round(1000 * percentile(seconds, share), 2) for share in (0.5, 0.95))
+    return Latency(name, len(queries), p50, p95)
+
+
+def _start(name: str, arguments: Sequence[str], home: Path) -> Start:
+    seconds = [_run(arguments, home).seconds for _ in range(_REPETITIONS)]
+    return Start(name, round(1000 * statistics.median(seconds), 1))
+
+
+def _run(arguments: Sequence[str], home: Path) -> _Finished:
+    """Run nacre as a process. Raises NacreError when it fails, or where the system does not count for processes."""
+    if not hasattr(os, "wait4"):
+        raise NacreError("this system does not tell what a process took", hint="measure speed on Linux or macOS")
+    home.mkdir(parents=True, exist_ok=True)
+    environ = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home)}
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nacre", *arguments], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise NacreError(f"nacre {arguments[0]} ended with exit code {process.returncode}")
+    return _Finished(seconds, usage.ru_utime + usage.ru_stime, _megabytes(usage.ru_maxrss))
+
+
+def _megabytes(peak: int) -> float:
+    """Linux counts kilobytes, macOS bytes."""
+    return peak / 1_000_000 if sys.platform == "darwin" else peak * 1024 / 1_000_000
+
+
+def _paths() -> dict[str, str]:
+    """What a process needs to find this Python and this nacre."""
+    return {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+
+def _settings(home: Path) -> Settings:
+    return load_settings(home, {"HOME": str(home)})
