@@ -1,0 +1,54 @@
+"""The documents tell the truth: what they show runs, what they name exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from nacre.cli.root import cli
+
+PROJECT = Path(__file__).parents[2]
+README = (PROJECT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_links_in_documents_lead_somewhere() -> None:
+    for page in [PROJECT / "README.md", PROJECT / "AGENTS.md", *(PROJECT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def commands_in(text: str) -> list[list[str]]:
+    shown = re.findall(r"^\$ nacre (.+)$", text, re.MULTILINE)
+    return [shlex.split(command) for command in shown]
+
+
+@pytest.mark.parametrize("arguments", commands_in(README), ids=" ".join)
+def test_every_command_the_readme_shows_runs(arguments: list[str]) -> None:
+    runner = CliRunner()
+    runner.invoke(cli, ["quickstart"], catch_exceptions=False)
+    result = runner.invoke(cli, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+
+
+def test_the_python_of_the_readme_runs(capsys: Any) -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert code
+    exec(compile(code.group(1), "README.md", "exec"), {})  # noqa: S102
+    assert "deploy" in capsys.readouterr().out.lower()
+
+
+def test_files_that_the_guide_names_exist() -> None:
+    guide = (PROJECT / "AGENTS.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:src|docs|tests)/[\w./-]+)`", guide):
+        if "NNNN" in path:
+            continue
+        assert (PROJECT / path).exists(), path
