@@ -41,6 +41,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
     Setting("recall.mode", str, "hybrid", "lanes a recall uses: hybrid, lexical or vector"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
+    Setting(
+        "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
+    ),
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
@@ -50,7 +53,11 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
-_CHOICES = {"recall.mode": ("hybrid", "lexical", "vector"), "embedding.model": ("minilm", "none")}
+_CHOICES = {
+    "recall.mode": ("hybrid", "lexical", "vector"),
+    "embedding.model": ("minilm", "none"),
+    "scoring.profile": ("nacre", "agenr"),
+}
 _LEAST = {"recall.limit": 1, "recall.turns": 0, "recall.budget_tokens": 0, "embedding.threads": 0}
 
 

@@ -60,7 +60,8 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     scan(context)
     question = read_question(query.text, now=context.now(), authors=context.sessions.authors())
     lanes = _open_lanes(context, query, question)
-    ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost)
+    clamped = context.settings["scoring.profile"] == "nacre"
+    ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
     confident = _confident(ranked, query, question)
     hits, truncated = _cut(_diverse(confident, query), query)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -13,7 +14,7 @@ from nacre.recall.confidence import Signals
 from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
-from nacre.recall.scoring import factors, product
+from nacre.recall.scoring import ADDED_FACTORS, factors, product
 from nacre.recall.weighting import Weights, coverage, saturate, weigh
 from nacre.storage.filters import Clause, memory_clause
 from nacre.storage.memories import Memories
@@ -47,12 +48,17 @@ class ScoredMemory:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """How memories are to be ranked: as of when, around which date, by relevance alone or with age and use."""
+    """How memories are to be ranked: as of when, around which date, by relevance alone or with age and use.
+
+    ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, and the
+    whole bonus for any full-text match.
+    """
 
     now: datetime
     around: datetime | None = None
     radius_days: float = 14.0
     boost: bool = True
+    clamped: bool = True
 
     @property
     def today(self) -> date:
@@ -169,14 +175,17 @@ class MemoryRecall:
 def _score(
     memory: Memory, parts: dict[str, float], usage: Usage, ranking: Ranking, *, found_in_text: bool
 ) -> tuple[float, dict[str, float]]:
-    """sim^0.7 · clamp(factors) + .15 for a full-text match, at most 1; relevance alone without boost."""
+    """sim^0.7 · clamp(factors) + .15 · sim for a full-text match, at most 1; relevance alone without boost."""
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
     if not ranking.boost:
         return similarity, components
     weighed = factors(memory, usage, ranking.now, around=ranking.around, radius_days=ranking.radius_days)
-    bonus = FULL_TEXT_BONUS * similarity if found_in_text else 0.0
-    score = min(1.0, similarity**SIMILARITY_EXPONENT * product(weighed) + bonus)
+    if not ranking.clamped:
+        weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
+    bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0
+    worth = product(weighed) if ranking.clamped else math.prod(weighed.values())
+    score = min(1.0, similarity**SIMILARITY_EXPONENT * worth + bonus)
     components |= {f"x_{name}": round(value, 4) for name, value in weighed.items() if value != 1.0}
     if bonus:
         components["full_text"] = round(bonus, 4)

@@ -16,6 +16,9 @@ FACTOR_RANGE = (0.5, 1.25)
 STABILITY_DAYS = {Expiry.CORE: math.inf, Expiry.PERMANENT: 365.0, Expiry.TEMPORARY: 30.0}
 """Days after which retrievability has fallen to .9; a stability, not a half-life."""
 
+ADDED_FACTORS = ("maturity", "confidence")
+"""Factors that agenr's formula does not have; they come from the other seed (seed facts 2.3)."""
+
 INFERRED_FACTOR = 0.85
 _DAY_SECONDS = 86_400.0
 
