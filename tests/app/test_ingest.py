@@ -500,3 +500,15 @@ def test_ids_that_are_no_uuids_belong_to_their_session(world: World) -> None:
     with world.open() as memory:
         assert memory.ingest().turns == 2
         assert len(memory.search_sessions("parrot").turns) == 2
+
+
+def test_a_note_teaches_what_it_states_under_its_headings(world: World) -> None:
+    note = world.user_home / "notes" / "mill.md"
+    note.parent.mkdir()
+    note.write_text(
+        "# The mill\n\nRemember that the mill stone is dressed every second spring.\n\n## Else\n\nNothing.\n"
+    )
+    with world.open() as memory:
+        memory.ingest(note)
+        assert ["every second spring" in item.content for item in memory.list()] == [True]
+        assert memory.search_sessions("mill stone").turns

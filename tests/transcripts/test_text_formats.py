@@ -103,7 +103,7 @@ def test_a_note_has_one_turn_a_section(read: Any, write: Any) -> None:
     path = write("forest.md", NOTE)
     assert tool_of(path) == "markdown"
     sessions, turns, _ = read(markdown.ADAPTER, path)
-    assert [turn.text.splitlines()[0] for turn in turns] == ["Some words first.", "# Trees", "## Beeches"]
+    assert [turn.text.splitlines()[0] for turn in turns] == ["Some words first.", "Trees", "Beeches"]
     assert "# not a heading" in turns[1].text
     assert {turn.speaker for turn in turns} == {Speaker.OWNER}
     assert (sessions[0].title, sessions[0].label) == ("Forest plan", "forest, oaks")

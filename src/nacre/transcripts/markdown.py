@@ -83,7 +83,10 @@ def _label(facts: Mapping[str, Any]) -> str | None:
 
 
 def _sections(body: str) -> Iterator[str]:
-    """Each heading with its text. A heading with nothing below it goes with the next."""
+    """Each heading, without its marks, with its text. A heading with nothing below it goes with the next.
+
+    Marked headings in an owner's words mean a pasted document, from which nothing is learned; a note is not pasted.
+    """
     lines: list[str] = []
     fence = ""
     has_text = False
@@ -95,7 +98,7 @@ def _sections(body: str) -> Iterator[str]:
         if is_heading and has_text:
             yield "\n".join(lines)
             lines, has_text = [], False
-        lines.append(line)
+        lines.append(f"{line.strip('# ')}\n" if is_heading else line)
         has_text = has_text or (bool(line.strip()) and not is_heading)
     yield "\n".join(lines)
 
