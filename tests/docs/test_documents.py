@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -52,3 +53,31 @@ def test_files_that_the_guide_names_exist() -> None:
         if "NNNN" in path:
             continue
         assert (PROJECT / path).exists(), path
+
+
+def keys_of(value: Any) -> set[str]:
+    """The names in an answer, also those of the first object in each list."""
+    if isinstance(value, list):
+        return keys_of(value[0]) if value else set()
+    if not isinstance(value, dict):
+        return set()
+    free = {"components", "unknown", "tools", "extra", "memories"} & {
+        key for key, item in value.items() if isinstance(item, dict)
+    }
+    return set(value) | {name for key, item in value.items() if key not in free for name in keys_of(item)}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "recall swarm", "sessions search cache", "sessions list", "list", "todo", "health", "doctor", "db stats",
+        "db path", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
+    ],
+)  # fmt: skip
+def test_every_name_in_an_answer_is_documented(command: str) -> None:
+    page = (PROJECT / "docs" / "json.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"`(\w+)`", page))
+    runner = CliRunner()
+    runner.invoke(cli, ["quickstart"], catch_exceptions=False)
+    answer = json.loads(runner.invoke(cli, [*command.split(), "--json"], catch_exceptions=False).stdout)
+    assert keys_of(answer) <= documented
