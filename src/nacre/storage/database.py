@@ -42,29 +42,29 @@ class Database:
         """Close the connection; a second call does nothing."""
         self._connection.close()
 
-    def all(self, name: str, **parameters: object) -> list[Row]:
+    def all(self, name: str, **parameters: Any) -> list[Row]:
         """All rows of a named query."""
         return self.rows(query(name), parameters)
 
-    def one(self, name: str, **parameters: object) -> Row | None:
+    def one(self, name: str, **parameters: Any) -> Row | None:
         """The first row of a named query, or ``None``."""
         with _translated(self.path):
             row: Row | None = self._connection.execute(query(name), parameters).fetchone()
         return row
 
-    def run(self, name: str, **parameters: object) -> int:
+    def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
         with _translated(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
             return int(self._connection.total_changes()) - before
 
-    def run_many(self, name: str, rows: Sequence[dict[str, object]]) -> None:
+    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
         with _translated(self.path):
             self._connection.executemany(query(name), rows)
 
-    def rows(self, sql: str, parameters: dict[str, object] | Sequence[object] = ()) -> list[Row]:
+    def rows(self, sql: str, parameters: dict[str, Any] | Sequence[Any] = ()) -> list[Row]:
         """All rows of a statement composed in this package; values are always bound."""
         with _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
