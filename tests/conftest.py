@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
 _TERMINAL = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "EDITOR", "VISUAL")
+
+
+settings.register_profile("nacre", deadline=None, database=None)
+settings.load_profile("nacre")
 
 
 def pytest_configure(config: pytest.Config) -> None:
