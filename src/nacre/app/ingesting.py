@@ -72,7 +72,9 @@ def ingest(
     findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
+    began_reading = time.perf_counter()
     _read(context, jobs, tallies, notify)
+    read_seconds = time.perf_counter() - began_reading
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
         save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
@@ -81,7 +83,7 @@ def ingest(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,
         memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
         skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
-        bytes_read=tallies.bytes_read, seconds=time.perf_counter() - started,
+        bytes_read=tallies.bytes_read, read_seconds=read_seconds, seconds=time.perf_counter() - started,
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, problems=tuple(tallies.problems),

@@ -227,6 +227,7 @@ def ingest_record(report: IngestReport) -> Record:
         "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in report.problems],
         "tools": report.tools,
         "bytes": report.bytes_read,
+        "read_seconds": round(report.read_seconds, 3),
         "seconds": round(report.seconds, 3),
         "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
     }

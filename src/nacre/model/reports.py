@@ -33,6 +33,7 @@ class IngestReport:
 
     ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``memories`` are the ids of new ones,
     ``duplicates`` counts candidates that were known. ``vectors_left`` counts texts that have no vector yet.
+    ``read_seconds`` passed until everything was searchable, ``seconds`` in all.
     """
 
     files: int = 0
@@ -43,6 +44,7 @@ class IngestReport:
     unrecognised: int = 0
     duplicates: int = 0
     bytes_read: int = 0
+    read_seconds: float = 0.0
     seconds: float = 0.0
     vectors_made: int = 0
     vectors_left: int = 0

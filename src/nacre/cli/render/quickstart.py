@@ -60,7 +60,7 @@ def _fresh(result: QuickstartResult) -> str:
     if not report.files:
         return "nothing new since the last time"
     learned = count(len(report.memories), "memory", "memories")
-    took = f"{size(report.bytes_read)} in {seconds(report.seconds)}"
+    took = f"{size(report.bytes_read)} in {seconds(report.read_seconds)}"
     return f"{count(report.sessions, 'session')}, {count(report.turns, 'turn')}, {learned}; {took}"
 
 

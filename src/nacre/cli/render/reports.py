@@ -23,8 +23,9 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
         _render_nothing_new(paper, report, searched=searched)
         return
     if report.files:
-        rate = report.bytes_read / max(report.seconds, 0.001)
-        took = f" in {seconds(report.seconds)}" + (f" ({size(int(rate))}/s)" if report.bytes_read > 1_000_000 else "")
+        rate = report.bytes_read / max(report.read_seconds, 0.001)
+        shown = f" ({size(int(rate))}/s)" if report.bytes_read > 1_000_000 else ""
+        took = f" in {seconds(report.read_seconds)}{shown}"
         paper.line(bold(f"Read {count(report.files, 'file')}"), f", {size(report.bytes_read)}{took}")
         _render_counts(paper, report)
     _render_oddities(paper, report)
