@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from nacre.model.memory import Expiry, Kind, Memory, Scope
     from nacre.model.recall import Filter, MemoryHit, Mode, RecallResult, TurnHit
     from nacre.model.reports import IngestReport, StoreOutcome
+    from nacre.model.review import FeedbackReport
     from nacre.model.session import Session, Turn
 
 _EXPORTS = {
     "Expiry": "nacre.model.memory",
+    "FeedbackReport": "nacre.model.review",
     "Filter": "nacre.model.recall",
     "IngestReport": "nacre.model.reports",
     "Kind": "nacre.model.memory",
@@ -38,8 +40,8 @@ _EXPORTS = {
 }
 
 __all__ = [
-    "Expiry", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode", "NacreError",
-    "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
+    "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode",
+    "NacreError", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
 ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nacre.app import looking, maintenance, remembering
 from nacre.app.context import open_context
 from nacre.app.embedding import embed_pending
-from nacre.app.recalling import fold_usage
+from nacre.app.using import fold_usage
 from nacre.errors import QueryInvalid
 from nacre.model.memory import Expiry, Kind, Scope
 from nacre.model.recall import Filter

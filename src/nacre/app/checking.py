@@ -9,14 +9,17 @@ from collections.abc import Iterator
 
 from nacre.app.context import Context
 from nacre.app.scanning import scan
+from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.errors import NacreError
 from nacre.model.reports import Check
 from nacre.recall.scoring import days_between
 from nacre.storage.database import engine_version
+from nacre.text import shorten
 
 OK, WARNING, FAILURE = "ok", "warning", "failure"
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
+_TOP_EDGES = 5
 
 
 def doctor(context: Context) -> list[Check]:
@@ -33,10 +36,12 @@ def doctor(context: Context) -> list[Check]:
 
 
 def health(context: Context) -> list[Check]:
-    """What is remembered, what waits, what was not understood."""
+    """What is remembered and how it is used, what waits, what was not understood."""
     scan(context)
+    fold_usage(context)
     return [
         _memories(context),
+        *_usage(context),
         _sessions(context),
         _vectors(context),
         *_drift(context),
@@ -100,6 +105,27 @@ def _memories(context: Context) -> Check:
         return Check("memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine")
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     return Check("memories", OK, f"{sum(counts.values())} active ({kinds}); {inactive} superseded or retired")
+
+
+def _usage(context: Context) -> Iterator[Check]:
+    """How much of it is used, how good it turned out to be, what is used together, what waits for review."""
+    used = context.usage.buckets()
+    if not used.never + used.some + used.often:
+        return
+    recalled = f"{used.never} never recalled, {used.some} up to 5 times, {used.often} more often"
+    yield Check("usage", OK, recalled)
+    if used.good + used.poor:
+        yield Check("quality", OK, f"{used.good} good (from .7), {used.fair} fair, {used.poor} poor (below .3)")
+    edges = context.co_recall.strongest(today(context), _TOP_EDGES)
+    if edges:
+        ids = [memory for edge in edges for memory in (edge.memory, edge.other)]
+        subjects = {memory.id: shorten(memory.subject, 40) for memory in context.memories.rows_of(ids).values()}
+        pairs = (f"{subjects[edge.memory]} + {subjects[edge.other]} ({edge.weight:.2f})" for edge in edges)
+        yield Check("together", OK, "; ".join(pairs))
+    queue_reviews(context)
+    waiting = len({entry.memory for entry in context.reviews.pending()})
+    if waiting:
+        yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows what seems to be of little use")
 
 
 def _sessions(context: Context) -> Check:

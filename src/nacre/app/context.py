@@ -16,10 +16,12 @@ from nacre.lock import FileLock
 from nacre.protocols import Embedder
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
+from nacre.storage.co_recall import CoRecall
 from nacre.storage.database import Database
 from nacre.storage.memories import Memories
+from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
-from nacre.storage.usage import UsageLog
+from nacre.storage.usage import SessionUses, UsageLog
 from nacre.storage.vault_index import VaultIndex
 from nacre.vault.files import Vault
 
@@ -64,6 +66,21 @@ class Context:
     def usage(self) -> UsageLog:
         """How memories are used."""
         return UsageLog(self.database)
+
+    @cached_property
+    def session_uses(self) -> SessionUses:
+        """Which memories were used in which session."""
+        return SessionUses(self.database)
+
+    @cached_property
+    def co_recall(self) -> CoRecall:
+        """Memories that are used together."""
+        return CoRecall(self.database)
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        """Memories that a person should look at."""
+        return Reviews(self.database)
 
     @cached_property
     def files(self) -> VaultIndex:

@@ -14,8 +14,8 @@ from nacre.app.embedding import embed_pending
 from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
-from nacre.app.recalling import fold_usage
 from nacre.app.scanning import scan
+from nacre.app.using import fold_usage
 from nacre.app.writing import entry, save
 from nacre.model.reports import IngestReport, Problem, Progress
 from nacre.storage.times import to_ms

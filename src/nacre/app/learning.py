@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nacre.app.context import Context
+from nacre.app.using import learned_together
 from nacre.app.writing import apply_intents, commit, redacted
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
@@ -103,6 +104,7 @@ class _Learner:
                 self.context.sessions.mark_extracted(row, seq)
             for memory_id in self.confirmed:
                 self.context.usage.confirm(memory_id)
+            learned_together(self.context, fresh)
 
         with self.context.vault_lock:
             fresh = [memory for memory in self.pending if not self.is_stored(memory)]

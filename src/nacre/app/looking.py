@@ -9,16 +9,20 @@ from nacre.app.context import Context
 from nacre.app.recalling import evidence_of
 from nacre.app.remembering import get
 from nacre.app.scanning import scan
+from nacre.app.using import spool_use, today
 from nacre.errors import Conflict, NotFound
 from nacre.model.memory import Memory
 from nacre.model.recall import Evidence
+from nacre.model.review import Maturity
 from nacre.model.session import Speaker
+from nacre.recall.scoring import maturity
 from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.storage.usage import Usage
 from nacre.text import shorten
 
 _OPENING_TURNS = 12
 _OPENING_CHARACTERS = 120
+_COMPANIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +36,28 @@ class LinkView:
 
 
 @dataclass(frozen=True, slots=True)
+class CompanionView:
+    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
+
+    memory: Memory
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryView:
-    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used."""
+    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
+
+    ``together`` are the memories that it was used together with, the closest first.
+    """
 
     memory: Memory
     evidence: tuple[Evidence, ...]
     links: tuple[LinkView, ...]
     path: str | None
     usage: Usage
+    maturity: Maturity
+    together: tuple[CompanionView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +88,27 @@ class SessionFilter:
     subagents: bool = False
 
 
-def look_at(context: Context, reference: str) -> MemoryView:
-    """A memory in any state with all that belongs to it. Raises NotFound, Conflict."""
+def look_at(context: Context, reference: str, *, update: bool = False, session: str | None = None) -> MemoryView:
+    """A memory in any state with all that belongs to it. Raises NotFound, Conflict.
+
+    ``update`` counts that as a use of it, in the host's session if there is one.
+    """
+    memory = open_memory(context, reference, update=update, session=session)
+    file = context.files.file_of(memory.id)
+    usage = context.usage.of([memory.id]).get(memory.id, Usage())
+    return MemoryView(
+        memory, evidence_of(context, memory), _links(context, memory), file.path if file else None, usage,
+        maturity(usage), _together(context, memory),
+    )  # fmt: skip
+
+
+def open_memory(context: Context, reference: str, *, update: bool, session: str | None = None) -> Memory:
+    """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
     scan(context)
     memory = get(context, reference)
-    file = context.files.file_of(memory.id)
-    return MemoryView(
-        memory, evidence_of(context, memory), _links(context, memory), file.path if file else None,
-        context.usage.of([memory.id]).get(memory.id, Usage()),
-    )  # fmt: skip
+    if update and not (memory.retired or memory.superseded_by):
+        spool_use(context, [memory.id], session=session, is_look=True)
+    return memory
 
 
 def list_sessions(
@@ -124,6 +154,12 @@ def _opening(context: Context, stored: StoredSession) -> str | None:
     turns = [item.turn for item in context.sessions.turns_of(stored.row, limit=_OPENING_TURNS) if item.turn.text]
     said = [turn.text for turn in turns if turn.speaker is Speaker.OWNER] + [turn.text for turn in turns]
     return shorten(said[0], _OPENING_CHARACTERS) if said else None
+
+
+def _together(context: Context, memory: Memory) -> tuple[CompanionView, ...]:
+    edges = context.co_recall.of([memory.id], today(context))[:_COMPANIONS]
+    others = {other.id: other for other in context.memories.rows_of([edge.other for edge in edges]).values()}
+    return tuple(CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges)
 
 
 def _links(context: Context, memory: Memory) -> tuple[LinkView, ...]:

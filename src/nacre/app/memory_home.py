@@ -10,14 +10,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from nacre.app import ingesting, recalling, remembering
+from nacre.app import feedback, ingesting, looking, recalling, remembering, reviewing
 from nacre.app.context import Context, EmbedderLoader, open_context
-from nacre.app.scanning import scan
+from nacre.app.reviewing import Review
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
 from nacre.model.memory import Expiry, Kind, Memory, Scope
 from nacre.model.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport, StoreOutcome
+from nacre.model.review import FeedbackReport
 from nacre.settings import load_settings
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -99,18 +100,20 @@ class MemoryHome:
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
         budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
+        session: str | None = None,
     ) -> RecallResult:  # fmt: skip
         """The memories that answer a question, the best first; with ``turns`` also that many turns of sessions.
 
         No hits is an answer: ``abstained`` says that something matched and nothing was good enough. Times without a
-        zone are UTC. Raises QueryInvalid.
+        zone are UTC. What is recalled counts as used unless ``update`` is off; what is used in one ``session`` (the
+        host's own id for it) is used together. Raises QueryInvalid.
         """
         return recalling.recall(
             self._context,
             RecallQuery(
                 text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
                 around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
-                turns=turns,
+                turns=turns, session=session,
             ),
         )  # fmt: skip
 
@@ -125,10 +128,35 @@ class MemoryHome:
         )  # fmt: skip
         return recalling.search_sessions(self._context, query)
 
-    def get(self, reference: str) -> Memory:
-        """One memory, also a retired one, by id, the beginning of its id, or its subject. Raises NotFound, Conflict."""
-        scan(self._context)
-        return remembering.get(self._context, reference)
+    def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
+        """One memory, also a retired one, by id, the beginning of its id, or its subject.
+
+        It counts as used unless ``update`` is off, in the host's ``session`` if there is one. Raises NotFound,
+        Conflict.
+        """
+        return looking.open_memory(self._context, reference, update=update, session=session)
+
+    def feedback(
+        self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
+    ) -> FeedbackReport:
+        """Let memories learn from an agent's reply: which of them it used, and which had to be said anew.
+
+        They are those named, else those used in ``session`` since the last feedback on it; ``stored`` names what the
+        agent stored meanwhile. The reply is compared, never kept. Raises QueryInvalid, NotFound, Conflict.
+        """
+        return feedback.feedback(self._context, reply, references, session=session, stored=stored)
+
+    def judge(self, *references: str, good: bool) -> FeedbackReport:
+        """Tell that memories are good, or bad: those wait for review, too. Raises NotFound, Conflict."""
+        return feedback.judge(self._context, references, good=good)
+
+    def reviews(self) -> list[Review]:
+        """The memories that a person should look at, the longest waiting first."""
+        return reviewing.pending(self._context)
+
+    def dismiss(self, *references: str) -> list[Memory]:
+        """Keep memories that wait for review. Raises NotFound, Conflict."""
+        return reviewing.dismiss(self._context, references)
 
     def edit(self, reference: str, **changes: Unpack[Changes]) -> Memory:
         """Change fields of a memory; returns it as it is now.

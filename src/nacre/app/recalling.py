@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from nacre.app.context import Context
 from nacre.app.scanning import scan
+from nacre.app.using import spool_use, today
 from nacre.errors import EmbedderUnavailable, QueryInvalid
 from nacre.model.memory import Memory, Scope
 from nacre.model.recall import (
@@ -24,6 +23,7 @@ from nacre.model.recall import (
     TurnHit,
 )
 from nacre.model.session import Turn
+from nacre.recall import company
 from nacre.recall.confidence import is_worth_showing
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
@@ -31,11 +31,9 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
 from nacre.recall.question import Question, read_question
 from nacre.recall.turns import ScoredTurn, TurnRecall
-from nacre.storage.search import browse_memories, find_said, memory_search, turn_search
-from nacre.storage.times import to_ms
+from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search, turn_search
 from nacre.text import count_tokens, words
 
-SPOOL = "usage.jsonl"
 _MAX_QUERY_CHARACTERS = 20_000
 _EVIDENCE_CHARACTERS = 240
 _DIVERSIFY_FROM = 3
@@ -63,8 +61,8 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
-    confident = _confident(ranked, query, question)
-    hits, truncated = _cut(_diverse(confident, query), query)
+    confident, along = _in_company(context, query, wanted, ranked, _confident(ranked, query, question))
+    hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
     result = RecallResult(
         query=query.text,
         hits=tuple(_memory_hit(context, item, query) for item in hits),
@@ -77,8 +75,8 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
         truncated=truncated,
         took_ms=(time.perf_counter() - started) * 1000,
     )
-    if query.update and hits:
-        spool_usage(context, [hit.memory.id for hit in result.hits])
+    if query.update and query.mode is not Mode.BROWSE:
+        _note_use(context, query, hits, along)
     return result
 
 
@@ -95,33 +93,14 @@ def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
     )  # fmt: skip
 
 
-def spool_usage(context: Context, memory_ids: Sequence[str]) -> None:
-    """Note that memories were recalled; one appended line, no database write."""
-    line = json.dumps({"at": to_ms(context.clock()), "ids": list(memory_ids)}) + "\n"
-    descriptor = os.open(context.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(descriptor, "a", encoding="utf-8") as file:
-        file.write(line)
-
-
-def fold_usage(context: Context) -> int:
-    """Fold the spool into the database; returns how many recalls were counted."""
-    spool = context.settings.home / SPOOL
-    taken = spool.with_suffix(f".{os.getpid()}.taken")
-    try:
-        spool.rename(taken)
-    except FileNotFoundError:
-        return 0
-    recalls = []
-    for line in taken.read_text(encoding="utf-8").splitlines():
-        try:
-            values = json.loads(line)
-            recalls += [(str(memory_id), int(values["at"])) for memory_id in values["ids"]]
-        except (ValueError, KeyError, TypeError):
-            continue
-    with context.database.transaction():
-        context.usage.record(recalls)
-    taken.unlink()
-    return len(recalls)
+def _note_use(
+    context: Context, query: RecallQuery, hits: Sequence[ScoredMemory], along: Sequence[ScoredMemory]
+) -> None:
+    """What was asked for was used; what only came along was not, so that habit does not feed on itself."""
+    unasked = {item.memory.id for item in along}
+    used = [item.memory.id for item in hits if item.memory.id not in unasked]
+    if used:
+        spool_use(context, used, session=query.session)
 
 
 def _check(query: RecallQuery) -> None:
@@ -206,6 +185,24 @@ def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Que
         for item in ranked
         if item.memory.id in sure or not sure.isdisjoint(item.linked_from) or "name" in item.components
     ]
+
+
+def _in_company(
+    context: Context, query: RecallQuery, wanted: Filter, ranked: Sequence[ScoredMemory], hits: list[ScoredMemory]
+) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
+    """The hits with what use together adds, and what comes along below them."""
+    seeds = company.seeds(hits)
+    if not seeds or not query.company or not query.boost or query.mode is Mode.BROWSE:
+        return hits, []
+    drawn = company.pulls(context.co_recall.of(seeds, today(context)))
+    if not drawn:
+        return hits, []
+    shown = {item.memory.id for item in hits}
+    others = [item for item in ranked if item.memory.id not in shown]
+    unknown = drawn.keys() - {item.memory.id for item in ranked}
+    admitted = admitted_memories(context.database, wanted, today=context.clock().date()) if unknown else set()
+    found = [memory for row, memory in context.memories.rows_of(sorted(unknown)).items() if row in admitted]
+    return company.lift(hits, drawn), company.companions(hits, others, found, drawn)
 
 
 def _diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.recalling import fold_usage
 from nacre.app.scanning import scan
+from nacre.app.using import fold_usage
 from nacre.app.writing import entry, redacted, save
 from nacre.errors import Conflict, MemoryInvalid, NotFound
 from nacre.model.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source

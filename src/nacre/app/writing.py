@@ -19,7 +19,7 @@ from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Link, Memory
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.vault import ledger
-from nacre.vault.document import render, rewrite
+from nacre.vault.document import adjust, render, rewrite
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
@@ -57,6 +57,21 @@ def commit(
                 context.files.intend(Intent("append", LEDGER, entry.line()) for entry in entries)
                 if also:
                     also()
+
+
+def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> None:
+    """Record a new importance: the one line of front matter that says it, the index, the ledger.
+
+    The rest of the file stays as it is, also ``updated``. Call in a transaction, with the vault lock held. Raises
+    EditConflict when the file changed since the index last saw it.
+    """
+    file = context.files.file_of(memory.id)
+    text = _present_text(context, file) if file else None
+    if file is None or text is None:
+        return
+    write = _write(context, file.path, adjust(text, {"importance": memory.importance}), file.hash, memory)
+    context.files.intend([replace(write, action="adjust"), Intent("append", LEDGER, note.line())])
+    context.memories.set_importance(memory.id, memory.importance)
 
 
 def apply_intents(context: Context) -> int:
@@ -155,7 +170,7 @@ def _apply_write(context: Context, intent: Intent) -> list[tuple[Intent, SeenMem
     try:
         context.vault.write(intent.path, document, base=base)
     except EditConflict:
-        return _keep_both(context, intent)
+        return [(intent, None)] if intent.action == "adjust" else _keep_both(context, intent)
     if intent.memory is None:
         return [(intent, None)]
     stat = context.vault.stat(intent.path)

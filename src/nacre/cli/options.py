@@ -84,6 +84,9 @@ def limit_option(default: int | None, what: str) -> Decorator:
     )
 
 
+SESSION = click.option(
+    "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
+)
 OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
 
 

@@ -15,7 +15,9 @@ from nacre.model.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 if TYPE_CHECKING:
     from nacre.app.looking import LinkView, MemoryView, SessionView
     from nacre.app.quickstart import QuickstartResult
+    from nacre.app.reviewing import Review
     from nacre.model.reports import Check, IngestReport
+    from nacre.model.review import FeedbackReport
     from nacre.storage.sessions import StoredSession, StoredTurn
 
 Record = dict[str, Any]
@@ -82,6 +84,18 @@ def view_record(view: MemoryView, vault: str) -> Record:
         "path": f"{vault}/{view.path}" if view.path else None,
         "recall_count": view.usage.recall_count,
         "last_recalled": stamp(view.usage.last_recalled),
+        "access_count": view.usage.access_count,
+        "maturity": view.maturity.value,
+        "quality": round(view.usage.quality, 4),
+        "used_together": [
+            {
+                "id": item.memory.id,
+                "subject": item.memory.subject,
+                "weight": round(item.weight, 4),
+                "sessions": item.sessions,
+            }
+            for item in view.together
+        ],
         "extra": memory.extra,
     }
 
@@ -208,6 +222,38 @@ def _turn_record(stored: StoredTurn) -> Record:
         "trust": turn.trust.value,
         "flags": [flag.name.lower() for flag in turn.flags if flag.name],
         "tool_calls": [{"name": call.name, "input": call.input, "outcome": call.outcome} for call in turn.tool_calls],
+    }
+
+
+def feedback_record(report: FeedbackReport) -> Record:
+    """What a reply or a person said of memories."""
+    return {
+        "judged": [
+            {
+                "id": item.memory_id,
+                "subject": item.subject,
+                "verdict": item.verdict.value,
+                "likeness": None if item.likeness is None else round(item.likeness, 4),
+                "quality_before": round(item.before, 4),
+                "quality": round(item.after, 4),
+            }
+            for item in report.judged
+        ],
+        "by": report.by,
+        "message": report.note,
+    }
+
+
+def review_record(review: Review) -> Record:
+    """One memory that waits for a person."""
+    return {
+        **memory_record(review.memory),
+        "reason": review.entry.reason.value,
+        "detail": review.entry.detail,
+        "suggested": review.entry.suggested.value,
+        "since": stamp(review.entry.since),
+        "quality": round(review.usage.quality, 4),
+        "recall_count": review.usage.recall_count,
     }
 
 

@@ -38,6 +38,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
         "retire": Entry("storing:retire", "Take memories out of recall; their files are kept."),
         "todo": Entry("todo:todo", "List, add and finish todos."),
+        "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
+        "review": Entry("review:review", "Look at memories that seem to be of little use, and keep or retire them."),
     },
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),

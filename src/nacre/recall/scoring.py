@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 
 from nacre.model.memory import Confidence, Expiry, Kind, Memory
+from nacre.model.review import Maturity
 from nacre.storage.usage import Usage
 
 FACTOR_RANGE = (0.5, 1.25)
@@ -20,6 +20,8 @@ ADDED_FACTORS = ("maturity", "confidence")
 """Factors that agenr's formula does not have; they come from the other seed (seed facts 2.3)."""
 
 INFERRED_FACTOR = 0.85
+MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
+_MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CANDIDATE))
 _DAY_SECONDS = 86_400.0
 
 
@@ -53,13 +55,25 @@ def recall_strength(usage: Usage, days: float, expiry: Expiry) -> float:
     return float(min(usage.recall_count**0.7 / 5, 1.0)) * recency(days, expiry)
 
 
-def spacing_factor(intervals: Sequence[int]) -> float:
-    """Recalls far apart count more: ln(2 + largest gap in days), at least 1. Times in milliseconds."""
-    if len(intervals) < 2:
+def spacing_factor(usage: Usage, created: datetime) -> float:
+    """Recalls far apart count more: ln(2 + largest gap in days), at least 1.
+
+    Where only their number is known they are taken as evenly spread from the memory's creation to the last one.
+    """
+    ordered = sorted(usage.intervals) or _evenly_spread(usage, created)
+    if len(ordered) < 2:
         return 1.0
-    ordered = sorted(intervals)
     gap = max(later - earlier for earlier, later in pairwise(ordered)) / 1000 / _DAY_SECONDS
     return max(1.0, math.log1p(gap + 1))
+
+
+def _evenly_spread(usage: Usage, created: datetime) -> list[float]:
+    """One time more than there were recalls, in milliseconds; none where there is nothing to spread."""
+    last = usage.last_recalled
+    if usage.recall_count <= 0 or last is None or created >= last:
+        return []
+    gap = (last - created).total_seconds() * 1000 / usage.recall_count
+    return [number * gap for number in range(usage.recall_count + 1)]
 
 
 def freshness(memory: Memory, now: datetime) -> float:
@@ -78,13 +92,18 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
     return float(max(0.5 ** (days_between(memory.updated, now) / 7), floor))
 
 
+def maturity(usage: Usage) -> Maturity:
+    """A candidate under 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
+    return next(name for least, name in _MATURITY if usage.access_count >= least)
+
+
 def maturity_factor(usage: Usage) -> float:
-    """Established memories (5 accesses) and proven ones (20) count a little more.
+    """Established memories and proven ones count a little more.
 
     The seed's .5, 1.0 and 1.5 (seed facts 2.3) would put every new memory at the lower clamp, where no other signal
     shows; its order is kept, with the candidate as the neutral one.
     """
-    return next((boost for least, boost in ((20, 1.2), (5, 1.1)) if usage.access_count >= least), 1.0)
+    return MATURITY_FACTORS[maturity(usage)]
 
 
 def factors(
@@ -96,7 +115,7 @@ def factors(
     else:
         age = 1.0 if memory.evergreen else recency(days_between(memory.updated, now), memory.expiry)
     recalled_days = days_between(usage.last_recalled or memory.updated, now)
-    strength = min(recall_strength(usage, recalled_days, memory.expiry) * spacing_factor(usage.intervals), 1.0)
+    strength = min(recall_strength(usage, recalled_days, memory.expiry) * spacing_factor(usage, memory.created), 1.0)
     worth = max(importance_score(memory.importance), strength)
     return {
         "recency": 0.3 + 0.7 * age,

@@ -76,6 +76,10 @@ class Memories:
         if names:
             self._db.run("index_memory_parts", row=number, identifiers=" ".join(names))
 
+    def set_importance(self, memory_id: str, importance: int) -> None:
+        """Change nothing but the importance, so that the memory keeps its row and its vectors."""
+        self._db.run("set_importance", id=memory_id, importance=importance)
+
     def delete(self, memory_id: str) -> None:
         """Take a memory out of the index; nothing happens when it is not there."""
         row = self._db.one("delete_memory", id=memory_id)

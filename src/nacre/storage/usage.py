@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from nacre.model.review import NEUTRAL_QUALITY
 from nacre.storage.database import Database
 from nacre.storage.times import from_ms
 
@@ -19,8 +20,29 @@ class Usage:
     last_recalled: datetime | None = None
     intervals: tuple[int, ...] = ()
     contradictions: int = 0
-    quality: float = 0.5
+    quality: float = NEUTRAL_QUALITY
     access_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Active memories by how often they were recalled (never, up to 5 times, more) and by quality (.7, .3, below)."""
+
+    never: int
+    some: int
+    often: int
+    good: int
+    fair: int
+    poor: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepsDue:
+    """A memory, the steps of importance its recalls have earned, and how many of them it has taken."""
+
+    memory: str
+    earned: int
+    taken: int
 
 
 class UsageLog:
@@ -41,6 +63,72 @@ class UsageLog:
         """Fold in recalls: (memory id, epoch milliseconds)."""
         self._db.run_many("record_recall", [{"memory": memory, "at": at} for memory, at in recalls])
 
+    def look(self, memory_ids: Sequence[str]) -> None:
+        """Fold in looks at single memories: accesses, no recalls."""
+        self._db.run_many("record_look", [{"memory": memory} for memory in memory_ids])
+
     def confirm(self, memory_id: str) -> None:
         """The same thing was said again."""
         self._db.run("confirm_memory", memory=memory_id)
+
+    def set_quality(self, memory_id: str, quality: float) -> None:
+        """How good a memory has turned out to be, 0 to 1."""
+        self._db.run("set_quality", memory=memory_id, quality=quality)
+
+    def steps_due(self) -> list[StepsDue]:
+        """Active memories whose recalls have earned more importance than they were given."""
+        return [StepsDue(*row) for row in self._db.all("list_steps_due")]
+
+    def set_steps(self, memory_id: str, steps: int) -> None:
+        """How many steps of importance a memory has taken."""
+        self._db.run("set_steps", memory=memory_id, steps=steps)
+
+    def buckets(self) -> Buckets:
+        """How much of what is remembered is used, and how good it is."""
+        row = self._db.one("count_usage") or (0,) * 6
+        return Buckets(*(int(count) for count in row))
+
+    def value(self, key: str) -> str | None:
+        """What the last folding noted under a key."""
+        row = self._db.one("get_usage_value", key=key)
+        return row[0] if row else None
+
+    def set_value(self, key: str, value: str) -> None:
+        """Note something for the next folding."""
+        self._db.run("set_usage_value", key=key, value=value)
+
+
+class SessionUses:
+    """Which memories were used in which session or sitting, for as long as anyone may still ask."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def record(self, session: str, memory_ids: Sequence[str], at: int) -> None:
+        """Memories were used at a time (epoch milliseconds)."""
+        rows = [{"session": session, "memory": memory, "at": at} for memory in memory_ids]
+        self._db.run_many("record_use", rows)
+
+    def paired(self, session: str) -> list[str]:
+        """The memories of a session that were paired with each other."""
+        return [memory for (memory,) in self._db.all("list_paired", session=session)]
+
+    def pair(self, session: str, memory_ids: Sequence[str]) -> None:
+        """Memories were paired with the others of their session."""
+        self._db.run_many("pair_use", [{"session": session, "memory": memory} for memory in memory_ids])
+
+    def unjudged(self, session: str) -> list[str]:
+        """The memories of a session on which no reply was heard since their last use."""
+        return [memory for (memory,) in self._db.all("list_unjudged", session=session)]
+
+    def judge(self, session: str, memory_ids: Sequence[str]) -> None:
+        """A reply was heard on some memories."""
+        self._db.run_many("judge_use", [{"session": session, "memory": memory} for memory in memory_ids])
+
+    def is_known(self, session: str) -> bool:
+        """Whether anything was used in a session."""
+        return self._db.one("find_session_of_use", session=session) is not None
+
+    def forget(self, before: int) -> None:
+        """Sessions without a use since a time (epoch milliseconds) are over."""
+        self._db.run("delete_old_uses", before=before)

@@ -21,9 +21,10 @@ class SeenMemoryFile:
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """A write to the vault that is durable in the database: ``write``, ``remove`` or ``append``.
+    """A write to the vault that is durable in the database: ``write``, ``adjust``, ``remove`` or ``append``.
 
-    ``base`` is the hash of the file a write was made from, ``None`` for a new one.
+    An ``adjust`` is a write that gives way to whoever changed the file meanwhile. ``base`` is the hash of the file a
+    write was made from, ``None`` for a new one.
     """
 
     action: str

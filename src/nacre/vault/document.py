@@ -56,6 +56,14 @@ def rewrite(text: str, memory: Memory) -> str:
     return f"---\n{front}---\n{_new_body(body, memory)}"
 
 
+def adjust(text: str, values: Mapping[str, Any]) -> str:
+    """An existing file's text with some values of its front matter changed, and nothing else."""
+    front, body = front_matter.split(text)
+    if front is None:
+        return f"---\n{front_matter.dump(values)}---\n{body}"
+    return f"---\n{front_matter.merge(front, values, [])}---\n{body}"
+
+
 def adopt(text: str, identity: Mapping[str, str]) -> str:
     """Give a file written by hand its id (and what else is new), without touching its words."""
     front, body = front_matter.split(text)

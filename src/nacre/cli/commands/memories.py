@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import OFFSET, limit_option, with_memory_filter
+from nacre.cli.options import OFFSET, SESSION, limit_option, with_memory_filter
 from nacre.cli.run import Run
 from nacre.model.recall import Filter
 
@@ -42,8 +42,10 @@ def list_memories(run: Run, limit: int, offset: int, wanted: Filter) -> None:
     examples=["nacre show 5f0c2a4d", 'nacre show "Database of the billing service"', "nacre show 5f0c2a4d --json"],
 )
 @click.argument("reference", metavar="ID", type=TEXT)
+@SESSION
+@click.option("--no-update", is_flag=True, help="Do not count this as a use of the memory.")
 @click.pass_obj
-def show(run: Run, reference: str) -> None:
+def show(run: Run, reference: str, session: str | None, no_update: bool) -> None:
     """Show one memory with its evidence and links.
 
     ID is the memory's id, its beginning or end (four characters or more), or its subject.
@@ -52,6 +54,6 @@ def show(run: Run, reference: str) -> None:
     from nacre.cli.records import view_record
     from nacre.cli.render.memories import render_memory
 
-    view = look_at(run.context, reference)
+    view = look_at(run.context, reference, update=not no_update, session=session)
     vault = run.settings.vault
     run.answer(view_record(view, str(vault)), lambda paper: render_memory(paper, view, vault))

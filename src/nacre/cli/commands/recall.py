@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import MODE, MOMENT, limit_option, with_memory_filter
+from nacre.cli.options import MODE, MOMENT, SESSION, limit_option, with_memory_filter
 from nacre.cli.run import Run
 from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 
@@ -33,11 +33,12 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 @click.option("--turns", type=click.IntRange(0, 100), help="Turns of sessions to show beside the memories.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
 @click.option("--no-update", is_flag=True, help="Do not count this as a use of the memories.")
+@SESSION
 @click.option("--no-boost", is_flag=True, help="Rank by relevance alone, not by age, use and importance.")
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
     around_radius: float, mode: str | None, browse: bool, budget: int | None, turns: int | None, explain: bool,
-    no_update: bool, no_boost: bool,
+    no_update: bool, no_boost: bool, session: str | None,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     from nacre.app import recalling
@@ -51,6 +52,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
         mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=around_radius,
         budget_tokens=settings["recall.budget_tokens"] if budget is None else budget,
         turns=settings["recall.turns"] if turns is None else turns, boost=not no_boost, update=not no_update,
+        session=session,
     )  # fmt: skip
     result = recalling.recall(run.context, query)
     message = None

@@ -8,7 +8,6 @@ import click
 
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import EXPIRY, IMPORTANCE, KIND, SCOPE, project_slug, read_content
-from nacre.cli.paper import Paper, bold, dim, joined
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     from nacre.app import remembering
     from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcome
     from nacre.model.memory import Expiry, Kind, Scope
 
     new = remembering.NewMemory(
@@ -59,7 +59,7 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
         "memory": memory_record(memory),
     }
     verb = "Stored" if outcome.action == "stored" else "Known already"
-    run.answer(record, lambda paper: _render_outcome(paper, verb, memory, outcome.reason))
+    run.answer(record, lambda paper: render_outcome(paper, verb, memory, outcome.reason))
     run.afterwards.append(lambda: embed_memories(run.context))
 
 
@@ -86,10 +86,11 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     from nacre.app import remembering
     from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcome
 
     changes = _changes(run, options)
     memory = remembering.edit(run.context, reference, **changes) if changes else _edit_file(run, reference)
-    run.answer({"memory": memory_record(memory)}, lambda paper: _render_outcome(paper, "Saved", memory))
+    run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
     run.afterwards.append(lambda: embed_memories(run.context))
 
 
@@ -111,7 +112,7 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
     """
     from nacre.app import remembering
     from nacre.cli.records import memory_record
-    from nacre.cli.render.memories import render_table
+    from nacre.cli.render.memories import render_outcomes, render_table
 
     if run.is_interactive and not yes:
         paper = run.paper(stderr=True)
@@ -119,12 +120,10 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
         click.echo(paper.text(), nl=False, err=True)
         run.confirm("Retire?")
     retired = remembering.retire(run.context, references, reason)
-
-    def render(paper: Paper) -> None:
-        for memory in retired:
-            _render_outcome(paper, "Retired", memory)
-
-    run.answer({"retired": [memory_record(memory) for memory in retired]}, render)
+    run.answer(
+        {"retired": [memory_record(memory) for memory in retired]},
+        lambda paper: render_outcomes(paper, "Retired", retired),
+    )
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
@@ -163,12 +162,3 @@ def _edit_file(run: Run, reference: str) -> Memory:
             broken, hint=f"nacre edit {reference} opens it again; the last good version is recalled until then"
         )
     return after.memory
-
-
-def _render_outcome(paper: Paper, verb: str, memory: Memory, reason: str | None = None) -> None:
-    from nacre.cli.render.words import kind_span, short_id
-
-    facts = joined((memory.project, f"importance {memory.importance}", short_id(memory)))
-    paper.line(f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2)
-    if reason:
-        paper.line(dim(reason), indent=2)

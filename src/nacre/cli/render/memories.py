@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
+from nacre.cli.render.usage import render_together
 from nacre.cli.render.words import (
     count,
     day,
@@ -20,6 +21,7 @@ from nacre.cli.render.words import (
 )
 from nacre.model.memory import Expiry, Memory, Scope
 from nacre.model.recall import Evidence, MemoryHit
+from nacre.model.review import NEUTRAL_QUALITY
 from nacre.text import normalise, shorten
 
 if TYPE_CHECKING:
@@ -49,6 +51,20 @@ def told(memory: Memory) -> tuple[Part, ...]:
     if normalise(memory.content).startswith(normalise(memory.subject)):
         return (shorten(memory.content, _LINE_CHARACTERS),)
     return bold(memory.subject), "  ", shorten(memory.content, _LINE_CHARACTERS)
+
+
+def render_outcome(paper: Paper, verb: str, memory: Memory, reason: str | None = None) -> None:
+    """What became of one memory."""
+    facts = joined((memory.project, f"importance {memory.importance}", short_id(memory)))
+    paper.line(f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2)
+    if reason:
+        paper.line(dim(reason), indent=2)
+
+
+def render_outcomes(paper: Paper, verb: str, memories: Sequence[Memory]) -> None:
+    """What became of several."""
+    for memory in memories:
+        render_outcome(paper, verb, memory)
 
 
 def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset: int) -> None:
@@ -112,12 +128,15 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     if view.links:
         paper.heading("Links")
         paper.table([_link_row(link) for link in view.links], indent=2)
+    if view.together:
+        render_together(paper, view.together)
 
 
 def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     memory = view.memory
     valid = (memory.valid.since, memory.valid.until)
     used = f"{count(view.usage.recall_count, 'time')}, last {when(view.usage.last_recalled)}"
+    uses = count(view.usage.access_count, "use")
     updated = memory.updated if memory.updated != memory.created else None
     return [
         ("id", memory.id),
@@ -136,6 +155,8 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("key", memory.canonical_key or ""),
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),
+        ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),
+        ("quality", f"{view.usage.quality:.2f}" if view.usage.quality != NEUTRAL_QUALITY else ""),
         ("file", str(vault / view.path) if view.path else ""),
     ]
 

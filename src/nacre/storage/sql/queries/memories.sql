@@ -12,6 +12,10 @@ INSERT INTO memories (
 )
 RETURNING row;
 
+-- set_importance --
+-- The one thing that use changes: the row, and with it text and vectors, stays.
+UPDATE memories SET importance = :importance WHERE id = :id;
+
 -- delete_memory --
 -- An index row goes before its new version comes, or when its file is gone.
 DELETE FROM memories WHERE id = :id RETURNING row;

@@ -17,7 +17,75 @@ ON CONFLICT (memory) DO UPDATE SET
         ELSE json_insert(recall_intervals, '$[#]', :at)
     END;
 
+-- record_look --
+-- One look at a memory: an access, no recall.
+INSERT INTO usage (memory, access_count) VALUES (:memory, 1)
+ON CONFLICT (memory) DO UPDATE SET access_count = access_count + 1;
+
 -- confirm_memory --
 -- The same thing was said again.
 INSERT INTO usage (memory, confirmations) VALUES (:memory, 1)
 ON CONFLICT (memory) DO UPDATE SET confirmations = confirmations + 1;
+
+-- set_quality --
+-- What a reply, a person or a review said of a memory.
+INSERT INTO usage (memory, quality) VALUES (:memory, :quality)
+ON CONFLICT (memory) DO UPDATE SET quality = :quality;
+
+-- list_steps_due --
+-- Active memories that were recalled often enough for more importance than their files say.
+SELECT u.memory, (u.recall_count >= 3) + (u.recall_count >= 10) + (u.recall_count >= 25) AS earned, u.steps
+FROM usage u JOIN active_memories m ON m.id = u.memory
+WHERE u.recall_count >= 3 AND earned > u.steps ORDER BY u.memory;
+
+-- set_steps --
+-- The steps of importance that a memory has taken.
+INSERT INTO usage (memory, steps) VALUES (:memory, :steps) ON CONFLICT (memory) DO UPDATE SET steps = :steps;
+
+-- get_usage_value --
+-- The spool that was folded last; the sitting that may still go on.
+SELECT value FROM usage_values WHERE key = :key;
+
+-- set_usage_value --
+-- See above.
+INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
+
+-- record_use --
+-- A memory was used in a session; used again, it may be judged again.
+INSERT INTO uses (session, memory, at) VALUES (:session, :memory, :at)
+ON CONFLICT (session, memory) DO UPDATE SET at = max(at, :at), judged = 0;
+
+-- pair_use --
+-- A memory that was paired with the others of its session.
+UPDATE uses SET paired = 1 WHERE session = :session AND memory = :memory;
+
+-- list_paired --
+-- The memories of a session that were paired with each other.
+SELECT memory FROM uses WHERE session = :session AND paired;
+
+-- list_unjudged --
+-- The memories used in a session on which no reply was heard since, in the order of their use.
+SELECT memory FROM uses WHERE session = :session AND NOT judged ORDER BY at, memory;
+
+-- find_session_of_use --
+-- Whether anything was used in a session.
+SELECT 1 FROM uses WHERE session = :session LIMIT 1;
+
+-- judge_use --
+-- A reply was heard on it.
+UPDATE uses SET judged = 1 WHERE session = :session AND memory = :memory;
+
+-- delete_old_uses --
+-- Sessions that are over long since.
+DELETE FROM uses WHERE at < :before;
+
+-- count_usage --
+-- Active memories by how often they were recalled, and by quality; those never used are of neutral quality.
+SELECT
+    count(*) FILTER (WHERE coalesce(u.recall_count, 0) = 0),
+    count(*) FILTER (WHERE u.recall_count BETWEEN 1 AND 5),
+    count(*) FILTER (WHERE u.recall_count > 5),
+    count(*) FILTER (WHERE u.quality >= 0.7),
+    count(*) FILTER (WHERE coalesce(u.quality, 0.5) >= 0.3 AND coalesce(u.quality, 0.5) < 0.7),
+    count(*) FILTER (WHERE u.quality < 0.3)
+FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;

@@ -16,11 +16,11 @@ SELECT seq FROM intents LIMIT 1;
 
 -- list_pending_paths --
 -- Files that are still to come are not gone.
-SELECT path FROM intents WHERE action = 'write';
+SELECT path FROM intents WHERE action IN ('write', 'adjust');
 
 -- find_pending_document --
 -- The last of several pending writes counts.
-SELECT document FROM intents WHERE path = :path AND action = 'write' ORDER BY seq DESC LIMIT 1;
+SELECT document FROM intents WHERE path = :path AND action IN ('write', 'adjust') ORDER BY seq DESC LIMIT 1;
 
 -- list_unfiled_memories --
 -- Rows whose file is gone.

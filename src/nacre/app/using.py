@@ -1,0 +1,232 @@
+"""How memories are used: spooled where they are recalled, folded into the database by the next writing command.
+
+A recall appends one line to a spool. Folding takes the spool away under another name, counts it in one transaction that
+also notes the name, and then deletes it: a crash at any point loses no whole line and counts none twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nacre.app.context import Context
+from nacre.app.writing import apply_intents, entry, intend_importance
+from nacre.errors import EditConflict, StoreBusy, VaultUnusable
+from nacre.lock import FileLock
+from nacre.model.memory import Memory
+from nacre.model.review import Action, Reason
+from nacre.storage.times import to_ms
+from nacre.storage.usage import StepsDue
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
+
+SPOOL = "usage.jsonl"
+RAISED = "importance"
+"""What the ledger calls a step of importance."""
+
+PAIRED_A_USE = 5
+"""Of one answer, so many memories are paired with each other: what stands below is seldom read."""
+
+PAIRED_A_SESSION = 20
+MOST_BY_USE = 9
+_SITTING_MS = 30 * 60 * 1000
+_KEPT_MS = 30 * 86_400_000
+_DAY_MS = 86_400_000
+_SESSION_CHARACTERS = 200
+_PATIENCE_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Memories that were used at a time (epoch milliseconds), in a host's session if it named one.
+
+    A look is one memory that was opened: an access, but no recall.
+    """
+
+    at: int
+    ids: tuple[str, ...]
+    session: str | None = None
+    is_look: bool = False
+
+
+def spool_use(
+    context: Context, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False
+) -> None:
+    """Note that memories were used: one appended line, no database write.
+
+    An answer never fails for it: on a full disk, or where another process stands still in the moment of taking the
+    spool away, the line is dropped.
+    """
+    record: dict[str, object] = {"at": to_ms(context.clock()), "ids": list(memory_ids)}
+    if session:
+        record["session"] = session_name(session)
+    if is_look:
+        record["look"] = True
+    with contextlib.suppress(StoreBusy, OSError), _spool_lock(context):
+        descriptor = os.open(context.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+            file.write(f"\n{json.dumps(record)}")  # the line end comes first: a torn line spoils no other one
+
+
+def session_name(session: str) -> str:
+    """A host's session id as it is kept."""
+    return session.strip()[:_SESSION_CHARACTERS]
+
+
+def fold_usage(context: Context) -> int:
+    """Count what was spooled; returns how many recalls that were. Raises StoreBusy.
+
+    Memories that were recalled often enough gain importance, in their files; see docs/usage.md.
+    """
+    if not (context.settings.home / SPOOL).exists() and not _left(context):
+        return 0
+    counted = 0
+    with context.vault_lock:
+        for taken in [*_left(context), *_take(context)]:
+            if context.usage.value("folded") != taken.name:
+                counted += _fold(context, taken)
+            taken.unlink(missing_ok=True)
+        raise_importance(context)
+        queue_reviews(context)
+    return counted
+
+
+def use_together(context: Context, session: str, memory_ids: Sequence[str], day: int) -> None:
+    """Pair memories with each other and with those used before in a session: once each, at most 20 a session.
+
+    Call in a transaction.
+    """
+    before = context.session_uses.paired(session)
+    fresh = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
+    room = PAIRED_A_SESSION - len(before)
+    joined = context.co_recall.join(fresh[: max(0, room)], before, day)
+    context.session_uses.pair(session, joined)
+
+
+def learned_together(context: Context, memories: Sequence[Memory]) -> None:
+    """Pair memories that were learned from one session. Call in the transaction that stores them."""
+    learned: dict[str, list[str]] = defaultdict(list)
+    for memory in memories:
+        if memory.source.session:
+            learned[memory.source.session].append(memory.id)
+    for ids in learned.values():
+        context.co_recall.join(ids[:PAIRED_A_SESSION], [], today(context))
+
+
+def today(context: Context) -> int:
+    """The day, counted from 1970, UTC."""
+    return (to_ms(context.clock()) or 0) // _DAY_MS
+
+
+def queue_reviews(context: Context) -> None:
+    """Put what deserves a look into the review queue: low quality despite much use, contradicted more than once."""
+    at = to_ms(context.now()) or 0
+    for memory, quality, recalls in context.reviews.low_quality():
+        detail = f"quality {quality:.2f} after {recalls} recalls"
+        context.reviews.add(memory, Reason.LOW_QUALITY, detail, Action.RETIRE, at, once=False)
+    for memory, times in context.reviews.contradicted():
+        detail = f"contradicted {times} times"
+        context.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
+
+
+def raise_importance(context: Context) -> None:
+    """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 recalls, up to 9.
+
+    The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
+    """
+    if not context.settings["usage.raise_importance"]:
+        return
+    due = context.usage.steps_due()
+    if not due:
+        return
+    taken = _steps_taken(context)
+    with context.database.transaction():
+        for steps in due:
+            with contextlib.suppress(EditConflict, VaultUnusable):
+                _raise(context, replace(steps, taken=max(steps.taken, taken.get(steps.memory, 0))))
+    apply_intents(context)
+
+
+def _raise(context: Context, due: StepsDue) -> None:
+    memory = context.memories.find(due.memory)
+    if memory is None:
+        return
+    importance = max(memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken))
+    if importance > memory.importance:
+        note = entry(context, RAISED, memory=memory.id, was=memory.importance, now=importance, steps=due.earned)
+        intend_importance(context, replace(memory, importance=importance), note)
+    context.usage.set_steps(memory.id, due.earned)
+
+
+def _steps_taken(context: Context) -> dict[str, int]:
+    """The steps that the ledger knows of: a new database does not take them again."""
+    try:
+        entries = [item for item in ledger.read(context.vault.read(LEDGER)) if item.action == RAISED]
+    except FileNotFoundError:
+        return {}
+    taken: dict[str, int] = {}
+    for item in entries:
+        memory = str(item.details.get("memory"))
+        taken[memory] = max(taken.get(memory, 0), int(item.details.get("steps", 0)))
+    return taken
+
+
+def _fold(context: Context, taken: Path) -> int:
+    present = to_ms(context.clock()) or 0
+    uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
+    with context.database.transaction():
+        context.usage.record([(memory, use.at) for use in uses if not use.is_look for memory in use.ids])
+        context.usage.look([memory for use in uses if use.is_look for memory in use.ids])
+        for use in uses:
+            session = use.session or _sitting(context, use.at)
+            context.session_uses.record(session, use.ids, use.at)
+            use_together(context, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
+        context.co_recall.forget_faded(today(context))
+        context.session_uses.forget(present - _KEPT_MS)
+        context.usage.set_value("folded", taken.name)
+    return sum(len(use.ids) for use in uses if not use.is_look)
+
+
+def _sitting(context: Context, at: int) -> str:
+    """Where no session was named: uses less than half an hour apart belong to one sitting."""
+    start, last = json.loads(context.usage.value("sitting") or "[0, 0]")
+    if abs(at - last) > _SITTING_MS:
+        start = at
+    context.usage.set_value("sitting", json.dumps([start, max(at, last)]))
+    return f"sitting:{start}"
+
+
+def _read(taken: Path) -> Iterator[Use]:
+    for line in taken.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            values = json.loads(line)
+            ids = tuple(str(memory_id) for memory_id in values["ids"])
+            yield Use(int(values["at"]), ids, values.get("session"), bool(values.get("look")))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def _left(context: Context) -> list[Path]:
+    """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
+    return sorted(context.settings.home.glob("usage.*.taken"))
+
+
+def _take(context: Context) -> list[Path]:
+    """Take the spool away; nobody is writing to it then."""
+    spool = context.settings.home / SPOOL
+    taken = spool.with_name(f"usage.{context.ids()}.taken")
+    try:
+        with _spool_lock(context):
+            spool.rename(taken)
+    except (FileNotFoundError, StoreBusy):
+        return []
+    return [taken]
+
+
+def _spool_lock(context: Context) -> FileLock:
+    return FileLock(context.settings.home / "usage.lock", _PATIENCE_SECONDS)

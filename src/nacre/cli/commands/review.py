@@ -1,0 +1,83 @@
+"""``nacre review``."""
+
+from __future__ import annotations
+
+import click
+
+from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.run import Run
+
+
+@click.group(
+    "review",
+    cls=DefaultGroup,
+    examples=["nacre review", "nacre review dismiss 5f0c2a4d", "nacre review retire 5f0c2a4d --reason 'no longer so'"],
+)
+@click.pass_context
+def review(context: click.Context) -> None:
+    """Look at memories that seem to be of little use, and keep or retire them.
+
+    A memory waits here when it is recalled often and rarely used, when it was contradicted, or when you called it bad.
+    """
+    if context.invoked_subcommand is None:
+        _list(context.obj)
+
+
+def _list(run: Run) -> None:
+    from nacre.app import reviewing
+    from nacre.cli.records import review_record
+    from nacre.cli.render.usage import render_reviews
+
+    waiting = reviewing.pending(run.context)
+    run.answer({"reviews": [review_record(item) for item in waiting]}, lambda paper: render_reviews(paper, waiting))
+
+
+@review.command("list", examples=["nacre review list", "nacre review list --json"])
+@click.pass_obj
+def list_reviews(run: Run) -> None:
+    """List the memories that wait for you, the longest waiting first."""
+    _list(run)
+
+
+@review.command("dismiss", examples=["nacre review dismiss 5f0c2a4d"])
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.pass_obj
+def dismiss(run: Run, references: tuple[str, ...]) -> None:
+    """Keep memories; their quality is raised to .3 where it is lower."""
+    from nacre.app import reviewing
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcomes
+
+    kept = reviewing.dismiss(run.context, references)
+    run.answer(
+        {"dismissed": [memory_record(memory) for memory in kept]},
+        lambda paper: render_outcomes(paper, "Kept", kept),
+    )
+
+
+@review.command(
+    "retire", examples=["nacre review retire 5f0c2a4d", "nacre review retire 5f0c2a4d --reason 'no longer so' --yes"]
+)
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.option("--reason", type=TEXT, help="Why; that of the review where it is left out.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
+    """Retire memories that wait; their files are kept.
+
+    On a terminal it asks first.
+    """
+    from nacre.app import remembering, reviewing
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcomes, render_table
+
+    if run.is_interactive and not yes:
+        paper = run.paper(stderr=True)
+        render_table(paper, [remembering.get(run.context, reference) for reference in references])
+        click.echo(paper.text(), nl=False, err=True)
+        run.confirm("Retire?")
+    retired = reviewing.retire(run.context, references, reason)
+    run.answer(
+        {"retired": [memory_record(memory) for memory in retired]},
+        lambda paper: render_outcomes(paper, "Retired", retired),
+    )

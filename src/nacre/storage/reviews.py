@@ -1,0 +1,57 @@
+"""The review queue: memories that a person should look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from nacre.model.review import Action, Reason
+from nacre.storage.database import Database
+from nacre.storage.times import from_ms
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedReview:
+    """A pending entry: which memory, why, and what is suggested."""
+
+    memory: str
+    reason: Reason
+    detail: str | None
+    suggested: Action
+    since: datetime | None
+
+
+class Reviews:
+    """Reads and writes the queue."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, memory_id: str, reason: Reason, detail: str, suggested: Action, at: int, *, once: bool) -> None:
+        """Put a memory into the queue, unless it waits there for that reason.
+
+        ``once``: not again with a detail that was settled before.
+        """
+        self._db.run(
+            "insert_review", memory=memory_id, reason=reason.value, detail=detail, suggested=suggested.value, at=at,
+            once=once,
+        )  # fmt: skip
+
+    def pending(self) -> list[QueuedReview]:
+        """What waits, the oldest first."""
+        return [
+            QueuedReview(memory, Reason(reason), detail, Action(suggested), from_ms(created))
+            for memory, reason, detail, suggested, created in self._db.all("list_reviews")
+        ]
+
+    def dismiss(self, memory_id: str, at: int) -> int:
+        """The memory is kept; returns how many entries that settled."""
+        return self._db.run("dismiss_reviews", memory=memory_id, at=at)
+
+    def low_quality(self) -> list[tuple[str, float, int]]:
+        """Active memories below the border: (memory, quality, recall count)."""
+        return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]
+
+    def contradicted(self) -> list[tuple[str, int]]:
+        """Active memories that were contradicted more than once: (memory, how often)."""
+        return [(row[0], row[1]) for row in self._db.all("list_contradicted")]

@@ -1,0 +1,30 @@
+-- list_active_ids --
+-- Those of some memories that can be recalled.
+SELECT id FROM active_memories WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- list_edges_among --
+-- The edges between some memories.
+SELECT a, b, weight, day, sessions FROM co_recall
+WHERE a IN (SELECT value FROM json_each(:ids)) AND b IN (SELECT value FROM json_each(:ids));
+
+-- upsert_edge --
+-- Two memories were used together.
+INSERT INTO co_recall (a, b, weight, day, until, sessions) VALUES (:a, :b, :weight, :day, :until, :sessions)
+ON CONFLICT (a, b) DO UPDATE SET weight = :weight, day = :day, until = :until, sessions = :sessions;
+
+-- delete_faded_edges --
+-- What fades away is forgotten.
+DELETE FROM co_recall WHERE until <= :day;
+
+-- list_edges_of --
+-- The edges at some memories, from their side, to active ones.
+SELECT a, b, weight, day, sessions FROM co_recall
+WHERE a IN (SELECT value FROM json_each(:ids)) AND until > :day AND b IN (SELECT id FROM active_memories)
+UNION
+SELECT b, a, weight, day, sessions FROM co_recall
+WHERE b IN (SELECT value FROM json_each(:ids)) AND until > :day AND a IN (SELECT id FROM active_memories);
+
+-- list_all_edges --
+-- Every edge between active memories that has not faded.
+SELECT a, b, weight, day, sessions FROM co_recall
+WHERE until > :day AND a IN (SELECT id FROM active_memories) AND b IN (SELECT id FROM active_memories);

@@ -1,0 +1,27 @@
+-- insert_review --
+-- One pending entry a memory and reason; what was dismissed with the same detail does not come back.
+INSERT INTO review_queue (memory, reason, detail, suggested, created)
+SELECT :memory, :reason, :detail, :suggested, :at
+WHERE NOT EXISTS (
+    SELECT 1 FROM review_queue
+    WHERE memory = :memory AND reason = :reason AND (status = 'pending' OR (:once AND detail IS :detail))
+);
+
+-- list_reviews --
+-- What waits for a person, the oldest first.
+SELECT r.memory, r.reason, r.detail, r.suggested, r.created
+FROM review_queue r JOIN active_memories m ON m.id = r.memory
+WHERE r.status = 'pending' ORDER BY r.created, r.id;
+
+-- dismiss_reviews --
+-- The person keeps the memory.
+UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :memory AND status = 'pending';
+
+-- list_low_quality --
+-- Recalled often and of little worth.
+SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory
+WHERE u.quality < 0.2 AND u.recall_count >= 10;
+
+-- list_contradicted --
+-- Contradicted more than once.
+SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2;
