@@ -45,6 +45,7 @@ SETTINGS: tuple[Setting, ...] = (
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
     Setting("usage.raise_importance", bool, True, "memories that are recalled often gain importance, up to 9"),
+    Setting("forgetting.protect", list[str], [], "subjects that are never to be forgotten; * stands for any text"),
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),

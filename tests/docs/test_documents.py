@@ -71,7 +71,7 @@ def keys_of(value: Any) -> set[str]:
     "command",
     [
         "recall swarm", "sessions search cache", "sessions list", "list", "todo", "health", "doctor", "db stats",
-        "db path", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
+        "db path", "review", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
     ],
 )  # fmt: skip
 def test_every_name_in_an_answer_is_documented(command: str) -> None:

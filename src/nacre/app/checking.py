@@ -13,6 +13,7 @@ from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.errors import NacreError
 from nacre.model.reports import Check
 from nacre.recall.scoring import days_between
+from nacre.storage.co_recall import STEP
 from nacre.storage.database import engine_version
 from nacre.text import shorten
 
@@ -112,11 +113,11 @@ def _usage(context: Context) -> Iterator[Check]:
     used = context.usage.buckets()
     if not used.never + used.some + used.often:
         return
-    recalled = f"{used.never} never recalled, {used.some} up to 5 times, {used.often} more often"
+    recalled = f"{used.never} never recalled, {used.some} recalled up to 5 times, {used.often} more often"
     yield Check("usage", OK, recalled)
     if used.good + used.poor:
         yield Check("quality", OK, f"{used.good} good (from .7), {used.fair} fair, {used.poor} poor (below .3)")
-    edges = context.co_recall.strongest(today(context), _TOP_EDGES)
+    edges = [edge for edge in context.co_recall.strongest(today(context), _TOP_EDGES) if edge.weight > STEP]
     if edges:
         ids = [memory for edge in edges for memory in (edge.memory, edge.other)]
         subjects = {memory.id: shorten(memory.subject, 40) for memory in context.memories.rows_of(ids).values()}

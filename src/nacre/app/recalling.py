@@ -23,7 +23,7 @@ from nacre.model.recall import (
     TurnHit,
 )
 from nacre.model.session import Turn
-from nacre.recall import company
+from nacre.recall import co_recall
 from nacre.recall.confidence import is_worth_showing
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
@@ -61,7 +61,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
-    confident, along = _in_company(context, query, wanted, ranked, _confident(ranked, query, question))
+    confident, along = _co_recalled(context, query, wanted, ranked, _confident(ranked, query, question))
     hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
     result = RecallResult(
         query=query.text,
@@ -187,14 +187,14 @@ def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Que
     ]
 
 
-def _in_company(
+def _co_recalled(
     context: Context, query: RecallQuery, wanted: Filter, ranked: Sequence[ScoredMemory], hits: list[ScoredMemory]
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
     """The hits with what use together adds, and what comes along below them."""
-    seeds = company.seeds(hits)
-    if not seeds or not query.company or not query.boost or query.mode is Mode.BROWSE:
+    seeds = co_recall.seeds(hits)
+    if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
         return hits, []
-    drawn = company.pulls(context.co_recall.of(seeds, today(context)))
+    drawn = co_recall.pulls(context.co_recall.of(seeds, today(context)))
     if not drawn:
         return hits, []
     shown = {item.memory.id for item in hits}
@@ -202,7 +202,7 @@ def _in_company(
     unknown = drawn.keys() - {item.memory.id for item in ranked}
     admitted = admitted_memories(context.database, wanted, today=context.clock().date()) if unknown else set()
     found = [memory for row, memory in context.memories.rows_of(sorted(unknown)).items() if row in admitted]
-    return company.lift(hits, drawn), company.companions(hits, others, found, drawn)
+    return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
 
 
 def _diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:

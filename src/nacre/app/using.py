@@ -20,6 +20,7 @@ from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.lock import FileLock
 from nacre.model.memory import Memory
 from nacre.model.review import Action, Reason
+from nacre.recall.quality import is_protected
 from nacre.storage.times import to_ms
 from nacre.storage.usage import StepsDue
 from nacre.vault import ledger
@@ -126,9 +127,13 @@ def today(context: Context) -> int:
 def queue_reviews(context: Context) -> None:
     """Put what deserves a look into the review queue: low quality despite much use, contradicted more than once."""
     at = to_ms(context.now()) or 0
-    for memory, quality, recalls in context.reviews.low_quality():
+    poor = context.reviews.low_quality()
+    found = {memory.id: memory for memory in context.memories.rows_of([row[0] for row in poor]).values()}
+    for memory, quality, recalls in poor:
+        is_kept = is_protected(found[memory], context.settings["forgetting.protect"])
         detail = f"quality {quality:.2f} after {recalls} recalls"
-        context.reviews.add(memory, Reason.LOW_QUALITY, detail, Action.RETIRE, at, once=False)
+        suggested = Action.REVIEW if is_kept else Action.RETIRE
+        context.reviews.add(memory, Reason.LOW_QUALITY, detail, suggested, at, once=False)
     for memory, times in context.reviews.contradicted():
         detail = f"contradicted {times} times"
         context.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)

@@ -39,7 +39,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "retire": Entry("storing:retire", "Take memories out of recall; their files are kept."),
         "todo": Entry("todo:todo", "List, add and finish todos."),
         "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
-        "review": Entry("review:review", "Look at memories that seem to be of little use, and keep or retire them."),
+        "review": Entry("review:review", "Keep or retire memories that seem of little use."),
     },
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),

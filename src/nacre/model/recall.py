@@ -52,7 +52,7 @@ class RecallQuery:
     ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1). ``boost=False`` ranks
     by relevance alone. ``update=False`` leaves usage as it is. ``budget_tokens`` cuts the answer to that many tokens.
     ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
-    that asks: what is used in one session is used together. ``company=False`` leaves out what such use adds, as for
+    that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
     context that nobody asked for.
     """
 
@@ -68,7 +68,7 @@ class RecallQuery:
     diversify: bool = True
     turns: int = 0
     session: str | None = None
-    company: bool = True
+    co_recall: bool = True
 
 
 class LaneState(StrEnum):

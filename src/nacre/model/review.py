@@ -59,8 +59,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackReport:
-    """What became of a reply: the verdicts, and why there are none where there are none."""
+    """What became of a reply: the verdicts, and why there are none where there are none.
+
+    ``by`` says what judged: ``cosine``, ``words`` or ``person``; ``None`` where nothing did.
+    """
 
     judged: tuple[Judged, ...] = ()
-    by: str = "words"
+    by: str | None = None
     note: str | None = None

@@ -6,9 +6,11 @@ the agents' next replies (docs/usage.md); the seed's .5 and .6 belong to another
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
-from nacre.model.memory import Kind
+from nacre.model.memory import Kind, Memory
 from nacre.model.review import Verdict
 
 LEAST_REPLY = 50
@@ -50,3 +52,12 @@ def quality_after(before: float, heard: Verdict, kind: Kind, share: float = REPL
     """(1 - share) · before + share · signal, not below the floor of the kind."""
     floor = min(before, _FLOORS.get(kind, _FLOOR))
     return min(1.0, max(floor, (1 - share) * before + share * SIGNALS[heard]))
+
+
+def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
+    """Whether a memory is never to be forgotten: importance 10, evergreen, or a subject that fits a pattern.
+
+    Patterns ignore case; ``*`` stands for any text (seed facts 1.4).
+    """
+    subject = memory.subject.lower()
+    return memory.importance == 10 or memory.evergreen or any(fnmatchcase(subject, item.lower()) for item in patterns)

@@ -15,7 +15,7 @@ from nacre.cli.run import Run
 )
 @click.pass_context
 def review(context: click.Context) -> None:
-    """Look at memories that seem to be of little use, and keep or retire them.
+    """Keep or retire memories that seem of little use.
 
     A memory waits here when it is recalled often and rarely used, when it was contradicted, or when you called it bad.
     """
@@ -43,7 +43,10 @@ def list_reviews(run: Run) -> None:
 @click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
 @click.pass_obj
 def dismiss(run: Run, references: tuple[str, ...]) -> None:
-    """Keep memories; their quality is raised to .3 where it is lower."""
+    """Keep memories that wait.
+
+    Their quality is raised to .3 where it is lower.
+    """
     from nacre.app import reviewing
     from nacre.cli.records import memory_record
     from nacre.cli.render.memories import render_outcomes

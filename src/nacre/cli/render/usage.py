@@ -56,7 +56,7 @@ def render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
 
 def render_together(paper: Paper, together: Sequence[CompanionView]) -> None:
     """The memories that are used together with one, and how often they were."""
-    paper.heading("Used together with")
+    paper.heading("Used or learned together with")
     rows = [
         (f"{item.weight:.2f}", dim(short_id(item.memory)), count(item.sessions, "time"), item.memory.subject)
         for item in together

@@ -1,0 +1,673 @@
+"""Use leaves its mark: what is recalled grows stronger, what is used together comes together, what is wrong fades."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from nacre.app import looking, maintenance, remembering
+from nacre.app.checking import health
+from nacre.app.context import open_context
+from nacre.app.recalling import recall as answer
+from nacre.app.using import fold_usage
+from nacre.errors import NotFound, QueryInvalid
+from nacre.model.memory import Expiry, Kind
+from nacre.model.recall import Filter, RecallQuery
+from nacre.model.review import Reason
+from nacre.recall.scoring import FACTOR_RANGE, spacing_factor
+from nacre.storage.usage import Usage
+from tests.app.conftest import NOON, World, says
+from tests.app.test_many_processes import is_well, start
+
+FALCON = "The falcon lands on the north tower."
+KETTLE = "The kettle in the kitchen is called heron."
+FALCON_ASKED = "where does the falcon land?"
+KETTLE_ASKED = "what is the kettle called?"
+
+
+@pytest.fixture
+def plain(world: World) -> World:
+    """A world without vectors: what is found is found by its words."""
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    return world
+
+
+def store(world: World, *contents: str, **more: object) -> list[str]:
+    with world.open() as memory:
+        return [memory.store(content, **more).memory_id for content in contents]  # type: ignore[arg-type]
+
+
+def recall(world: World, question: str, times: int = 1, **more: object) -> None:
+    with world.open() as memory:
+        for _ in range(times):
+            assert memory.recall(question, **more).hits  # type: ignore[arg-type]
+
+
+def fold(world: World) -> int:
+    with world.open() as memory:
+        return fold_usage(memory._context)
+
+
+def view(world: World, memory_id: str) -> looking.MemoryView:
+    fold(world)
+    return looking.look_at(world.context(), memory_id)
+
+
+def together(world: World, memory_id: str) -> dict[str, float]:
+    return {item.memory.id: round(item.weight, 4) for item in view(world, memory_id).together}
+
+
+def rebuild(world: World) -> None:
+    maintenance.rebuild(
+        world.settings(),
+        lambda settings: open_context(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        vectors=False,
+    )
+
+
+# What counts as use
+
+
+def test_a_recall_counts_and_an_opened_memory_is_an_access_alone(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    recall(plain, FALCON_ASKED)
+    with plain.open() as memory:
+        memory.get(falcon)
+        memory.get(falcon, update=False)
+    used = view(plain, falcon).usage
+    assert (used.recall_count, used.access_count, used.last_recalled) == (1, 2, NOON)
+
+
+def test_what_is_browsed_listed_or_asked_without_counting_is_not_used(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    with plain.open() as memory:
+        memory.recall("", mode="browse")
+        memory.list()
+        memory.recall(FALCON_ASKED, update=False)
+    assert not (plain.home / "usage.jsonl").exists()
+    assert view(plain, falcon).usage == Usage()
+
+
+def test_the_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    for _ in range(4):
+        recall(plain, FALCON_ASKED, 30)
+        plain.clock.pass_days(1)
+    used = view(plain, falcon).usage
+    assert used.recall_count == 120
+    assert len(used.intervals) == 100
+    assert min(used.intervals) == int(NOON.timestamp() * 1000)
+    assert sum(at == min(used.intervals) for at in used.intervals) == 10
+
+
+def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    recall(plain, FALCON_ASKED, 2)
+    (plain.home / "usage.jsonl").rename(plain.home / "usage.0000.taken")  # died before it was counted
+    recall(plain, FALCON_ASKED)
+    said = (plain.home / "usage.jsonl").read_text(encoding="utf-8")
+    assert view(plain, falcon).usage.recall_count == 3
+    counted = plain.context().usage.value("folded")
+    assert counted
+    (plain.home / counted).write_text(said, encoding="utf-8")  # died after it was counted
+    assert view(plain, falcon).usage.recall_count == 3
+    assert not list(plain.home.glob("usage.*.taken"))
+
+
+def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    recall(plain, FALCON_ASKED)
+    with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
+        spool.write('\n{"at": 17, "ids": ["019')
+    recall(plain, FALCON_ASKED)
+    assert view(plain, falcon).usage.recall_count == 2
+
+
+def test_no_recall_is_lost_while_other_processes_fold(plain: World) -> None:
+    store(plain, FALCON)
+    asking = [
+        start(plain, "    for _ in range(25):\n        assert memory.recall('where does the falcon land?').hits\n")
+        for _ in range(3)
+    ]
+    writing = [
+        start(plain, f"    for n in range(20):\n        memory.store(f'Note {{n}} of writer {name} on bread.')\n")
+        for name in "ab"
+    ]
+    for process in [*asking, *writing]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    with plain.open() as memory:
+        falcon = memory.recall(FALCON_ASKED, update=False).hits[0].memory.id
+    assert view(plain, falcon).usage.recall_count == 75
+    is_well(plain)
+
+
+# Spaced repetition
+
+
+def strength(world: World, question: str) -> float:
+    with world.open() as memory:
+        return memory.recall(question, update=False).hits[0].components["x_strength"]
+
+
+def test_recalls_far_apart_strengthen_more_than_recalls_in_a_row(plain: World) -> None:
+    plain.environ["NACRE_USAGE_RAISE_IMPORTANCE"] = "false"
+    store(plain, FALCON, KETTLE, importance=1)
+    recall(plain, KETTLE_ASKED, 7)
+    for _ in range(2):
+        recall(plain, FALCON_ASKED)
+        plain.clock.pass_days(6)
+    plain.clock.pass_days(-6)
+    fold(plain)
+    expected = 2**0.7 / 5 * math.log1p(6 + 1)
+    assert strength(plain, FALCON_ASKED) == pytest.approx(expected, abs=1e-3)
+    faded = 7**0.7 / 5 * (1 + 19 / 81 * 6 / 365) ** -0.5
+    assert strength(plain, KETTLE_ASKED) == pytest.approx(faded, abs=1e-3)
+
+
+def test_what_is_recalled_rarely_is_worth_its_importance(plain: World) -> None:
+    (falcon,) = store(plain, FALCON, importance=4)
+    recall(plain, FALCON_ASKED)
+    fold(plain)
+    assert strength(plain, FALCON_ASKED) == pytest.approx(0.55 + 3 / 9 * 0.45, abs=1e-3)
+    with plain.open() as memory:
+        memory.edit(falcon, expiry="core")
+        assert "x_strength" not in memory.recall(FALCON_ASKED, update=False).hits[0].components
+
+
+def test_recalls_whose_times_are_unknown_count_as_evenly_spread() -> None:
+    def factor(count: int, days: float, *intervals: int) -> float:
+        return spacing_factor(Usage(count, NOON + timedelta(days=days), intervals), NOON)
+
+    assert factor(4, 40) == pytest.approx(math.log1p(10 + 1))
+    assert factor(1, 3) == pytest.approx(math.log1p(3 + 1))
+    assert factor(3, 0) == 1.0
+    assert factor(1, 40, 5) == 1.0
+    assert spacing_factor(Usage(), NOON) == 1.0
+
+
+# Importance by use
+
+
+def importance(world: World, memory_id: str) -> tuple[int, str]:
+    """The importance that recall sees, and the line that the file has."""
+    seen = view(world, memory_id).memory.importance
+    text = world.memory_file(memory_id).read_text(encoding="utf-8")
+    return seen, next(line for line in text.splitlines() if line.startswith("importance"))
+
+
+def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> None:
+    (falcon,) = store(plain, FALCON, importance=5)
+    before = plain.memory_file(falcon).read_text(encoding="utf-8")
+    grown = []
+    for times in (2, 1, 6, 1, 14, 1, 30):
+        recall(plain, FALCON_ASKED, times)
+        plain.clock.pass_days(1)
+        grown.append(view(plain, falcon).memory.importance)
+    assert grown == [5, 6, 6, 7, 7, 8, 8]
+    after = plain.memory_file(falcon).read_text(encoding="utf-8")
+    assert after == before.replace("importance: 5", "importance: 8")
+    assert view(plain, falcon).memory.updated == NOON
+    lines = [json.loads(line) for line in (plain.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    steps = [(line["memory"], line["was"], line["now"]) for line in lines if line["action"] == "importance"]
+    assert steps == [(falcon, 5, 6), (falcon, 6, 7), (falcon, 7, 8)]
+    is_well(plain)
+
+
+@pytest.mark.parametrize(("given", "grown"), [(7, 9), (8, 9), (9, 9), (10, 10)])
+def test_importance_grows_up_to_nine_and_never_falls(plain: World, given: int, grown: int) -> None:
+    (falcon,) = store(plain, FALCON, importance=given)
+    recall(plain, FALCON_ASKED, 25)
+    assert importance(plain, falcon) == (grown, f"importance: {grown}")
+
+
+def test_the_vectors_of_a_memory_survive_a_step(world: World) -> None:
+    (falcon,) = store(world, FALCON)
+    with world.open() as memory:
+        memory.ingest()
+    recall(world, FALCON_ASKED, 3)
+    assert importance(world, falcon)[0] == 8
+    assert world.context().vectors.missing() == (0, 0)
+
+
+def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
+    path = plain.write("global/fact/falcon.md", f"---\nimportance: 4   # my guess\nmood: calm\n---\n{FALCON}\n")
+    recall(plain, FALCON_ASKED, 3)
+    fold(plain)
+    text = path.read_text(encoding="utf-8")
+    assert text.split("\n", 2)[2] == f"importance: 5   # my guess\nmood: calm\n---\n{FALCON}\n"
+
+
+def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World) -> None:
+    (falcon,) = store(plain, FALCON, importance=5)
+    recall(plain, FALCON_ASKED, 5)
+    assert importance(plain, falcon)[0] == 6
+    file = plain.memory_file(falcon)
+    file.write_text(file.read_text(encoding="utf-8").replace("importance: 6", "importance: 3"), encoding="utf-8")
+    recall(plain, FALCON_ASKED, 4)
+    assert importance(plain, falcon)[0] == 3
+    recall(plain, FALCON_ASKED)
+    assert importance(plain, falcon)[0] == 4
+
+
+def test_a_file_that_a_person_is_changing_is_not_overwritten_and_the_step_waits(plain: World) -> None:
+    (falcon,) = store(plain, FALCON, importance=5)
+    recall(plain, FALCON_ASKED, 3)
+    file = plain.memory_file(falcon)
+    theirs = file.read_text(encoding="utf-8").replace("north tower", "south tower")
+    file.write_text(theirs, encoding="utf-8")
+    fold_usage(plain.context())
+    assert file.read_text(encoding="utf-8") == theirs
+    recall(plain, FALCON_ASKED)
+    assert file.read_text(encoding="utf-8") == theirs, "recall writes nothing"
+    fold(plain)
+    assert file.read_text(encoding="utf-8") == theirs.replace("importance: 5", "importance: 6")
+    assert len(list(plain.vault.rglob("*.md"))) == 1
+
+
+def test_steps_survive_a_rebuild_and_are_not_taken_twice(plain: World) -> None:
+    (falcon,) = store(plain, FALCON, importance=5)
+    recall(plain, FALCON_ASKED, 10)
+    assert importance(plain, falcon)[0] == 7
+    rebuild(plain)
+    assert view(plain, falcon).usage == Usage()
+    recall(plain, FALCON_ASKED, 10)
+    assert importance(plain, falcon)[0] == 7
+    recall(plain, FALCON_ASKED, 15)
+    assert importance(plain, falcon)[0] == 8
+
+
+def test_who_wants_importance_left_alone_can_have_it(plain: World) -> None:
+    plain.environ["NACRE_USAGE_RAISE_IMPORTANCE"] = "false"
+    (falcon,) = store(plain, FALCON, importance=5)
+    recall(plain, FALCON_ASKED, 10)
+    assert importance(plain, falcon)[0] == 5
+
+
+# Used together
+
+
+def test_what_one_session_uses_is_used_together_once(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    for session in ("s1", "s1", "s2"):
+        recall(plain, FALCON_ASKED, session=session)
+        recall(plain, KETTLE_ASKED, session=session)
+    assert together(plain, falcon) == {kettle: 0.2}
+    recall(plain, FALCON_ASKED, session="s1")
+    assert together(plain, kettle) == {falcon: 0.2}, "a session that goes on does not count again"
+    assert view(plain, falcon).together[0].sessions == 2
+
+
+def test_without_a_session_uses_close_in_time_are_one_sitting(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    recall(plain, FALCON_ASKED)
+    plain.clock.pass_days(25 / 1440)
+    fold(plain)
+    with plain.open() as memory:
+        memory.get(kettle)
+    assert together(plain, falcon) == {kettle: 0.1}
+    plain.clock.pass_days(31 / 1440)
+    recall(plain, FALCON_ASKED)
+    plain.clock.pass_days(31 / 1440)
+    recall(plain, KETTLE_ASKED)
+    assert together(plain, falcon) == {kettle: 0.1}
+
+
+def test_use_together_is_capped_fades_by_the_day_and_is_forgotten(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    for session in range(12):
+        recall(plain, FALCON_ASKED, session=str(session))
+        recall(plain, KETTLE_ASKED, session=str(session))
+    assert together(plain, falcon) == {kettle: 1.0}
+    plain.clock.pass_days(1)
+    assert together(plain, falcon) == {kettle: 0.95}
+    plain.clock.pass_days(57)
+    assert together(plain, falcon) == {kettle: round(0.95**58, 4)}
+    plain.clock.pass_days(1)
+    recall(plain, FALCON_ASKED)
+    assert together(plain, falcon) == {}
+    assert plain.context().database.rows("SELECT count(*) FROM co_recall") == [(0,)]
+
+
+def test_the_day_of_the_use_counts_not_the_day_it_is_folded(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    recall(plain, FALCON_ASKED, session="s1")
+    recall(plain, KETTLE_ASKED, session="s1")
+    plain.clock.pass_days(10)
+    assert together(plain, falcon) == {kettle: round(0.1 * 0.95**10, 4)}
+
+
+def test_a_session_pairs_twenty_memories_at_most(plain: World) -> None:
+    ids = store(plain, *(f"Drawer {n} holds the tool called {name}." for n, name in enumerate(NAMES)))
+    with plain.open() as memory:
+        for memory_id in ids:
+            memory.get(memory_id, session="s1")
+    fold(plain)
+    assert len(plain.context().co_recall.of(ids, 0)) == 20 * 19
+    assert len(looking.look_at(plain.context(), ids[0]).together) == 10
+    assert together(plain, ids[-1]) == {}
+
+
+NAMES = (
+    "adze auger awl axe bevel brace burin chisel clamp file froe gimlet gouge hammer jointer knife level mallet maul "
+    "pick plane punch rasp reamer"
+).split()
+
+
+def test_what_is_retired_or_superseded_is_used_together_no_more(plain: World) -> None:
+    falcon, kettle, bread = store(plain, FALCON, KETTLE, "The bread rises under a blue cloth.")
+    with plain.open() as memory:
+        for memory_id in (falcon, kettle, bread):
+            memory.get(memory_id, session="s1")
+    assert set(together(plain, falcon)) == {kettle, bread}
+    with plain.open() as memory:
+        memory.retire(kettle)
+    assert set(together(plain, falcon)) == {bread}
+    remembering.edit(plain.context(), bread, superseded_by=falcon)
+    assert together(plain, falcon) == {}
+    assert plain.context().database.rows("SELECT count(*) FROM co_recall") == [(0,)]
+
+
+def test_what_is_learned_from_one_session_belongs_together(plain: World) -> None:
+    plain.transcript(
+        "s1",
+        says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"),
+        says("assistant", "Noted.", uuid="a1"),
+        says("user", "Always run the linter before you commit.", uuid="u2"),
+    )
+    with plain.open() as memory:
+        memory.ingest()
+        one, other = memory.list()
+    assert together(plain, one.id) == {other.id: 0.1}
+    rebuild(plain)
+    assert together(plain, one.id) == {}, "a rebuild learns nothing"
+
+
+def used_together(world: World, *ids: str, sessions: int) -> None:
+    with world.open() as memory:
+        for session in range(sessions):
+            for memory_id in ids:
+                memory.get(memory_id, session=f"{ids[0]}-{session}")
+    fold(world)
+
+
+def hits(world: World, question: str, **more: object) -> list[tuple[str, float, float]]:
+    with world.open() as memory:
+        found = memory.recall(question, update=False, **more).hits  # type: ignore[arg-type]
+    return [(hit.memory.id, hit.score, hit.components.get("co_recall", 0.0)) for hit in found]
+
+
+def test_hits_that_are_used_together_gain_on_each_other(plain: World) -> None:
+    north, south = store(plain, FALCON, "The falcon lands on the south tower of the old harbour at dusk.")
+    before = hits(plain, FALCON_ASKED)
+    assert [item[0] for item in before] == [north, south]
+    used_together(plain, north, south, sessions=4)
+    after = hits(plain, FALCON_ASKED)
+    assert [item[2] for item in after] == [0.06, 0.06]
+    assert [item[1] for item in after] == [pytest.approx(min(1, item[1] + 0.06), abs=0.02) for item in before]
+    assert [item[2] for item in hits(plain, FALCON_ASKED, boost=False)] == [0, 0]
+
+
+def test_a_neighbour_that_nothing_else_speaks_for_comes_last_and_is_no_use(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    used_together(plain, falcon, kettle, sessions=1)
+    assert [item[0] for item in hits(plain, FALCON_ASKED)] == [falcon], "once is a coincidence"
+    used_together(plain, kettle, falcon, sessions=6)
+    found = hits(plain, FALCON_ASKED)
+    assert [(item[0], item[2]) for item in found] == [(falcon, 0), (kettle, pytest.approx(0.105))]
+    assert found[1][1] <= found[0][1]
+    assert [item[0] for item in hits(plain, FALCON_ASKED, limit=1)] == [falcon]
+    before = view(plain, kettle).usage
+    recall(plain, FALCON_ASKED, 3)
+    assert view(plain, kettle).usage == before
+
+
+def test_a_neighbour_never_stands_above_what_answers(world: World) -> None:
+    contents = [f"The falcon lands on the tower of {name}." for name in NAMES[:6]]
+    *towers, kettle = store(world, *contents, KETTLE)
+    with world.open() as memory:
+        memory.ingest()
+    for tower in towers[:3]:
+        used_together(world, tower, kettle, sessions=10)
+    found = [item[0] for item in hits(world, "on which tower does the falcon land?")]
+    assert set(towers) <= set(found[:-1])
+    assert found[-1] == kettle
+
+
+def test_a_filter_keeps_neighbours_out_as_well(plain: World) -> None:
+    (falcon,) = store(plain, FALCON, project="aviary")
+    (kettle,) = store(plain, KETTLE, project="kitchen")
+    used_together(plain, falcon, kettle, sessions=5)
+    with plain.open() as memory:
+        found = memory.recall(FALCON_ASKED, filter=Filter(projects=("aviary",)), update=False).hits
+    assert [hit.memory.id for hit in found] == [falcon]
+
+
+def test_context_that_nobody_asked_for_is_made_without_neighbours(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    used_together(plain, falcon, kettle, sessions=5)
+    with plain.open() as memory:
+        found = answer(memory._context, RecallQuery(FALCON_ASKED, update=False, co_recall=False)).hits
+    assert [hit.memory.id for hit in found] == [falcon]
+
+
+def test_a_question_that_nothing_answers_still_gets_nothing(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    used_together(plain, falcon, kettle, sessions=5)
+    assert hits(plain, "what is the capital of Bolivia?") == []
+
+
+# Feedback
+
+REPLY = "I looked it up: the falcon lands on the north tower, so the camera has to point there, not at the gate."
+
+
+def test_a_reply_raises_what_it_used_and_lowers_what_it_did_not(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    with plain.open() as memory:
+        report = memory.feedback(REPLY, falcon, kettle)
+    assert [(item.verdict.value, item.before, round(item.after, 4)) for item in report.judged] == [
+        ("used", 0.5, 0.6),
+        ("unused", 0.5, 0.48),
+    ]
+    assert report.by == "words"
+    assert view(plain, falcon).usage.quality == pytest.approx(0.6)
+
+
+def test_vectors_judge_where_there_are_any(world: World) -> None:
+    falcon, bread = store(world, FALCON, "Bread rises under blue cloth.")
+    with world.open() as memory:
+        report = memory.feedback(REPLY, falcon, bread)
+    assert [item.verdict.value for item in report.judged] == ["used", "unused"]
+    assert report.by == "cosine"
+
+
+def test_what_the_agent_had_to_store_anew_was_wrong(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    (anew,) = store(plain, "The falcon lands on the south tower, not the north tower.")
+    with plain.open() as memory:
+        report = memory.feedback(REPLY, falcon, kettle, stored=[anew])
+    assert [item.verdict.value for item in report.judged] == ["corrected", "unused"]
+    assert report.judged[0].after == pytest.approx(0.4)
+
+
+def test_a_session_is_judged_by_what_it_used_and_only_once(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    recall(plain, FALCON_ASKED, session="s1")
+    recall(plain, KETTLE_ASKED, session="s2")
+    with plain.open() as memory:
+        assert [item.memory_id for item in memory.feedback(REPLY, session="s1").judged] == [falcon]
+        again = memory.feedback(REPLY, session="s1")
+        assert (again.judged, bool(again.note)) == ((), True)
+        assert memory.feedback(REPLY, session="never seen").note
+        memory.recall(FALCON_ASKED, session="s1")
+        assert len(memory.feedback(REPLY, session="s1").judged) == 1
+    assert view(plain, kettle).usage.quality == 0.5
+
+
+def test_a_short_reply_judges_nothing_and_a_long_one_by_its_beginning(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    with plain.open() as memory:
+        assert "50 characters" in str(memory.feedback("ok", falcon).note)
+        late = "word " * 1600 + REPLY
+        assert memory.feedback(late, falcon).judged[0].verdict.value == "unused"
+        with pytest.raises(QueryInvalid, match="which memories"):
+            memory.feedback(REPLY)
+        with pytest.raises(NotFound):
+            memory.feedback(REPLY, "nope-nope")
+
+
+@pytest.mark.parametrize(
+    ("kind", "lowest"), [(Kind.FACT, 0.35), (Kind.PREFERENCE, 0.35), (Kind.LESSON, 0.1), (Kind.DECISION, 0.1)]
+)
+def test_quality_has_a_floor_and_a_ceiling(plain: World, kind: Kind, lowest: float) -> None:
+    (falcon,) = store(plain, FALCON, kind=kind)
+    with plain.open() as memory:
+        for _ in range(8):
+            memory.judge(falcon, good=False)
+        assert view(plain, falcon).usage.quality == pytest.approx(lowest)
+        for _ in range(20):
+            memory.judge(falcon, good=True)
+    assert view(plain, falcon).usage.quality == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_person_counts_more_than_a_comparison(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    with plain.open() as memory:
+        assert memory.judge(falcon, good=True).judged[0].after == pytest.approx(0.75)
+        assert memory.judge(kettle, good=False).judged[0].after == pytest.approx(0.35)
+        assert [review.memory.id for review in memory.reviews()] == [kettle]
+
+
+def test_good_memories_rank_above_poor_ones_within_the_clamp(plain: World) -> None:
+    north, south = store(plain, "The falcon lands on tower north.", "The falcon lands on tower south.", kind="lesson")
+    with plain.open() as memory:
+        for _ in range(6):
+            memory.judge(south, good=True)
+            memory.judge(north, good=False)
+        found = memory.recall(FALCON_ASKED, update=False).hits
+    assert [hit.memory.id for hit in found] == [south, north]
+    assert found[0].components["x_quality"] == pytest.approx(1.3, abs=0.01)
+    assert FACTOR_RANGE[0] <= found[1].score
+
+
+def test_feedback_keeps_no_word_of_the_reply(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    with plain.open() as memory:
+        memory.feedback(f"{REPLY} Xylophone-{'q' * 30}", falcon)
+    for file in plain.home.rglob("*"):
+        assert file.is_dir() or b"Xylophone" not in file.read_bytes()
+
+
+# Maturity
+
+
+def test_use_makes_a_memory_established_and_then_proven(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    found = []
+    for times in (0, 4, 1, 14, 1):
+        if times:
+            recall(plain, FALCON_ASKED, times)
+        factor = None
+        seen = view(plain, falcon)
+        with plain.open() as memory:
+            factor = memory.recall(FALCON_ASKED, update=False).hits[0].components.get("x_maturity", 1.0)
+        found.append((seen.maturity.value, factor))
+    assert found == [
+        ("candidate", 1.0), ("candidate", 1.0), ("established", 1.1), ("established", 1.1), ("proven", 1.2),
+    ]  # fmt: skip
+
+
+# Review
+
+
+def poor(world: World, content: str, question: str) -> str:
+    """A memory that is recalled often and never of use."""
+    (found,) = store(world, content, kind="lesson")
+    recall(world, question, 10)
+    with world.open() as memory:
+        for _ in range(8):
+            memory.feedback(REPLY, found, stored=[memory.store(f"{content} Not so.", kind="event").memory_id])
+    return found
+
+
+def reviews(world: World) -> Sequence[tuple[str, Reason]]:
+    with world.open() as memory:
+        return [(item.memory.id, item.entry.reason) for item in memory.reviews()]
+
+
+def test_what_is_recalled_often_and_never_of_use_waits_for_review_once(plain: World) -> None:
+    kettle = poor(plain, KETTLE, KETTLE_ASKED)
+    assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
+    recall(plain, KETTLE_ASKED)
+    assert reviews(plain) == [(kettle, Reason.LOW_QUALITY)]
+    with plain.open() as memory:
+        assert [kept.id for kept in memory.dismiss(kettle)] == [kettle]
+        with pytest.raises(NotFound, match="waits for no review"):
+            memory.dismiss(kettle)
+    assert view(plain, kettle).usage.quality == pytest.approx(0.3)
+    assert reviews(plain) == []
+
+
+@pytest.mark.parametrize(
+    ("patterns", "suggested"), [("[]", "retire"), ("['the KETTLE*']", "review"), ("['kettle']", "retire")]
+)
+def test_what_is_protected_is_never_suggested_for_retirement(plain: World, patterns: str, suggested: str) -> None:
+    plain.environ["NACRE_FORGETTING_PROTECT"] = patterns
+    poor(plain, KETTLE, KETTLE_ASKED)
+    with plain.open() as memory:
+        assert [review.entry.suggested.value for review in memory.reviews()] == [suggested]
+
+
+def test_what_is_retired_by_whatever_hand_waits_no_more(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    with plain.open() as memory:
+        memory.judge(falcon, kettle, good=False)
+        memory.retire(falcon)
+    plain.memory_file(kettle).unlink()
+    assert reviews(plain) == []
+
+
+def test_a_memory_contradicted_twice_waits_and_once_dismissed_comes_back_only_for_more(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    with plain.open() as memory:
+        database = memory._context.database
+        memory.recall(FALCON_ASKED)
+        for times, waits in ((1, False), (2, True), (2, False), (3, True)):
+            fold_usage(memory._context)
+            database.rows("UPDATE usage SET contradictions = ?", (times,))
+            assert bool(memory.reviews()) is waits
+            if waits:
+                memory.dismiss(falcon)
+
+
+def test_health_tells_how_memories_are_used(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    recall(plain, FALCON_ASKED, 6)
+    used_together(plain, falcon, kettle, sessions=3)
+    with plain.open() as memory:
+        memory.judge(falcon, good=True)
+        memory.judge(kettle, good=False)
+    found = {check.name: check.detail for check in health(plain.context())}
+    assert found["usage"] == "1 never recalled, 0 recalled up to 5 times, 1 more often"
+    assert found["quality"] == "1 good (from .7), 1 fair, 0 poor (below .3)"
+    assert "(0.30)" in found["together"]
+    assert found["review"] == "1 waiting"
+
+
+def test_usage_starts_from_neutral_after_a_rebuild(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE)
+    used_together(plain, falcon, kettle, sessions=3)
+    recall(plain, FALCON_ASKED, 2)
+    with plain.open() as memory:
+        memory.judge(falcon, good=False)
+    rebuild(plain)
+    assert view(plain, falcon).usage == Usage()
+    assert together(plain, falcon) == {}
+    assert reviews(plain) == []
+    assert view(plain, falcon).memory.expiry is Expiry.PERMANENT
+    is_well(plain)

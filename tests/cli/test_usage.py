@@ -1,0 +1,118 @@
+"""``feedback`` and ``review``, and what other commands say of use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+REPLY = "I looked it up: the falcon lands on the north tower, so the camera has to point there, not at the gate."
+
+
+@pytest.fixture
+def falcon(nacre: Nacre) -> str:
+    found: str = nacre("store", "The falcon lands on the north tower.", "--kind", "lesson", "--json").json["id"]
+    return found
+
+
+@pytest.fixture
+def kettle(nacre: Nacre) -> str:
+    found: str = nacre("store", "The kettle in the kitchen is called heron.", "--json").json["id"]
+    return found
+
+
+def test_a_reply_in_a_file_or_a_pipe_is_judged(nacre: Nacre, falcon: str, kettle: str, tmp_path: Path) -> None:
+    file = tmp_path / "reply.md"
+    file.write_text(REPLY, encoding="utf-8")
+    answer = nacre("feedback", falcon, "--reply", str(file), "--json").json
+    assert answer["by"] == "words"
+    assert answer["message"] is None
+    assert [(item["id"], item["verdict"], item["quality_before"], item["quality"]) for item in answer["judged"]] == [
+        (falcon, "used", 0.5, 0.6)
+    ]
+    shown = nacre("feedback", kettle[-8:], "--reply", "-", stdin=REPLY).out
+    assert shown.split()[:2] == ["unused", kettle[-8:]]
+    assert "quality 0.50 → 0.48" in shown
+
+
+def test_a_session_is_judged_by_its_id(nacre: Nacre, falcon: str, kettle: str) -> None:
+    nacre("recall", "where does the falcon land?", "--session", "s-1")
+    nacre("show", kettle, "--session", "s-1")
+    nacre("show", falcon, "--session", "s-2", "--no-update")
+    judged = nacre("feedback", "--session", "s-1", "--json", stdin=REPLY).json["judged"]
+    assert {item["id"]: item["verdict"] for item in judged} == {falcon: "used", kettle: "unused"}
+    for session in ("s-1", "s-2"):
+        again = nacre("feedback", "--session", session, "--json", stdin=REPLY).json
+        assert again["judged"] == []
+        assert "no memory was used" in again["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        ((), 2, "nothing says which memories"),
+        (("nope-nope",), 3, "no memory is called"),
+        (("--good",), 2, "take memories"),
+        (("x", "--good", "--session", "s"), 2, "nothing else"),
+        (("x", "--reply", "/no/such/file"), 2, "does not exist"),
+    ],
+)
+def test_feedback_says_what_it_lacks(nacre: Nacre, arguments: tuple[str, ...], code: int, complaint: str) -> None:
+    assert complaint in nacre("feedback", *arguments, "--json", code=code, stdin=REPLY).error["message"]
+
+
+def test_on_a_terminal_feedback_does_not_wait_for_a_reply(nacre: Nacre, terminal: Nacre, falcon: str) -> None:
+    shown = terminal("feedback", falcon)
+    assert shown.code == 2
+    assert "--good or --bad" in shown.out
+
+
+def test_what_is_called_bad_waits_for_review_and_can_be_kept_or_retired(nacre: Nacre, falcon: str, kettle: str) -> None:
+    assert nacre("review").out == "Nothing waits for review.\n"
+    assert "bad" in nacre("feedback", falcon, kettle, "--bad").out
+    waiting = nacre("review", "--json").json["reviews"]
+    assert waiting == nacre("review", "list", "--json").json["reviews"]
+    assert [(item["id"], item["reason"], item["suggested"]) for item in waiting] == [
+        (falcon, "manual", "retire"),
+        (kettle, "manual", "retire"),
+    ]
+    assert "you called it bad" in nacre("review").out
+    assert [item["id"] for item in nacre("review", "dismiss", falcon, "--json").json["dismissed"]] == [falcon]
+    retired = nacre("review", "retire", kettle[-8:], "--json").json["retired"]
+    assert [item["id"] for item in retired] == [kettle]
+    assert nacre("show", kettle, "--json").json["retired_reason"] == "review: you called it bad"
+    assert nacre("review", "--json").json["reviews"] == []
+    assert "waits for no review" in nacre("review", "dismiss", falcon, "--json", code=3).error["message"]
+
+
+def test_a_terminal_is_asked_before_a_review_retires(nacre: Nacre, terminal: Nacre, falcon: str) -> None:
+    nacre("feedback", falcon, "--bad")
+    assert "Retire?" in terminal("review", "retire", falcon, typed="n\n").out
+    assert nacre("show", falcon, "--json").json["retired"] is None
+    assert "Retired" in terminal("review", "retire", falcon, "--yes").out
+
+
+def test_show_tells_maturity_quality_and_what_is_used_together(nacre: Nacre, falcon: str, kettle: str) -> None:
+    for number in range(3):
+        nacre("recall", "where does the falcon land?", "--session", str(number))
+        nacre("show", kettle, "--session", str(number))
+    nacre("feedback", falcon, "--good")
+    answer = nacre("show", falcon, "--no-update", "--json").json
+    assert (answer["recall_count"], answer["access_count"], answer["maturity"]) == (3, 3, "candidate")
+    assert answer["quality"] == 0.75
+    assert [(item["id"], item["weight"], item["sessions"]) for item in answer["used_together"]] == [(kettle, 0.3, 3)]
+    shown = nacre("show", falcon).out
+    assert "candidate (3 uses)" in shown
+    assert "Used or learned together with" in shown
+
+
+def test_explain_shows_what_use_together_adds(nacre: Nacre, falcon: str, kettle: str) -> None:
+    for number in range(3):
+        nacre("show", falcon, "--session", str(number))
+        nacre("show", kettle, "--session", str(number))
+    nacre("feedback", falcon, "--good")
+    shown = nacre("recall", "where does the falcon land?", "--explain").out
+    assert shown.index("falcon") < shown.index("kettle")
+    assert "co_recall" in shown[shown.index("kettle") :]
