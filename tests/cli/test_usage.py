@@ -116,3 +116,15 @@ def test_explain_shows_what_use_together_adds(nacre: Nacre, falcon: str, kettle:
     shown = nacre("recall", "where does the falcon land?", "--explain").out
     assert shown.index("falcon") < shown.index("kettle")
     assert "co_recall" in shown[shown.index("kettle") :]
+
+
+@pytest.mark.embedding
+def test_the_bundled_model_tells_use_from_mere_talk_and_from_correction(nacre: Nacre, falcon: str, kettle: str) -> None:
+    reply = "Point the camera at the northern tower; that is where the bird comes down in the evening, as you told me."
+    anew = nacre("store", "The heron is the name of the coffee machine, not of the kettle.", "--json").json["id"]
+    answer = nacre("feedback", falcon, kettle, "--stored", anew, "--json", stdin=reply).json
+    assert answer["by"] == "cosine"
+    assert [item["verdict"] for item in answer["judged"]] == ["used", "corrected"]
+    other = "All tests pass now, so I will open the pull request for the new search page."
+    again = nacre("feedback", falcon, kettle, "--json", stdin=other).json
+    assert [item["verdict"] for item in again["judged"]] == ["unused", "unused"]

@@ -199,7 +199,8 @@ def _co_recalled(
         return hits, []
     shown = {item.memory.id for item in hits}
     others = [item for item in ranked if item.memory.id not in shown]
-    unknown = drawn.keys() - {item.memory.id for item in ranked}
+    known = {item.memory.id for item in ranked}
+    unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
     admitted = admitted_memories(context.database, wanted, today=context.clock().date()) if unknown else set()
     found = [memory for row, memory in context.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)

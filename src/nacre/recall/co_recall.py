@@ -43,6 +43,11 @@ def pulls(edges: Sequence[Edge]) -> dict[str, float]:
     return drawn
 
 
+def may_come_along(weight: float) -> bool:
+    """Whether use together alone is reason enough to show a memory."""
+    return weight >= COMPANION_WEIGHT
+
+
 def lift(hits: Sequence[ScoredMemory], drawn: Mapping[str, float]) -> list[ScoredMemory]:
     """The hits with what their neighbours add: own score + .15 · weight, at most 1, where they are likely to answer."""
     lifted = [
@@ -61,7 +66,7 @@ def companions(
     drawn_along = [
         _drawn(item, drawn[item.memory.id], ceiling)
         for item in [*others, *unfound]
-        if drawn.get(item.memory.id, 0.0) >= COMPANION_WEIGHT
+        if may_come_along(drawn.get(item.memory.id, 0.0))
     ]
     return sorted(drawn_along, key=lambda item: (-item.score, item.memory.id))[:COMPANIONS]
 

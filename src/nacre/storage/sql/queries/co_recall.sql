@@ -18,13 +18,13 @@ DELETE FROM co_recall WHERE until <= :day;
 
 -- list_edges_of --
 -- The edges at some memories, from their side, to active ones.
-SELECT a, b, weight, day, sessions FROM co_recall
-WHERE a IN (SELECT value FROM json_each(:ids)) AND until > :day AND b IN (SELECT id FROM active_memories)
-UNION
-SELECT b, a, weight, day, sessions FROM co_recall
-WHERE b IN (SELECT value FROM json_each(:ids)) AND until > :day AND a IN (SELECT id FROM active_memories);
+SELECT e.a, e.b, e.weight, e.day, e.sessions FROM co_recall e JOIN active_memories m ON m.id = e.b
+WHERE e.a IN (SELECT value FROM json_each(:ids)) AND e.until > :day
+UNION ALL
+SELECT e.b, e.a, e.weight, e.day, e.sessions FROM co_recall e JOIN active_memories m ON m.id = e.a
+WHERE e.b IN (SELECT value FROM json_each(:ids)) AND e.until > :day;
 
 -- list_all_edges --
 -- Every edge between active memories that has not faded.
-SELECT a, b, weight, day, sessions FROM co_recall
-WHERE until > :day AND a IN (SELECT id FROM active_memories) AND b IN (SELECT id FROM active_memories);
+SELECT e.a, e.b, e.weight, e.day, e.sessions FROM co_recall e
+JOIN active_memories a ON a.id = e.a JOIN active_memories b ON b.id = e.b WHERE e.until > :day;
