@@ -383,6 +383,11 @@ def test_what_is_learned_from_one_session_belongs_together(plain: World) -> None
         memory.ingest()
         one, other = memory.list()
     assert together(plain, one.id) == {other.id: 0.1}
+    plain.transcript("s1", says("user", "Remember that the backups of billing are kept for a month.", uuid="u3"))
+    with plain.open() as memory:
+        (later,) = memory.ingest().memories
+    assert together(plain, later) == {one.id: 0.1, other.id: 0.1}
+    assert together(plain, one.id) == {other.id: 0.1, later: 0.1}
     rebuild(plain)
     assert together(plain, one.id) == {}, "a rebuild learns nothing"
 

@@ -110,13 +110,17 @@ def use_together(context: Context, session: str, memory_ids: Sequence[str], day:
 
 
 def learned_together(context: Context, memories: Sequence[Memory]) -> None:
-    """Pair memories that were learned from one session. Call in the transaction that stores them."""
+    """Pair memories that were learned from one session, also with what was learned from it before.
+
+    Call in the transaction that stores them.
+    """
     learned: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
             learned[memory.source.session].append(memory.id)
-    for ids in learned.values():
-        context.co_recall.join(ids[:PAIRED_A_SESSION], [], today(context))
+    for session, ids in learned.items():
+        before = [known.id for known in context.memories.known_of(session) if known.id not in ids][:PAIRED_A_SESSION]
+        context.co_recall.join(ids[: PAIRED_A_SESSION - len(before)], before, today(context))
 
 
 def today(context: Context) -> int:
