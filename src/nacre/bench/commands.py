@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.bench.extraction.commands import extraction
 from nacre.cli import progress
 from nacre.cli.command import Group, command
 from nacre.cli.run import Run
@@ -25,11 +26,12 @@ _SUITES = click.Choice(["locomo", "longmemeval", "devmembench", "pile"])
     "benchmark", cls=Group,
     examples=[
         "nacre benchmark retrieval --suite locomo --data bench",
+        "nacre benchmark extraction --misses",
         "nacre benchmark speed --transcripts ~/.claude/projects",
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval and speed."""
+    """Measure retrieval, extraction and speed."""
 
 
 @command(
@@ -105,6 +107,7 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
 
 
 benchmark.add_command(retrieval)
+benchmark.add_command(extraction)
 benchmark.add_command(speed)
 
 

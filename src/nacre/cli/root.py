@@ -46,7 +46,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("checks:doctor", "Check the installation and the home."),
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
-        "benchmark": Entry("nacre.bench.commands:benchmark", "Measure retrieval and speed."),
+        "benchmark": Entry("nacre.bench.commands:benchmark", "Measure retrieval, extraction and speed."),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
 }

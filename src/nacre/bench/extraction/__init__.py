@@ -1,0 +1,1 @@
+"""How well extraction keeps what sessions with labels say is worth keeping, and leaves the rest."""

@@ -1,0 +1,91 @@
+"""``nacre benchmark extraction``."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import TEXT, command
+from nacre.cli.paper import Paper
+from nacre.cli.run import Run
+
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@command(
+    "extraction",
+    examples=[
+        "nacre benchmark extraction",
+        "nacre benchmark extraction --labels labels --transcripts sessions --misses",
+        "nacre benchmark extraction --compare before.json --report misses.md",
+    ],
+)
+@click.option("--labels", type=_FOLDER, help="The folder of labels; without it, the sessions that nacre brings along.")
+@click.option("--transcripts", type=_FOLDER, help="The folder of the sessions; by default they lie with the labels.")
+@click.option("--sessions", type=TEXT, help="Only these, by the names of their labels, with commas between.")
+@click.option(
+    "--memories",
+    type=_FILE,
+    help="Score these memories instead of extracting any: what nacre list --json prints, or the like.",
+)
+@click.option("--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one.")
+@click.option("--no-vectors", is_flag=True, help="Extract without the embedding model.")
+@click.option("--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain.")
+@click.option("--report", type=_NEW_FILE, help="Write everything there as Markdown.")
+@click.option("--save", type=_NEW_FILE, help="Keep the figures there, to compare with later.")
+@click.option("--compare", type=_FILE, help="Tell what changed since these figures were kept.")
+@click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the mean score is below.")
+@click.pass_obj
+def extraction(  # noqa: PLR0913 - one parameter an option
+    run: Run, labels: Path | None, transcripts: Path | None, sessions: str | None, memories: Path | None,
+    apart: bool, no_vectors: bool, misses: bool, report: Path | None, save: Path | None, compare: Path | None,
+    fail_under: float | None,
+) -> None:  # fmt: skip
+    """Tell how well nacre learns from sessions whose worth is known.
+
+    Labels say what is worth keeping in a session, and what is not; docs/evaluation.md describes them. The sessions are
+    ingested into a temporary home by the same code as everywhere. Nothing is written to your home.
+    """
+    from nacre.bench.extraction.comparing import read_figures, render_changes, write_figures
+    from nacre.bench.extraction.labels import load_labels
+    from nacre.bench.extraction.measuring import measure, read_memories, score
+    from nacre.bench.extraction.report import as_markdown, extraction_record, render_extraction
+    from nacre.bench.machine import describe
+
+    folder = labels or _brought_along()
+    labelled = load_labels(folder, [name.strip() for name in (sessions or "").split(",") if name.strip()])
+    before = read_figures(compare) if compare else None
+    if memories:
+        result = score(labelled, read_memories(memories))
+    else:
+        with tempfile.TemporaryDirectory(prefix="nacre-extraction-") as place, progress.shown(run) as notify:
+            result = measure(
+                labelled, transcripts or folder, Path(place), apart=apart, vectors=not no_vectors,
+                notify=notify or (lambda _: None),
+            )  # fmt: skip
+    commit = describe().commit
+    record = {**extraction_record(result), "commit": commit}
+    changes = before.changes_to(record) if before else None
+    if report:
+        report.write_text(as_markdown(result, commit), encoding="utf-8")
+    if save:
+        write_figures(save, record)
+    if fail_under is not None and 100 * result.score < fail_under:
+        run.exit_code = 1
+        run.warnings.append(f"the mean score is {100 * result.score:.1f}, below {fail_under:g}")
+
+    def render(paper: Paper) -> None:
+        render_extraction(paper, result, misses=misses)
+        if changes:
+            render_changes(paper, changes)
+
+    run.answer({**record, "changes": changes.record() if changes else None}, render)
+
+
+def _brought_along() -> Path:
+    return Path(__file__).parents[1] / "data" / "extraction"

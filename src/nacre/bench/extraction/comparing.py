@@ -1,0 +1,129 @@
+"""What changed between two measurements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nacre.cli.paper import Paper, bold, dim
+from nacre.errors import InvalidInput
+
+_MEASURES = ("recall", "recall_any_kind", "must_recall", "precision", "score", "composite")
+_COUNTS = ("memories", "duplicates", "skip_hits", "long")
+
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A figure before and now."""
+
+    name: str
+    before: float | None
+    now: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChange:
+    """A session whose score changed, and the labels that are found now and no more."""
+
+    session: str
+    before: float
+    now: float
+    gained: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What changed over all sessions that both measurements have, and in each of them."""
+
+    overall: tuple[Change, ...]
+    sessions: tuple[SessionChange, ...]
+
+    def record(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """An earlier measurement."""
+
+    record: Record
+
+    def changes_to(self, now: Record) -> Changes:
+        """What changed since."""
+        overall = tuple(
+            Change(name, self.record[part].get(name), now[part].get(name))
+            for part, names in (("overall", (*_MEASURES, *_COUNTS)), ("fixtures_overall", _MEASURES))
+            for name in names
+            if now[part]["sessions"] and name in now[part]
+        )
+        before = {item["session"]: item for item in (*self.record["sessions"], *self.record["fixtures"])}
+        sessions = (
+            _session_change(before[item["session"]], item)
+            for item in (*now["sessions"], *now["fixtures"])
+            if item["session"] in before
+        )
+        changed = (change for change in sessions if change.before != change.now or change.gained or change.lost)
+        return Changes(overall, tuple(changed))
+
+
+def read_figures(file: Path) -> Figures:
+    """What ``--save`` or ``--json`` wrote. Raises InvalidInput."""
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        missing = {"overall", "sessions", "fixtures", "fixtures_overall"} - set(record)
+    except (ValueError, TypeError) as error:
+        raise InvalidInput(f"{file} holds no figures: {error}", hint="--save writes them") from error
+    if missing:
+        raise InvalidInput(f"{file} holds no figures of an extraction", hint="--save writes them")
+    return Figures(record)
+
+
+def write_figures(file: Path, record: Record) -> None:
+    """Keep a measurement for later."""
+    file.write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def render_changes(paper: Paper, changes: Changes) -> None:
+    """What is better and what is worse."""
+    paper.heading("Changes")
+    rows = [[change.name, _shown(change.before), "→", _shown(change.now)] for change in changes.overall]
+    paper.table(rows, indent=2)
+    for change in changes.sessions:
+        paper.blank()
+        paper.line(bold(change.session), f"  {_shown(change.before)} → {_shown(change.now)}", indent=2)
+        for sign, statements in (("+", change.gained), ("-", change.lost)):
+            for statement in statements:
+                paper.line(f"{sign} {statement}", indent=4, hang=2)
+    if not changes.sessions:
+        paper.line(dim("No session changed."), indent=2)
+
+
+def _session_change(before: Record, now: Record) -> SessionChange:
+    had, has = _met(before), _met(now)
+    return SessionChange(
+        now["session"], _score(before), _score(now), tuple(sorted(has - had)), tuple(sorted(had - has))
+    )
+
+
+def _met(session: Record) -> set[str]:
+    found = {item["statement"] for item in session.get("found", ())}
+    return found | {
+        f"{item['subject']}: {', '.join(item['terms'])}" for item in session.get("expected", ()) if item["hit"]
+    }
+
+
+def _score(session: Record) -> float:
+    return float(session["score"] if "score" in session else session["composite"])
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{100 * value:.1f}" if isinstance(value, float) else str(value)

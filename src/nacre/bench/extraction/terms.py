@@ -1,0 +1,45 @@
+"""Whether a memory's words hold the terms of a label."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from functools import cache
+
+_PLAIN = str.maketrans({
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
+    **dict.fromkeys("\u2018\u2019\u201b", "'"),
+    **dict.fromkeys("\u201c\u201d", '"'),
+})  # fmt: skip
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SPACES = re.compile(r"\s+")
+_SHORT = re.compile(r"[a-z0-9]{1,4}")
+
+
+def plain(text: str) -> str:
+    """Lower case, plain dashes and quotes, single spaces and one at the end; CamelCase follows once more, apart."""
+    text = unicodedata.normalize("NFKC", text).translate(_PLAIN)
+    apart = _HUMP.sub(" ", text)
+    if apart != text:
+        text = f"{text} {apart}"
+    return _SPACES.sub(" ", text.lower()) + " "
+
+
+def holds(text: str, groups: Sequence[Sequence[str]]) -> bool:
+    """Whether plain text has at least one term of every group."""
+    return all(any(_pattern(term).search(text) for term in group) for group in groups)
+
+
+@cache
+def _pattern(term: str) -> re.Pattern[str]:
+    """Up to two letters are a whole word, up to four the start of one, more may be anywhere.
+
+    A space at the end of a term counts: it asks for the end of a word.
+    """
+    wanted = plain(term).rstrip() + (" " if term.endswith(" ") else "")
+    before = after = ""
+    if _SHORT.fullmatch(wanted):
+        before = r"(?<![a-z0-9])"
+        after = r"(?![a-z0-9])" if len(wanted) <= 2 else ""
+    return re.compile(before + re.escape(wanted) + after)
