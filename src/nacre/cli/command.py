@@ -72,7 +72,7 @@ class Group(click.Group):
         if self.get_command(ctx, name) is None and not name.startswith("-"):
             from difflib import get_close_matches
 
-            near = get_close_matches(name, self.list_commands(ctx), n=2)
+            near = get_close_matches(name, self.list_commands(ctx), n=2, cutoff=0.7)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             raise click.UsageError(f"there is no command {name!r}{meant}", ctx)
         return super().resolve_command(ctx, args)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _STAGES = {
     "reading": "Reading transcripts",
     "learning": "Learning from them",
+    "asking": "Asking",
     "vectors": "Making vectors, Ctrl-C is fine",
 }
 

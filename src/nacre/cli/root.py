@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("checks:doctor", "Check the installation and the home."),
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
+        "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry("nacre.bench.commands:benchmark", "Measure retrieval, extraction and speed."),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },

@@ -12,28 +12,35 @@ from nacre.bench.extraction.measuring import ExtractionResult
 from nacre.bench.extraction.rubric import FixtureScore, Met
 from nacre.bench.extraction.scoring import Found, Kept, SessionScore, Skipped, Totals
 from nacre.bench.extraction.terms import plain
-from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.paper import Cell, Paper, bold, dim
 from nacre.text import one_line
 
 Record = dict[str, Any]
 
 _COLUMNS = (
-    "kept", "off", "recall", "any kind", "must", "precision", "duplicates", "skip hits", "long", "score",
+    "kept", "off", "recall", "any kind", "must", "precision", "dup", "skip", "long", "score",
 )  # fmt: skip
 _FIXTURE_COLUMNS = ("kept", "met", "recall", "partial", "precision", "in range", "composite", "passes")
 NOTE = (
     "Shares in percent. off: memories below or above the sensible number. any kind: recall, lenient about kinds. "
-    "must: labels of weight 1 alone. duplicates: memories that repeat what another one is credited with. skip hits: "
-    "memories that should not be."
+    "must: labels of weight 1 alone. dup: memories that repeat what another one is credited with. skip: memories "
+    "that should not be."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under a title; the first row names the columns."""
+    """Rows under a title; the first row names the columns. ``drop`` names those to leave out where room is short."""
 
     title: str
     rows: Sequence[Sequence[str]]
+    drop: tuple[str, ...] = ("long", "any kind", "must", "dup", "sessions")
+
+    def narrowed(self) -> tuple[list[list[Cell]], list[int]]:
+        """The rows for a terminal, with names at the end, where they may be cut; and the columns to leave out."""
+        names, *rows = [[*row[1:], row[0]] for row in self.rows]
+        dropped = [names.index(name) for name in self.drop if name in names]
+        return [[dim(name) for name in names], *(list[Cell](row) for row in rows)], dropped
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,8 @@ def render_extraction(paper: Paper, result: ExtractionResult, *, misses: bool) -
     """Tables, and what to read where that is wanted."""
     for table in tables(result):
         paper.heading(table.title)
-        paper.table([[dim(name) for name in table.rows[0]], *table.rows[1:]], indent=2)
+        rows, drop = table.narrowed()
+        paper.table(rows, drop=drop, indent=2)
     for note in notes(result):
         paper.blank()
         paper.line(dim(note))
