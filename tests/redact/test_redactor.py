@@ -494,6 +494,12 @@ FRAGMENTS = st.sampled_from(
 )
 
 
+def test_a_secret_cut_at_its_greatest_length_leaves_whole_characters() -> None:
+    for length in range(190, 210):
+        text = "deploy --token " + "a1B2" * (length // 4) + "x" * (length % 4) + "密密"
+        assert REDACTOR.clean(text).startswith("deploy --token [REDACTED:")
+
+
 @given(st.lists(FRAGMENTS | st.text(max_size=12), max_size=12).map("".join))
 @example("password=abcdefgh" + mark("jwt") + "ijklmnop")
 @example("postgres://u:" + mark("openai-key") + "@h and postgres://u:a" + mark("jwt") + "b@h")

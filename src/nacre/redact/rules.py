@@ -47,8 +47,11 @@ class Rule:
 
 
 def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
-    """Return where the secret lies in what a rule matched."""
-    return match.span(match.lastindex or 0)
+    """Return where the secret lies in what a rule matched, to the end of a character that the rule's length cut."""
+    start, end = match.span(match.lastindex or 0)
+    while end < len(match.string) and match.string[end] & 0xC0 == 0x80:
+        end += 1
+    return start, end
 
 
 @dataclass(frozen=True, slots=True)
