@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nacre.app.context import Context
+from nacre.app.meaning import meaning_of
 from nacre.app.using import learned_together
 from nacre.app.writing import apply_intents, commit, redacted
 from nacre.extract.candidate import Candidate
@@ -42,6 +43,7 @@ def learn(context: Context, notify: Callable[[Progress], None]) -> Lessons:
 class _Learner:
     def __init__(self, context: Context) -> None:
         self.context = context
+        self.meaning = meaning_of(context)
         self.pending: list[Memory] = []
         self.seen: list[tuple[int, int]] = []
         self.hashes: set[bytes] = set()
@@ -53,7 +55,8 @@ class _Learner:
     def session(self, row: int, begin: int) -> None:
         stored = self.context.sessions.get(row)
         turns = self.context.sessions.turns_of(row)
-        for candidate in extract(stored.session, [item.turn for item in turns], begin=begin):
+        said = [item.turn for item in turns]
+        for candidate in extract(stored.session, said, begin=begin, meaning=self.meaning):
             memory = self.to_memory(candidate, stored, turns)
             if self.is_known(memory):
                 self.duplicates += 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nacre.extract.cues import Language
+from nacre.extract.cues import Cue, Language
+from nacre.extract.meaning import Affinity
 from nacre.model.memory import Kind
 
 THRESHOLD = 0.999  # sums of tenths
@@ -12,6 +13,12 @@ THRESHOLD = 0.999  # sums of tenths
 DETAIL = 0.7
 
 REMEMBERED = 2.0  # what was to be remembered goes before everything that was only said
+
+PROVEN = 1.4  # what the course of the session bears out: asked for thrice, a cause that was confirmed
+
+_SURE = 0.6  # how certain meaning must be of a kind to settle it against a light cue
+_LIGHT = 0.8
+_FROM_AFAR = 0.2  # so much below the worth of what needs no cue, a mark may still make up for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +41,57 @@ class Verdict:
 
 
 def classify(
-    text: str, language: Language, *, bonus: float = 0.0, in_request: bool = False, remembered: bool = False
+    text: str,
+    language: Language,
+    *,
+    bonus: float = 0.0,
+    in_request: bool = False,
+    remembered: bool = False,
+    affinity: Affinity | None = None,
 ) -> Verdict | None:
     """Weigh a statement; ``None`` when nothing in it says what it is.
 
     ``in_request`` says that the message began by asking for something: what it says a thing should be are
-    then the details of one piece of work.
+    then the details of one piece of work. ``affinity`` is what the statement means, where that is known.
     """
+    trimmed, asking, led = _bare(text, language)
+    remembered = remembered or led.remember
+    cues = [cue for cue in language.cue if cue.pattern.search(trimmed) or (asking and cue.pattern.search(asking))]
+    marks = {mark.name: mark.weight for mark in language.mark if mark.pattern.search(trimmed)}
+    if any(topic.search(trimmed) for topic in language.topics.values()):
+        bonus += language.score.topical
+    if not (cues or remembered or led.corrected):
+        return _meant(trimmed, language, marks, bonus, affinity)
+    bonus += REMEMBERED if remembered else 0.0
+    bonus += THRESHOLD if led.corrected else 0.0
+    heaviest = max(cues, key=lambda cue: cue.weight, default=None)
+    weight = heaviest.weight if heaviest else 0.0
+    if in_request and heaviest and heaviest.kind is Kind.DECISION and weight <= DETAIL:
+        bonus += language.score.specification
+    if affinity:
+        bonus += affinity.weight * (affinity.worth - 0.5)
+    return Verdict(
+        text=trimmed,
+        kind=_kind(heaviest, affinity) if heaviest else _remembered_kind(marks),
+        score=weight + sum(marks.values()) + bonus,
+        cue=weight,
+        strong=bool(language.importance.strong.search(trimmed)),
+        remembered=remembered,
+        with_request=bool(heaviest and heaviest.with_request),
+        despite=heaviest.despite if heaviest else frozenset(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Led:
+    """What a statement was led in by: "remember that", "that's wrong"."""
+
+    remember: bool
+    corrected: bool
+
+
+def _bare(text: str, language: Language) -> tuple[str, str | None, _Led]:
+    """The statement itself; the same with "remember …" where that goes before; what led into it."""
     trimmed = language.trim(text)
     confirmed = language.lesson.confirmation.match(trimmed)
     if confirmed:
@@ -49,33 +100,27 @@ def classify(
     if corrected:
         trimmed = language.trim(trimmed[corrected.end() :])
     remember = language.remember.strip.match(trimmed)
-    asking = trimmed
+    asking = trimmed if remember else None
     if remember and trimmed[remember.end() :].strip():
         trimmed = trimmed[remember.end() :].strip()
-    cues = [cue for cue in language.cue if cue.pattern.search(trimmed) or (remember and cue.pattern.search(asking))]
-    if not (cues or remember or corrected or remembered):
+    return trimmed, asking, _Led(bool(remember), bool(corrected))
+
+
+def _meant(
+    text: str, language: Language, marks: dict[str, float], bonus: float, affinity: Affinity | None
+) -> Verdict | None:
+    """A statement that only its meaning speaks for; what it is said with counts all the same."""
+    if affinity is None or affinity.worth < affinity.alone - _FROM_AFAR or language.alone.refuse.search(text):
         return None
-    if corrected:
-        bonus += THRESHOLD
-    if remember or remembered:
-        bonus += REMEMBERED
-    marks = {mark.name: mark.weight for mark in language.mark if mark.pattern.search(trimmed)}
-    if any(topic.search(trimmed) for topic in language.topics.values()):
-        bonus += language.score.topical
-    heaviest = max(cues, key=lambda cue: cue.weight, default=None)
-    weight = heaviest.weight if heaviest else 0.0
-    if in_request and heaviest and heaviest.kind is Kind.DECISION and weight <= DETAIL:
-        bonus += language.score.specification
-    return Verdict(
-        text=trimmed,
-        kind=heaviest.kind if heaviest else _remembered_kind(marks),
-        score=weight + sum(marks.values()) + bonus,
-        cue=weight,
-        strong=bool(language.importance.strong.search(trimmed)),
-        remembered=remembered or bool(remember),
-        with_request=bool(heaviest and heaviest.with_request),
-        despite=heaviest.despite if heaviest else frozenset(),
-    )
+    score = THRESHOLD + affinity.worth - affinity.alone + sum(marks.values()) + bonus
+    strong = bool(language.importance.strong.search(text))
+    return Verdict(text, affinity.kind, score, 0.0, strong=strong)
+
+
+def _kind(heaviest: Cue, affinity: Affinity | None) -> Kind:
+    if affinity and heaviest.weight <= _LIGHT and affinity.certainty >= _SURE and affinity.worth >= _SURE:
+        return affinity.kind
+    return heaviest.kind
 
 
 def _remembered_kind(marks: dict[str, float]) -> Kind:

@@ -13,6 +13,7 @@ MAX_NEIGHBOUR = 300
 MAX_TOGETHER = 500
 MAX_WISH = 70
 _MIN_NEIGHBOUR = 15
+_MAX_MORE = 120
 
 
 def stand_alone(text: str, at: int, statements: Sequence[Statement], language: Language) -> str | None:
@@ -54,7 +55,10 @@ def _neighbour(at: int, statements: Sequence[Statement], language: Language) -> 
 
 
 def _goes_on(text: str, language: Language) -> bool:
-    return bool(language.lean.more.match(text)) and not language.reject["question"].search(text)
+    """Whether a statement is about the one before it: gives its reason, or leans on it and asks for nothing."""
+    if any(language.reject[one].search(text) for one in ("question", "errand", "transient")):
+        return bool(language.lean.more.match(text)) and not language.reject["question"].search(text)
+    return bool(language.lean.more.match(text)) or (len(text) <= _MAX_MORE and leans(text, language))
 
 
 def _join(first: str, second: str, language: Language) -> str:

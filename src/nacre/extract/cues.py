@@ -65,7 +65,11 @@ class Lean:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """How an answer points at a question, and which questions are only about what to do next (``errand``)."""
+    """How an answer points at a question, and which questions are only about what to do next (``errand``).
+
+    ``either`` offers two ways, ``chore`` names what is done once; ``choosing`` asks to choose or recommends, ``but``
+    goes on about a choice.
+    """
 
     yes: Pattern
     no: Pattern
@@ -74,14 +78,33 @@ class Answers:
     errand: Pattern
     choice: Pattern
     vague: Pattern
+    either: Pattern
+    chore: Pattern
+    choosing: Pattern
+    but: Pattern
     ordinals: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
+class AcceptedCues:
+    """Words that accept what an agent said (``yes``); its words on how things are to be (``claim``), or only on what
+    it does next (``step``).
+    """
+
+    yes: Pattern
+    claim: Pattern
+    step: Pattern
+
+
+@dataclass(frozen=True, slots=True)
 class LessonCues:
-    """Trouble, what it came from, and whether that was confirmed; ``confirmation`` alone tells nothing else."""
+    """Trouble, what it came from, and whether that was confirmed; ``confirmation`` alone tells nothing else.
+
+    ``trouble_asked`` is a question that tells of trouble: "why does the build hang?".
+    """
 
     problem: Pattern
+    trouble_asked: Pattern
     cause: Pattern
     solved: Pattern
     confirmation: Pattern
@@ -91,10 +114,13 @@ class LessonCues:
 
 @dataclass(frozen=True, slots=True)
 class ReversalCues:
-    """Taking back what was said, removing it, asking for it to be done, changing one's mind."""
+    """Taking back what was said, removing it, giving up ``what`` it names (``scrap``), asking for it to be done,
+    changing one's mind.
+    """
 
     undo: Pattern
     removal: Pattern
+    scrap: Pattern
     request: Pattern
     change: Pattern
 
@@ -105,6 +131,13 @@ class RepeatedCues:
 
     manner: Pattern
     verb: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class AloneCues:
+    """What meaning alone does not speak for."""
+
+    refuse: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +169,9 @@ class SubjectWords:
     """What a subject is cut out of a statement with.
 
     ``generic`` and ``weak`` words cannot be all of it; ``stop`` words and ``verbs`` are no nouns; ``links`` and
-    ``determiners`` tie and introduce nouns. An ``opener`` says what kind a statement is, ``front`` what it is said for,
-    ``predicate`` begins what is said; ``noise`` and ``ending`` are dropped; at a ``border`` a clause ends, at a
-    ``joint`` a long one may be cut.
+    ``determiners`` tie and introduce nouns, ``articles`` among them cannot end a phrase. An ``opener`` says what kind
+    a statement is, ``front`` what it is said for, ``predicate`` begins what is said; ``noise`` and ``ending`` are
+    dropped; at a ``border`` a clause ends, at a ``joint`` a long one may be cut.
     """
 
     generic: frozenset[str]
@@ -147,6 +180,7 @@ class SubjectWords:
     verbs: frozenset[str]
     links: frozenset[str]
     determiners: frozenset[str]
+    articles: frozenset[str]
     opener: Pattern
     front: Pattern
     predicate: Pattern
@@ -181,12 +215,14 @@ class Language:
     remember: Remember
     lean: Lean
     answers: Answers
+    accepted: AcceptedCues
     lesson: LessonCues
     reversal: ReversalCues
     repeated: RepeatedCues
     expiry: ExpiryCues
     importance: ImportanceCues
     reject: dict[str, Pattern]
+    alone: AloneCues
     subject: SubjectWords
     score: Score
     cue: tuple[Cue, ...]

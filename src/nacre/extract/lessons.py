@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from nacre.extract.classify import PROVEN, Verdict
+from nacre.extract.context import leans
 from nacre.extract.cues import Language, language_of
+from nacre.extract.findings import Finding, to_finding
 from nacre.extract.sentences import Statement, split
-from nacre.extract.speech import Utterance, is_content
-from nacre.model.session import Flag, Speaker, Trust, Turn
+from nacre.extract.speech import Utterance, before, is_content
+from nacre.model.memory import Kind
+from nacre.model.session import Flag, Speaker, ToolCall, Trust, Turn
 
 _LOOK_BACK = 8
+_NEAR = 4
 _AGENT_LOOK_BACK = 12
 _MAX_PROBLEM = 240
 _MAX_CAUSE = 260
@@ -19,33 +24,44 @@ _MIN_WORDS = 5
 _COMMAND = re.compile(r"\w=\w|\s--?\w|`[^`]{4,}`|\w/\w+/")
 
 
+def lessons(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
+    """The lessons of a session that were confirmed, by the owner's word or by a command that failed before."""
+    told: set[int] = set()
+    for at, utterance in enumerate(spoken):
+        lesson = _confirmed(turns, spoken, at, utterance) or _accepted(turns, spoken, at, utterance)
+        lesson = lesson or _proven(turns, spoken, at, utterance)
+        if lesson and not told & set(lesson.causes):
+            told |= set(lesson.causes)
+            yield from _finding(lesson)
+
+
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """The words of a lesson, and the indexes of the turns they come from."""
+class _Lesson:
+    """The words of a lesson, the indexes of all turns they come from, and of those that say the cause."""
 
     text: str
     turns: tuple[int, ...]
+    causes: tuple[int, ...]
     by_agent: bool
 
 
-def lessons(turns: Sequence[Turn], utterances: Sequence[Utterance]) -> list[Lesson]:
-    """The confirmed lessons of a session."""
-    found: list[Lesson] = []
-    for at, utterance in enumerate(utterances):
-        lesson = _confirmed(turns, utterances, at, utterance)
-        if lesson:
-            found.append(lesson)
-    return found
+def _finding(lesson: _Lesson) -> Iterator[Finding]:
+    verdict = Verdict(lesson.text, Kind.LESSON, PROVEN, PROVEN)
+    speaker = Speaker.AGENT if lesson.by_agent else Speaker.OWNER
+    finding = to_finding(verdict, lesson.text, lesson.turns, language_of(lesson.text), speaker)
+    if finding:
+        yield finding
 
 
-def _confirmed(turns: Sequence[Turn], utterances: Sequence[Utterance], at: int, utterance: Utterance) -> Lesson | None:
+def _confirmed(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+    """The owner says that this was it."""
     language = language_of(utterance.text)
     cues = language.lesson
     head = utterance.statements[:2]
     solved = [one for one in head if cues.solved.search(one.text) and not cues.unsolved.search(one.text)]
     if not solved or solved[0].text.endswith(("?", "？")):
         return None
-    problem = find_problem(utterances, at, language)
+    problem = find_problem(spoken, at, language)
     if not problem:
         return None
     own = _own_words(utterance, language)
@@ -55,7 +71,54 @@ def _confirmed(turns: Sequence[Turn], utterances: Sequence[Utterance], at: int, 
         return None
     causes, where = (explained.causes, (explained.index,)) if explained else ((), ())
     text = language.joiner.join([problem.text[:_MAX_PROBLEM], *causes, *own[:2]])
-    return Lesson(text, tuple(dict.fromkeys([problem.index, *where, utterance.index])), by_agent=not own)
+    evidence = tuple(dict.fromkeys([problem.index, *where, utterance.index]))
+    return _Lesson(text, evidence, where or (utterance.index,), by_agent=not own)
+
+
+def _accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+    """The owner accepts in words what the agent just said it was."""
+    language = language_of(utterance.text)
+    head = utterance.statements[0].text
+    if not language.accepted.yes.match(head) or language.lesson.unsolved.search(head):
+        return None
+    explained = _explanation(turns, before(turns, utterance.index, Speaker.OWNER) or 0, utterance.index, nearby=True)
+    return _told(spoken, at, explained, utterance.index) if explained else None
+
+
+def _proven(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+    """A command that failed before the agent said what it was works after it, and the owner does not object."""
+    language = language_of(utterance.text)
+    if at == 0 or language.lesson.unsolved.search(utterance.statements[0].text):
+        return None
+    if language.answers.no.match(utterance.statements[0].text):
+        return None
+    earlier = spoken[at - 1].index
+    explained = _explanation(turns, earlier, utterance.index, nearby=True)
+    if not explained or not _works_now(turns[earlier : utterance.index], explained.index - earlier):
+        return None
+    return _told(spoken, at, explained, utterance.index)
+
+
+def _works_now(turns: Sequence[Turn], said: int) -> bool:
+    """Whether a call that went wrong up to a turn went well after it."""
+    wrong = {(call.name, call.input) for turn in turns[: said + 1] for call in turn.tool_calls if _went_wrong(call)}
+    later = (call for turn in turns[said:] for call in turn.tool_calls if call.outcome == "ok")
+    return any((call.name, call.input) in wrong for call in later)
+
+
+def _went_wrong(call: ToolCall) -> bool:
+    return bool(call.outcome and call.outcome.startswith(("exit ", "error")))
+
+
+def _told(spoken: Sequence[Utterance], at: int, explained: Explanation, here: int) -> _Lesson | None:
+    """The agent's words on the cause, after the owner's on the trouble where these are near."""
+    language = language_of(explained.causes[0])
+    problem = find_problem(spoken, at, language, look_back=_NEAR)
+    if problem is None and leans(explained.causes[0], language):
+        return None
+    text = language.joiner.join([*([problem.text[:_MAX_PROBLEM]] if problem else []), *explained.causes])
+    evidence = tuple(dict.fromkeys([*([problem.index] if problem else []), explained.index, here]))
+    return _Lesson(text, evidence, (explained.index,), by_agent=True)
 
 
 def _own_words(utterance: Utterance, language: Language) -> list[str]:
@@ -113,7 +176,8 @@ def find_problem(
 def _tells_trouble(text: str, language: Language) -> bool:
     trouble = language.lesson.problem.search(text) and not language.lean.start.match(text)
     says_enough = len(text.split()) >= _MIN_WORDS or not language.joiner
-    return bool(trouble) and says_enough and len(text) <= _MAX_PROBLEM and not _is_question(text)
+    asked = _is_question(text) and not language.lesson.trouble_asked.search(text)
+    return bool(trouble) and says_enough and len(text) <= _MAX_PROBLEM and not asked
 
 
 def _is_question(text: str) -> bool:

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+from nacre.extract.classify import PROVEN, Verdict
 from nacre.extract.cues import language_of
+from nacre.extract.findings import Finding, to_finding
 from nacre.extract.speech import Utterance
+from nacre.model.memory import Kind
 
 TIMES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
-    """One request of many for the same: its words up to how it is to be done; the turns that ask for it."""
-
-    text: str
-    turns: tuple[int, ...]
-
-
-def demands(utterances: Sequence[Utterance]) -> list[Demand]:
+def demands(spoken: Sequence[Utterance]) -> Iterator[Finding]:
     """What was asked for in the same way in at least three messages, in the words of the fullest request."""
     asked: dict[tuple[str, str], dict[int, str]] = {}
-    for utterance in utterances:
+    for utterance in spoken:
         for statement in utterance.statements:
             found = _demand(statement.text)
             if found:
                 verb, manner, text = found
                 asked.setdefault((verb, manner), {}).setdefault(utterance.index, text)
-    return [
-        Demand(max(texts.values(), key=_plainness), tuple(texts)) for texts in asked.values() if len(texts) >= TIMES
-    ]
+    for texts in asked.values():
+        if len(texts) >= TIMES:
+            text = max(texts.values(), key=_plainness)
+            verdict = Verdict(text, Kind.PREFERENCE, PROVEN, PROVEN)
+            finding = to_finding(verdict, text, tuple(texts), language_of(text))
+            if finding:
+                yield finding
 
 
 def _demand(text: str) -> tuple[str, str, str] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding
@@ -12,48 +13,81 @@ from nacre.model.memory import Kind
 
 SAME = 0.9
 ABOUT_THE_SAME = 0.34
+MOST = 60
+"""Findings compared with each other: beyond the surest sixty nothing is kept anyway."""
+
 _SHARED_WORDS = 2
-_WORD = re.compile(r"[a-z0-9_./]{3,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
+_WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
 
 
 def settle(findings: Sequence[Finding], utterances: Sequence[Utterance]) -> list[Finding]:
     """What still holds at the end of the session."""
     once = {one.content: one for one in reversed(findings)}
-    lasting = [one for one in reversed(once.values()) if not _dropped(one, utterances)]
-    return [one for one in lasting if not any(_replaces(other, one) for other in lasting if other is not one)]
+    surest = sorted(once.values(), key=lambda one: (-one.score, one.index))[:MOST]
+    known = {one.content: content_words(one.content, language_of(one.content)) for one in surest}
+    takings = list(_takings(utterances))
+    held = [one for one in reversed(once.values()) if one.content in known]
+    lasting = [one for one in held if not _dropped(one, known[one.content], takings)]
+    return [one for one in lasting if not any(_replaces(other, one, known) for other in lasting if other is not one)]
 
 
-def _dropped(finding: Finding, utterances: Sequence[Utterance]) -> bool:
-    later = [one for one in utterances if one.index > finding.index]
-    for at, utterance in enumerate(later):
-        language = language_of(utterance.text)
-        text = utterance.statements[0].text
-        if at == 0 and language.reversal.undo.match(text):
-            return True
-        if any(_removes(finding, language.trim(one.text), language) for one in utterance.statements):
-            return True
-    return False
+@dataclass(frozen=True, slots=True)
+class _Taking:
+    """A statement that takes something back: what was said in the message before (``undone``), what shares words with
+    it (``removal``, or a ``request`` that does what was to do), or a choice it names (``scrapped``).
+    """
+
+    index: int
+    text: str
+    words: frozenset[str]
+    undone: int | None
+    removal: bool
+    request: bool
+    scrapped: frozenset[str]
 
 
-def _removes(finding: Finding, text: str, language: Language) -> bool:
+def _takings(utterances: Sequence[Utterance]) -> Iterator[_Taking]:
+    before: int | None = None
+    for utterance in utterances:
+        for place, one in enumerate(utterance.statements):
+            language = language_of(one.text)
+            cues, text = language.reversal, language.trim(one.text)
+            scrap = cues.scrap.search(text)
+            undone = before if place == 0 and cues.undo.match(one.text) else None
+            removal, request = bool(cues.removal.search(text)), bool(cues.request.match(text))
+            if removal or request or scrap or undone is not None:
+                scrapped = content_words(scrap["what"], language) if scrap else frozenset[str]()
+                said = content_words(text, language)
+                yield _Taking(utterance.index, text, said, undone, removal, request, scrapped)
+        before = utterance.index
+
+
+def _dropped(finding: Finding, said: frozenset[str], takings: Sequence[_Taking]) -> bool:
+    later = [one for one in takings if one.index > finding.index]
+    return any(_takes_back(one, finding, said) for one in later)
+
+
+def _takes_back(taking: _Taking, finding: Finding, said: frozenset[str]) -> bool:
+    if taking.undone == finding.index:
+        return True
     if finding.kind not in (Kind.DECISION, Kind.TODO):
         return False
-    removed = language.reversal.removal.search(text) and finding.content != text
-    done = finding.kind is Kind.TODO and language.reversal.request.match(text)
-    if not (removed or done):
-        return False
-    return len(words(finding.content, language) & words(text, language)) >= _SHARED_WORDS
+    if taking.scrapped and taking.scrapped <= said:
+        return True
+    removed = taking.removal and finding.content != taking.text
+    done = finding.kind is Kind.TODO and taking.request
+    return (removed or done) and len(said & taking.words) >= _SHARED_WORDS
 
 
-def _replaces(other: Finding, one: Finding) -> bool:
+def _replaces(other: Finding, one: Finding, known: dict[str, frozenset[str]]) -> bool:
     """The same said more fully, or the same thing decided anew."""
-    language = language_of(other.content)
-    theirs, mine = words(other.content, language), words(one.content, language)
+    theirs, mine = known[other.content], known[one.content]
     if not theirs or not mine:
         return False
     overlap = len(mine & theirs) / min(len(mine), len(theirs))
     later = other.index > one.index
-    if later and language.reversal.change.search(other.spoken) and other.kind is one.kind:
+    change = language_of(other.content).reversal.change
+    if later and other.kind is one.kind and change.search(other.spoken):
         return overlap >= ABOUT_THE_SAME or _same_key(other, one)
     if overlap >= SAME:
         return (len(other.content), -other.index) > (len(one.content), -one.index)
@@ -64,7 +98,7 @@ def _same_key(other: Finding, one: Finding) -> bool:
     return other.canonical_key is not None and other.canonical_key == one.canonical_key
 
 
-def words(text: str, language: Language) -> frozenset[str]:
+def content_words(text: str, language: Language) -> frozenset[str]:
     """The content words of a text, with plural and verb endings off; pairs of characters in Chinese."""
     if not language.joiner:
         return frozenset(_pairs(text)) - language.subject.stop

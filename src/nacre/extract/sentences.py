@@ -24,6 +24,9 @@ _PASTED = re.compile(
     | ^\s*/[\w:-]*\s*$                                                       # slash commands
     | ^\s*File\ ".*",\ line\ \d+ | ^\s*at\ \S+.*[:(]\d+ | ^Traceback | ^\s*\^+\s*$  # stack traces
     | ^\s*(?:[\w.]*(?:Error|Exception|Warning)|E|FAILED|FAIL|panic|fatal|error)\b\s*[:(\[]    # error lines
+    | ^\s*(?:FAILED|FAIL|PASSED|PASS|ok)\s+\S*[/:.]\S* | ^E\s{2,}\S
+    | \b(?:[Ff]ailed|[Uu]nable|cannot|could\ not)\ to\ [^:]{3,60}:\ [^:]{3,60}:\s | No\ such\ file\ or\ directory
+    | ^\s*\S+\.\w{1,4}:\d+(?::\d+)?:\s | ^\s*-{1,2}\w[\w-]*,?\s+--?\w
     | ^\s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | ^\s*usage:
     | ^\s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s
     | ^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | ^\s*\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b  # logs

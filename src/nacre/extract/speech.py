@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from nacre.extract.cues import language_of
 from nacre.extract.sentences import Statement, split
 from nacre.model.session import Flag, Speaker, Trust, Turn
 from nacre.text import normalise
@@ -92,6 +93,12 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
         if turn.speaker is speaker and is_content(turn):
             return at
     return None
+
+
+def is_taken_back(utterance: Utterance, place: int) -> bool:
+    """Whether a later statement of the same message takes a statement back: "use Redis. no wait, forget it"."""
+    later = utterance.statements[place + 1 :]
+    return any(language_of(one.text).reversal.undo.match(one.text) for one in later)
 
 
 def trusted_agent(turns: Sequence[Turn], index: int) -> int | None:

@@ -173,7 +173,7 @@ def _stops(stop: frozenset[str]) -> re.Pattern[str]:
 def _title(text: str, language: Language) -> str | None:
     """At most sixty characters, cut where a clause or phrase begins, with a capital unless it begins with a name."""
     most = MAX_CHARACTERS if language.joiner else MAX_WIDE
-    text = _shortened(text, most, language).strip(_BORDER_SIGNS)
+    text = _untied(_shortened(text, most, language).strip(_BORDER_SIGNS), language)
     if not text or is_generic(text, language):
         return None
     return text if _IDENTIFIER.search(text.partition(" ")[0]) else text[0].upper() + text[1:]
@@ -185,8 +185,14 @@ def _shortened(text: str, most: int, language: Language) -> str:
     words = language.subject
     joints = [at.start() for at in words.joint.finditer(text, _MIN_CHARACTERS)]
     space = text.rfind(" ", _MIN_CHARACTERS, most + 1)
-    kept = text[: max((at for at in joints if at <= most), default=space if space > 0 else most)].split(" ")
-    while len(kept) > 1 and (kept[-1] in words.determiners or words.joint.fullmatch(f" {kept[-1]}")):
+    return text[: max((at for at in joints if at <= most), default=space if space > 0 else most)]
+
+
+def _untied(text: str, language: Language) -> str:
+    """The text without words at its end that tie it to what is no longer there."""
+    words = language.subject
+    kept = text.split(" ")
+    while len(kept) > 1 and (kept[-1] in words.articles or words.joint.fullmatch(f" {kept[-1]}")):
         kept.pop()
     return " ".join(kept)
 

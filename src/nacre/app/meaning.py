@@ -1,0 +1,33 @@
+"""The embedding model as extraction's sense of what a statement means."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.app.context import Context
+from nacre.errors import EmbedderUnavailable
+from nacre.extract.meaning import Affinity, Meaning
+
+
+def meaning_of(context: Context) -> Meaning | None:
+    """Judges by the home's embedding model, loaded with the first statement; ``None`` where there is none."""
+    return None if context.settings["embedding.model"] == "none" else _ModelMeaning(context)
+
+
+class _ModelMeaning:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._unavailable = False
+
+    def affinities(self, texts: Sequence[str], language: str) -> Sequence[Affinity] | None:
+        if self._unavailable:
+            return None
+        try:
+            from nacre.extract.prototypes import load  # numpy takes 100 ms, which only this needs
+
+            embedder = self._context.embedder
+            learned = load(language, embedder.name)
+            return learned.affinities(embedder.embed(texts)) if learned else None
+        except (EmbedderUnavailable, ImportError):
+            self._unavailable = True  # the cue tables decide, and the vectors say what is missing
+            return None

@@ -1,0 +1,80 @@
+"""What an agent concluded or proposed, and the owner accepted in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nacre.extract.answers import POINTED
+from nacre.extract.classify import Verdict
+from nacre.extract.context import leans
+from nacre.extract.cues import Language, language_of
+from nacre.extract.findings import Finding, to_finding
+from nacre.extract.meaning import Judge
+from nacre.extract.sentences import split
+from nacre.extract.speech import Utterance, is_taken_back, trusted_agent
+from nacre.model.memory import Kind
+from nacre.model.session import Speaker, Turn
+
+_LEAST_WORTH = 0.5
+_MAX_CLAIM = 260
+_MIN_CLAIM = 30
+_MIN_WORDS = 4
+_MAX_WORDS = 40
+
+
+def accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
+    """The agent's last claim before every word of acceptance, with what the owner said about it."""
+    for utterance in spoken:
+        language = language_of(utterance.text)
+        head = utterance.statements[0].text
+        agent = trusted_agent(turns, utterance.index)
+        if agent is None or not language.accepted.yes.match(head) or is_taken_back(utterance, 0):
+            continue
+        claim = _claim(turns[agent].text, language, judge)
+        if claim:
+            yield from _kept(claim, utterance, agent, language)
+
+
+def _claim(text: str, language: Language, judge: Judge) -> str | None:
+    """The last sentence that says how things are to be, not what the agent does next."""
+    for one in reversed([statement.text for statement in split(text)]):
+        if _claims(one, language) and not leans(one, language):
+            affinity = judge.of(one, language)
+            if affinity is None or affinity.worth >= _LEAST_WORTH:
+                return one
+    return None
+
+
+def _claims(text: str, language: Language) -> bool:
+    cues = language.accepted
+    least = _MIN_CLAIM if language.joiner else _MIN_CLAIM // 2
+    if not least <= len(text) <= _MAX_CLAIM or text.endswith(("?", "？", ":", "：")):
+        return False
+    if cues.step.search(text) or language.lesson.hedge.search(text) or language.lesson.cause.search(text):
+        return False  # a cause is told with its trouble: see lessons
+    return bool(cues.claim.search(text))
+
+
+def _kept(claim: str, utterance: Utterance, agent: int, language: Language) -> Iterator[Finding]:
+    own = _own_words(utterance, language)
+    text = " ".join([claim, *own]) if language.joiner else "".join([claim, *own])
+    verdict = Verdict(text, Kind.DECISION, POINTED, POINTED)
+    finding = to_finding(verdict, text, (agent, utterance.index), language, Speaker.OWNER if own else Speaker.AGENT)
+    if finding:
+        yield finding
+
+
+def _own_words(utterance: Utterance, language: Language) -> list[str]:
+    """What the owner added: "good idea, but only for the public API"."""
+    text = utterance.statements[0].text
+    yes = language.accepted.yes.match(text)
+    rest = language.trim(text[yes.end() :]) if yes else ""
+    more = [rest, *(one.text for one in utterance.statements[1:2])]
+    told = [one for one in more if _adds(one, language)]
+    return [one[0].upper() + one[1:] for one in told]
+
+
+def _adds(text: str, language: Language) -> bool:
+    words = text.split() if language.joiner else list(text)
+    asks = text.rstrip().endswith(("?", "？"))
+    return _MIN_WORDS <= len(words) <= _MAX_WORDS and not asks and not language.reject["errand"].search(text)

@@ -1,0 +1,89 @@
+"""What a statement means, as far as an embedding model can tell: how near it is to what is worth keeping.
+
+Extraction works without it; then the cue tables alone decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from nacre.extract.cues import Language, language_of
+from nacre.extract.speech import Utterance
+from nacre.model.memory import Kind
+
+MOST_STATEMENTS = 200
+"""A session with more is judged by its cue words from there on: meaning costs about 3 ms a statement."""
+
+_FEWEST_WORDS, _MOST_WORDS = 3, 60
+_FEWEST_WIDE, _MOST_WIDE = 6, 120
+_PASSED_OVER = ("question", "identifier", "boilerplate")
+
+
+@dataclass(frozen=True, slots=True)
+class Affinity:
+    """``worth`` is the share of what is worth keeping, 0 to 1, in what a statement is like; ``kind`` the likeliest of
+    the kinds, with a share of ``certainty``, 0 to 1, among them.
+
+    A statement that no cue speaks for is kept from a worth of about ``alone`` on; ``weight`` says how much the worth
+    counts beside a cue. Both depend on how well the model knows the language.
+    """
+
+    worth: float
+    kind: Kind
+    certainty: float
+    weight: float
+    alone: float
+
+
+class Meaning(Protocol):
+    """Judges statements by what they mean."""
+
+    def affinities(self, texts: Sequence[str], language: str) -> Sequence[Affinity] | None:
+        """One a text; ``None`` where the language is not known."""
+
+
+class Judge:
+    """Asks for what statements mean: all of a session's at once, single ones later.
+
+    Without a model it knows nothing.
+    """
+
+    def __init__(self, meaning: Meaning | None, spoken: Sequence[Utterance] = ()) -> None:
+        self._meaning = meaning
+        self._known: dict[str, Affinity] = {}
+        texts: dict[str, dict[str, None]] = {}
+        for text, language in _that_could_matter(spoken) if meaning else ():
+            texts.setdefault(language.language, {}).setdefault(text)
+        for name, wanted in texts.items():
+            self._ask(list(wanted)[:MOST_STATEMENTS], name)
+
+    def said(self, text: str) -> Affinity | None:
+        """What a statement of the owner means, by its trimmed text."""
+        return self._known.get(text)
+
+    def of(self, text: str, language: Language) -> Affinity | None:
+        """What any text means."""
+        if text not in self._known:
+            self._ask([text], language.language)
+        return self._known.get(text)
+
+    def _ask(self, texts: Sequence[str], language: str) -> None:
+        found = self._meaning.affinities(texts, language) if self._meaning else None
+        self._known.update(zip(texts, found or (), strict=False))
+
+
+def _that_could_matter(spoken: Sequence[Utterance]) -> Iterator[tuple[str, Language]]:
+    for utterance in spoken:
+        for statement in utterance.statements:
+            language = language_of(statement.text)
+            text = language.trim(statement.text)
+            if _has_a_say(text, language) and not any(language.reject[one].search(text) for one in _PASSED_OVER):
+                yield text, language
+
+
+def _has_a_say(text: str, language: Language) -> bool:
+    if not language.joiner:
+        return _FEWEST_WIDE <= len(text) <= _MOST_WIDE
+    return _FEWEST_WORDS <= len(text.split()) <= _MOST_WORDS
