@@ -11,7 +11,7 @@ from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.meaning import Judge
 from nacre.extract.sentences import split
-from nacre.extract.speech import Utterance, is_taken_back, trusted_agent
+from nacre.extract.speech import Utterance, acceptance, is_taken_back, trusted_agent
 from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Turn
 
@@ -26,9 +26,8 @@ def accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -
     """The agent's last claim before every word of acceptance, with what the owner said about it."""
     for utterance in spoken:
         language = language_of(utterance.text)
-        head = utterance.statements[0].text
         agent = trusted_agent(turns, utterance.index)
-        if agent is None or not language.accepted.yes.match(head) or is_taken_back(utterance, 0):
+        if agent is None or acceptance(utterance, language) is None or is_taken_back(utterance, 0):
             continue
         claim = _claim(turns[agent].text, language, judge)
         if claim:
@@ -66,11 +65,7 @@ def _kept(claim: str, utterance: Utterance, agent: int, language: Language) -> I
 
 def _own_words(utterance: Utterance, language: Language) -> list[str]:
     """What the owner added: "good idea, but only for the public API"."""
-    text = utterance.statements[0].text
-    yes = language.accepted.yes.match(text)
-    rest = language.trim(text[yes.end() :]) if yes else ""
-    more = [rest, *(one.text for one in utterance.statements[1:2])]
-    told = [one for one in more if _adds(one, language)]
+    told = [one for one in acceptance(utterance, language) or () if _adds(one, language)]
     return [one[0].upper() + one[1:] for one in told]
 
 

@@ -17,7 +17,9 @@ from nacre.model.memory import Kind
 from nacre.model.session import Turn
 
 _MARKUP = re.compile(r"\*\*|__|^#+\s*|^>\s*", re.MULTILINE)
-_LABEL = re.compile(r"^(?:\w+ ){0,2}\w+:\s+(?=[A-Z`])")
+_LABEL = re.compile(
+    r"^(?:\w+ ){0,2}\w+:\s+(?=[A-Z`])|^[^:?]{3,40}:\s+(?=(?:should|which|where|what|how|do|is|shall)\b)"
+)
 _QUESTION_END = re.compile(r"[?？]\W*$")
 _PAIR = re.compile(r"^(?P<question>.{10,400}?[?？:：])\s*(?:→|=>|->)\s*(?P<answer>\S.*)$")
 _MAX_QUESTION = 300
@@ -58,7 +60,8 @@ def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fin
             completed = complete(utterance.statements, asked(turns[agent].text), language)
             texts += [(text, (agent, utterance.index)) for text in completed]
         for text, evidence in texts:
-            finding = None if leans(text, language) else to_finding(_verdict(text, language), text, evidence, language)
+            leaning = language.lean.start.match(text)
+            finding = None if leaning else to_finding(_verdict(text, language), text, evidence, language)
             if finding:
                 yield finding
 
@@ -82,10 +85,11 @@ def asked(text: str) -> Asked:
     ending = [_LABEL.sub("", one) for one in prose[-_CLOSING_STATEMENTS:]]
     questions = [one for one in ending if _is_question(one, cues)]
     durable = [one for one in questions if not cues.errand.search(one)]
+    question = durable[-1] if durable else ""
     return Asked(
-        question=durable[-1] if durable else "",
+        question="" if options and cues.which.search(question) else question,
         options=options,
-        closing=bool(durable) and prose[-1].endswith(durable[-1]),
+        closing=bool(durable) and prose[-1].endswith(question),
         either=_either_of(ending, cues),
         choosing=any(cues.choosing.search(one) for one in prose),
     )

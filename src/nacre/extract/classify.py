@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nacre.extract.cues import Cue, Language
+from nacre.extract.cues import Language
 from nacre.extract.meaning import Affinity
 from nacre.model.memory import Kind
 
@@ -17,8 +17,9 @@ REMEMBERED = 2.0  # what was to be remembered goes before everything that was on
 PROVEN = 1.4  # what the course of the session bears out: asked for thrice, a cause that was confirmed
 
 _SURE = 0.6  # how certain meaning must be of a kind to settle it against a light cue
+_CLEAR = 0.5
 _LIGHT = 0.8
-_FROM_AFAR = 0.2  # so much below the worth of what needs no cue, a mark may still make up for it
+_FROM_AFAR = 0.1  # so much below the worth of what needs no cue, marks may still make up for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def classify(
         bonus += affinity.weight * (affinity.worth - 0.5)
     return Verdict(
         text=trimmed,
-        kind=_kind(heaviest, affinity) if heaviest else _remembered_kind(marks),
+        kind=heaviest.kind if heaviest else _remembered_kind(marks),
         score=weight + sum(marks.values()) + bonus,
         cue=weight,
         strong=bool(language.importance.strong.search(trimmed)),
@@ -110,17 +111,24 @@ def _meant(
     text: str, language: Language, marks: dict[str, float], bonus: float, affinity: Affinity | None
 ) -> Verdict | None:
     """A statement that only its meaning speaks for; what it is said with counts all the same."""
-    if affinity is None or affinity.worth < affinity.alone - _FROM_AFAR or language.alone.refuse.search(text):
+    alone = language.alone
+    if affinity is None or affinity.worth < affinity.alone - _FROM_AFAR or alone.refuse.search(text):
         return None
-    score = THRESHOLD + affinity.worth - affinity.alone + sum(marks.values()) + bonus
-    strong = bool(language.importance.strong.search(text))
-    return Verdict(text, affinity.kind, score, 0.0, strong=strong)
+    if alone.trouble.search(text) and not alone.because.search(text):
+        return None
+    said = min(_FROM_AFAR, sum(marks.values()) + bonus)
+    if affinity.worth + said < affinity.alone:
+        return None
+    kind = affinity.kind if affinity.certainty >= _CLEAR else affinity.plain
+    return Verdict(text, kind, THRESHOLD, 0.0, strong=bool(language.importance.strong.search(text)))
 
 
-def _kind(heaviest: Cue, affinity: Affinity | None) -> Kind:
-    if affinity and heaviest.weight <= _LIGHT and affinity.certainty >= _SURE and affinity.worth >= _SURE:
-        return affinity.kind
-    return heaviest.kind
+def settled(verdict: Verdict, affinity: Affinity | None) -> Verdict:
+    """The kind that meaning is sure of, where only a light cue speaks for another."""
+    light = affinity and 0 < verdict.cue <= _LIGHT and not verdict.remembered
+    if not affinity or not light or min(affinity.certainty, affinity.worth) < _SURE:
+        return verdict
+    return replace(verdict, kind=affinity.kind)
 
 
 def _remembered_kind(marks: dict[str, float]) -> Kind:

@@ -67,8 +67,8 @@ class Lean:
 class Answers:
     """How an answer points at a question, and which questions are only about what to do next (``errand``).
 
-    ``either`` offers two ways, ``chore`` names what is done once; ``choosing`` asks to choose or recommends, ``but``
-    goes on about a choice.
+    ``either`` offers two ways, ``chore`` names what is done once; ``choosing`` asks to choose or recommends, ``which``
+    only that; ``but`` goes on about a choice.
     """
 
     yes: Pattern
@@ -81,6 +81,7 @@ class Answers:
     either: Pattern
     chore: Pattern
     choosing: Pattern
+    which: Pattern
     but: Pattern
     ordinals: dict[str, str]
 
@@ -135,9 +136,11 @@ class RepeatedCues:
 
 @dataclass(frozen=True, slots=True)
 class AloneCues:
-    """What meaning alone does not speak for."""
+    """What meaning alone does not speak for; trouble only ``because`` of something."""
 
     refuse: Pattern
+    trouble: Pattern
+    because: Pattern
 
 
 @dataclass(frozen=True, slots=True)

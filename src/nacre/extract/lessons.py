@@ -11,7 +11,7 @@ from nacre.extract.context import leans
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.sentences import Statement, split
-from nacre.extract.speech import Utterance, before, is_content
+from nacre.extract.speech import Utterance, acceptance, before, is_content
 from nacre.model.memory import Kind
 from nacre.model.session import Flag, Speaker, ToolCall, Trust, Turn
 
@@ -78,8 +78,7 @@ def _confirmed(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utte
 def _accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
     """The owner accepts in words what the agent just said it was."""
     language = language_of(utterance.text)
-    head = utterance.statements[0].text
-    if not language.accepted.yes.match(head) or language.lesson.unsolved.search(head):
+    if acceptance(utterance, language) is None or language.lesson.unsolved.search(utterance.statements[0].text):
         return None
     explained = _explanation(turns, before(turns, utterance.index, Speaker.OWNER) or 0, utterance.index, nearby=True)
     return _told(spoken, at, explained, utterance.index) if explained else None

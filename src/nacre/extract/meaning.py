@@ -18,13 +18,15 @@ MOST_STATEMENTS = 200
 
 _FEWEST_WORDS, _MOST_WORDS = 3, 60
 _FEWEST_WIDE, _MOST_WIDE = 6, 120
+_TYPED = 12
 _PASSED_OVER = ("question", "identifier", "boilerplate")
 
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
     """``worth`` is the share of what is worth keeping, 0 to 1, in what a statement is like; ``kind`` the likeliest of
-    the kinds, with a share of ``certainty``, 0 to 1, among them.
+    the kinds, with a share of ``certainty``, 0 to 1, among them; ``plain`` the likeliest of those that need no more
+    evidence: fact, decision, preference.
 
     A statement that no cue speaks for is kept from a worth of about ``alone`` on; ``weight`` says how much the worth
     counts beside a cue. Both depend on how well the model knows the language.
@@ -33,6 +35,7 @@ class Affinity:
     worth: float
     kind: Kind
     certainty: float
+    plain: Kind
     weight: float
     alone: float
 
@@ -76,6 +79,8 @@ class Judge:
 
 def _that_could_matter(spoken: Sequence[Utterance]) -> Iterator[tuple[str, Language]]:
     for utterance in spoken:
+        if len(utterance.statements) > _TYPED:
+            continue  # nobody types that much at once: what is pasted is judged by its cues alone
         for statement in utterance.statements:
             language = language_of(statement.text)
             text = language.trim(statement.text)

@@ -30,10 +30,11 @@ _PASTED = re.compile(
     | ^\s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | ^\s*usage:
     | ^\s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s
     | ^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | ^\s*\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b  # logs
+    | ^\s*(?:npm|yarn|pnpm)\ (?:WARN|ERR!|warn|error)\b | ^[VDIWEF]\ \(\d+\)\s            # tools, devices
     | ^\s*(?:\$|➜|❯|>>>|✓|✔|✗|⨯|•)\s | ^\S*\w@[\w~.-]+[:~].*[$#>%]                    # prompts, tool output
     | ^\s*(?:\(\S+\)\s*)?\S+@\S+:?\S*[$#>%]
     | ^\s*[{}\[\]()<;]|[{;]\s*$ | ^\s*"[^"]+"\s*:                            # JSON, code
-    | [─│┌└├╭╰═]{2,} | \t\S+\t                                              # boxes, columns
+    | [─│┌└├╭╰═]{2,} | \t.+\t                                              # boxes, columns
     | ^\s*(?:import|from\ \S+\ import|def|func|const|var|public|private|SELECT|CREATE\ TABLE)\s
     """,
     re.VERBOSE,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from nacre.extract.cues import language_of
+from nacre.extract.cues import Language, language_of
 from nacre.extract.sentences import Statement, split
 from nacre.model.session import Flag, Speaker, Trust, Turn
 from nacre.text import normalise
@@ -17,6 +17,7 @@ _COMMAND = re.compile(r"^/\S+\s*")
 _REJECTED = "rejected"
 _ECHO_TURNS = 40
 _MIN_ECHO = 25
+_HEAD = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,21 @@ def before(turns: Sequence[Turn], index: int, speaker: Speaker) -> int | None:
         if turn.speaker is speaker and is_content(turn):
             return at
     return None
+
+
+def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
+    """What the owner adds to words that accept what an agent said; ``None`` where they accept nothing.
+
+    "Ha. Yes, that's it." accepts with its second sentence.
+    """
+    head = [one.text for one in utterance.statements[:_HEAD]]
+    yes = language.accepted.yes.match(" ".join(head))
+    if not yes:
+        return None
+    rest = yes.end()
+    while head and rest >= len(head[0]):
+        rest -= len(head.pop(0)) + 1
+    return [text for text in (language.trim(head[0][max(rest, 0) :]), *head[1:]) if text] if head else []
 
 
 def is_taken_back(utterance: Utterance, place: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nacre.extract.classify import Verdict, classify
+from nacre.extract.classify import Verdict, classify, settled
 from nacre.extract.context import leans, stand_alone, with_request
 from nacre.extract.cues import language_of
 from nacre.extract.findings import Finding, to_finding
@@ -53,7 +53,7 @@ def _verdict(utterance: Utterance, place: int, judge: Judge) -> Verdict | None:
     verdict = next((one for one in verdicts if one and one.kept), None)
     if verdict is None or language.remember.after.match(statement.text):
         return None
-    return None if refusal(verdict, language) else verdict
+    return None if refusal(verdict, language) else settled(verdict, affinity)
 
 
 def _is_request(utterance: Utterance) -> bool:

@@ -23,6 +23,8 @@ from nacre.model.memory import Kind
 
 Matrix = NDArray[np.float32]
 
+_PLAIN = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE)
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -60,12 +62,13 @@ class Learned:
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         kinds = [Kind(name) for name in self.table.kinds]
+        plain = [kinds.index(kind) for kind in _PLAIN]
         found = []
         for row in shares[:, : len(kinds)]:
             best, worth = int(row.argmax()), float(row.sum())
-            found.append(
-                Affinity(worth, kinds[best], float(row[best]) / max(worth, 1e-9), self.table.weight, self.table.alone)
-            )
+            usual = kinds[max(plain, key=lambda kind: row[kind])]
+            certainty = float(row[best]) / max(worth, 1e-9)
+            found.append(Affinity(worth, kinds[best], certainty, usual, self.table.weight, self.table.alone))
         return found
 
 
