@@ -176,7 +176,6 @@ def test_a_todo_is_temporary() -> None:
         "The user wants to use Redis instead of Memcached here.",
         "You said we always use tabs in this project.",
         "We use the hash 4f9a2c71bd for the baseline image.",
-        "We released 2.14.0 yesterday to the stable channel.",
         "You are an expert assistant. Your task is to never break the build.",
         "it must never happen",
         "Never do.",

@@ -17,6 +17,8 @@ Pattern = re.Pattern[str]
 
 _SHARED = "shared.toml"
 _FALLBACK = "en"
+_LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")
+_APOSTROPHE = re.compile(r"(?<=[a-z]n)'(?=t\b)|(?<=\blet)'(?=s\b)|(?<=hat)'(?=s\b)|(?<=here)'(?=s\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,8 +244,14 @@ class Language:
 
 def _pattern(wanted: type, value: Any) -> Any:
     if wanted == Pattern:
-        return re.compile(value if isinstance(value, str) else "|".join(value), re.IGNORECASE)
+        return re.compile(_typed(value if isinstance(value, str) else "|".join(value)), re.IGNORECASE)
     raise NotImplementedError(wanted)
+
+
+def _typed(pattern: str) -> str:
+    """A pattern that also takes "dont", "lets" and curved apostrophes; lookbehinds stay as they are."""
+    parts = _LOOKBEHIND.split(pattern)
+    return "".join(part if at % 2 else _APOSTROPHE.sub("['’]?", part) for at, part in enumerate(parts))
 
 
 def _words(words: list[str]) -> str:

@@ -14,7 +14,7 @@ MAX_CHARACTERS = 700
 # What each reason does not apply to: "never skip the tests" holds no matter how much it looks like an errand.
 _SPARED: dict[str, frozenset[Kind]] = {
     "transient": frozenset({Kind.PREFERENCE, Kind.LESSON, Kind.EVENT, Kind.TODO}),
-    "version": frozenset({Kind.PREFERENCE, Kind.DECISION, Kind.LESSON, Kind.TODO}),
+    "version": frozenset({Kind.PREFERENCE, Kind.DECISION, Kind.LESSON, Kind.TODO, Kind.EVENT}),
     "errand": frozenset({Kind.PREFERENCE, Kind.TODO, Kind.LESSON}),
     "hypothetical": frozenset({Kind.PREFERENCE}),
 }
