@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from nacre.extract.cues import Language
-from nacre.extract.meaning import Affinity
+from nacre.extract.meaning import PLAIN, Affinity
 from nacre.model.memory import Kind
 
 THRESHOLD = 0.999  # sums of tenths
@@ -16,7 +16,7 @@ REMEMBERED = 2.0  # what was to be remembered goes before everything that was on
 
 PROVEN = 1.4  # what the course of the session bears out: asked for thrice, a cause that was confirmed
 
-_SURE = 0.6  # how certain meaning must be of a kind to settle it against a light cue
+_SURE = 0.75  # how certain meaning must be of a kind to settle it against a light cue
 _CLEAR = 0.5
 _LIGHT = 0.8
 _FROM_AFAR = 0.1  # so much below the worth of what needs no cue, marks may still make up for it
@@ -125,8 +125,8 @@ def _meant(
 
 def settled(verdict: Verdict, affinity: Affinity | None) -> Verdict:
     """The kind that meaning is sure of, where only a light cue speaks for another."""
-    light = affinity and 0 < verdict.cue <= _LIGHT and not verdict.remembered
-    if not affinity or not light or min(affinity.certainty, affinity.worth) < _SURE:
+    light = 0 < verdict.cue <= _LIGHT and not verdict.remembered and verdict.kind in PLAIN
+    if not affinity or not light or affinity.kind not in PLAIN or min(affinity.certainty, affinity.worth) < _SURE:
         return verdict
     return replace(verdict, kind=affinity.kind)
 

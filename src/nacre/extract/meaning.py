@@ -16,8 +16,12 @@ from nacre.model.memory import Kind
 MOST_STATEMENTS = 200
 """A session with more is judged by its cue words from there on: meaning costs about 3 ms a statement."""
 
+PLAIN = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE)
+"""The kinds that need no more evidence than the statement itself."""
+
 _FEWEST_WORDS, _MOST_WORDS = 3, 60
 _FEWEST_WIDE, _MOST_WIDE = 6, 120
+_ENOUGH_WORDS = 8
 _TYPED = 12
 _PASSED_OVER = ("question", "identifier", "boilerplate")
 
@@ -89,6 +93,10 @@ def _that_could_matter(spoken: Sequence[Utterance]) -> Iterator[tuple[str, Langu
 
 
 def _has_a_say(text: str, language: Language) -> bool:
+    """Whether a text is of a length to judge, and in the language at all: its small words say so."""
     if not language.joiner:
         return _FEWEST_WIDE <= len(text) <= _MOST_WIDE
-    return _FEWEST_WORDS <= len(text.split()) <= _MOST_WORDS
+    words = text.lower().split()
+    small = language.subject.stop | language.subject.links
+    known = len(words) < _ENOUGH_WORDS or any(word in small for word in words)
+    return _FEWEST_WORDS <= len(words) <= _MOST_WORDS and known

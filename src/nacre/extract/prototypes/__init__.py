@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.extract.meaning import Affinity
+from nacre.extract.meaning import PLAIN, Affinity
 from nacre.model.memory import Kind
 
 Matrix = NDArray[np.float32]
-
-_PLAIN = (Kind.FACT, Kind.DECISION, Kind.PREFERENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ class Learned:
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         kinds = [Kind(name) for name in self.table.kinds]
-        plain = [kinds.index(kind) for kind in _PLAIN]
+        plain = [kinds.index(kind) for kind in PLAIN]
         found = []
         for row in shares[:, : len(kinds)]:
             best, worth = int(row.argmax()), float(row.sum())

@@ -1,5 +1,6 @@
 -- upsert_session --
--- What is known of a session; later readings add to it and never take away.
+-- What is known of a session; later readings add to it and never take away. One in which somebody spoke in the end
+-- is the owner's, however it began.
 INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file)
 VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file)
 ON CONFLICT (tool, native_id) DO UPDATE SET
@@ -7,6 +8,7 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     title = coalesce(excluded.title, title),
     cwd = coalesce(cwd, excluded.cwd),
     branch = coalesce(branch, excluded.branch),
+    kind = CASE excluded.kind WHEN 'main' THEN 'main' ELSE kind END,
     started = coalesce(min(started, excluded.started), started, excluded.started),
     tool_version = coalesce(excluded.tool_version, tool_version),
     model = coalesce(excluded.model, model),
