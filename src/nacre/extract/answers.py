@@ -40,7 +40,8 @@ class Asked:
 
     ``question`` is about how things are to be, with the ``options`` offered; ``closing`` says that nothing
     follows it. ``either`` is a question that offers two ways, whatever it is about; ``choosing`` says that the
-    message asks to choose among its options, or recommends one.
+    message asks to choose among its options, or recommends one; ``vague`` that its question names nothing ("which
+    one?"). ``about`` are the words of its end.
     """
 
     question: str = ""
@@ -48,6 +49,8 @@ class Asked:
     closing: bool = False
     either: str = ""
     choosing: bool = False
+    vague: bool = False
+    about: frozenset[str] = frozenset()
 
 
 def answered(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
@@ -86,8 +89,11 @@ def asked(text: str) -> Asked:
     questions = [one for one in ending if _is_question(one, cues)]
     durable = [one for one in questions if not cues.errand.search(one)]
     question = durable[-1] if durable else ""
+    vague = bool(cues.which.search(question))
     return Asked(
-        question="" if options and cues.which.search(question) else question,
+        question="" if vague else question,
+        vague=vague,
+        about=content_words(" ".join(ending), language_of(text)),
         options=options,
         closing=bool(durable) and prose[-1].endswith(question),
         either=_either_of(ending, cues),
@@ -202,14 +208,14 @@ def _elaborated(statements: Sequence[Statement], question: Asked, language: Lang
     """A question of two ways, answered in some words: which, and till when or why."""
     said = [one.text for one in statements[:3] if not _asks(one.text)]
     words = " ".join(said).split() if language.joiner else "".join(said)
-    cues = language.answers
-    if not said or not question.either or question.options or len(question.either) > _MAX_QUESTION:
+    asked_for = question.either or question.vague
+    if not said or not asked_for or question.options or len(question.either) > _MAX_QUESTION:
         return None
     if not _LEAST_TELLING <= len(words) <= _MAX_LONG_WORDS or _says_it_alone(said[0], language):
         return None
-    if cues.vague.match(said[0]) or language.reject["transient"].search(said[0]):
+    if language.answers.vague.match(said[0]) or language.reject["transient"].search(said[0]):
         return None
-    about = content_words(question.either, language) & content_words(" ".join(said), language)
+    about = question.about & content_words(" ".join(said), language)
     return _join(question.either, *said) if about else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from nacre.extract.cues import Language
@@ -20,6 +21,9 @@ _SURE = 0.75  # how certain meaning must be of a kind to settle it against a lig
 _CLEAR = 0.5
 _LIGHT = 0.8
 _FROM_AFAR = 0.1  # so much below the worth of what needs no cue, marks may still make up for it
+
+
+_QUOTED = re.compile(r"[\"“”`][^\"“”`]*[\"“”`]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,8 @@ def _meant(
     alone = language.alone
     if affinity is None or affinity.worth < affinity.alone - _FROM_AFAR or alone.refuse.search(text):
         return None
-    if alone.trouble.search(text) and not alone.because.search(text):
+    own = _QUOTED.sub("", text)
+    if alone.trouble.search(own) and not alone.because.search(own):
         return None
     said = min(_FROM_AFAR, sum(marks.values()) + bonus)
     if affinity.worth + said < affinity.alone:

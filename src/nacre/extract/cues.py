@@ -103,12 +103,14 @@ class AcceptedCues:
 class LessonCues:
     """Trouble, what it came from, and whether that was confirmed; ``confirmation`` alone tells nothing else.
 
-    ``trouble_asked`` is a question that tells of trouble: "why does the build hang?".
+    ``trouble_asked`` is a question that tells of trouble: "why does the build hang?"; ``announce`` says that the
+    cause comes next: "Found it.".
     """
 
     problem: Pattern
     trouble_asked: Pattern
     cause: Pattern
+    announce: Pattern
     solved: Pattern
     confirmation: Pattern
     unsolved: Pattern

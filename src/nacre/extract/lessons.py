@@ -197,12 +197,17 @@ def _causes(turn: Turn) -> list[str]:
     if turn.trust is Trust.UNTRUSTED or not is_content(turn) or turn.flags & Flag.SIDECHAIN:
         return []
     language = language_of(turn.text)
-    return [
-        one.text.strip()
-        for one in split(turn.text)
-        if language.lesson.cause.search(one.text)
-        and not language.lesson.hedge.search(one.text)
-        and not _is_question(one.text)
-        and _MIN_WORDS * 4 <= len(one.text) <= _MAX_CAUSE
-        and not one.text.endswith((":", "："))
-    ]
+    found, announced = [], False
+    for one in split(turn.text):
+        if (announced or language.lesson.cause.search(one.text)) and _tells_cause(one.text, language):
+            found.append(one.text.strip())
+        announced = bool(language.lesson.announce.match(one.text))
+    return found
+
+
+def _tells_cause(text: str, language: Language) -> bool:
+    """Whether a sentence on the cause is said for certain, in words enough and not too many."""
+    least = _MIN_WORDS * 4 if language.joiner else _MIN_WORDS * 2
+    if not least <= len(text) <= _MAX_CAUSE or text.endswith((":", "：")):
+        return False
+    return not language.lesson.hedge.search(text) and not _is_question(text)

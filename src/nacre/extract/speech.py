@@ -43,10 +43,17 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     found: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
-            statements = tuple(one for one in split(text) if not _echoes(one.text, turns, index))
+            typed = _in_one_language(split(text))
+            statements = tuple(one for one in typed if not _echoes(one.text, turns, index))
             if statements and (not found or found[-1].text != text):
                 found.append(Utterance(index, text, statements, correcting))
     return found
+
+
+def _in_one_language(statements: list[Statement]) -> list[Statement]:
+    """Without the sentences in English of a message that is in another language: those are pasted."""
+    spoken = {language_of(one.text).joiner for one in statements}
+    return [one for one in statements if not language_of(one.text).joiner] if spoken == {"", " "} else statements
 
 
 def _echoes(statement: str, turns: Sequence[Turn], index: int) -> bool:

@@ -20,6 +20,7 @@ _IDENTIFIER = re.compile(r"[_/]|\w\.\w|[a-z][A-Z]|^[A-Z]{2,}s?$|\d")
 _FOLDERS = re.compile(r"(?<!\S)@?(?:[\w.~-]*/){2,}(?=[\w-]+\.\w+)")
 _MARKUP = re.compile(r"[(（][^()（）]*[)）]|[`\"“”*]")
 _SPACES = re.compile(r"\s+")
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
 _KEY_WORD = re.compile(r"[a-z0-9]+")
 _SCOPE = re.compile(r" (?:for|of) (?:the )?(.+?)(?: (?:instead|rather)\b|$)")
 _BORDER_SIGNS = " \t,;:.!?@—–-，。；：！？、"
@@ -132,8 +133,13 @@ def _nouns(text: str, language: Language) -> Iterator[str]:
         return
     for token in _TOKEN.findall(text):
         lower = token.lower()
-        if not _divides(token, language) and lower not in words.weak | words.generic and any(map(str.isalpha, lower)):
+        if not _divides(token, language) and lower not in words.weak | words.generic and _names(lower):
             yield token
+
+
+def _names(lower: str) -> bool:
+    """Whether a token is a word or a version."""
+    return any(map(str.isalpha, lower)) or bool(_VERSION.fullmatch(lower))
 
 
 def _divides(token: str, language: Language) -> bool:
