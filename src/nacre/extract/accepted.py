@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.extract.answers import POINTED
 from nacre.extract.classify import Verdict
-from nacre.extract.context import leans
+from nacre.extract.context import in_a_row, leans
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.meaning import Judge
@@ -56,7 +56,7 @@ def _claims(text: str, language: Language) -> bool:
 
 def _kept(claim: str, utterance: Utterance, agent: int, language: Language) -> Iterator[Finding]:
     own = _own_words(utterance, language)
-    text = " ".join([claim, *own]) if language.joiner else "".join([claim, *own])
+    text = in_a_row([claim, *own], language)
     verdict = Verdict(text, Kind.DECISION, POINTED, POINTED)
     finding = to_finding(verdict, text, (agent, utterance.index), language, Speaker.OWNER if own else Speaker.AGENT)
     if finding:

@@ -13,6 +13,7 @@ from nacre.extract.findings import Finding, to_finding
 from nacre.extract.reversal import content_words
 from nacre.extract.sentences import Statement, split
 from nacre.extract.speech import Utterance, is_taken_back, trusted_agent
+from nacre.extract.subject import names_something
 from nacre.model.memory import Kind
 from nacre.model.session import Turn
 
@@ -29,6 +30,7 @@ _MAX_LONG_WORDS = 60
 _LEAST_TELLING = 5
 _CLOSING_STATEMENTS = 6
 _MOST_POINTED = 2
+_COUNTING = frozenset("two three four way option approach choice plan step thing idea possibility there".split())
 
 POINTED = 1.1
 """What an answer weighs that was completed: as much as a plain decision."""
@@ -91,14 +93,27 @@ def asked(text: str) -> Asked:
     question = durable[-1] if durable else ""
     vague = bool(cues.which.search(question))
     return Asked(
-        question="" if vague else question,
+        question=_intro(plain, cues) if options and (vague or not question) else "" if vague else question,
         vague=vague,
         about=content_words(" ".join(ending), language_of(text)),
         options=options,
-        closing=bool(durable) and prose[-1].endswith(question),
+        closing=bool(durable) and prose[-1].endswith(durable[-1]),
         either=_either_of(ending, cues),
         choosing=any(cues.choosing.search(one) for one in prose),
     )
+
+
+def _intro(text: str, cues: Answers) -> str:
+    """The line that leads into the options, where it names what they are about: "Two ways to limit uploads:"."""
+    before = ""
+    for line in text.split("\n"):
+        if cues.option.match(line):
+            break
+        before = line.strip() or before
+    language = language_of(before)
+    last = before.rpartition(". ")[2]
+    told = content_words(last, language) - language.subject.generic - _COUNTING
+    return last if last.endswith((":", "：")) and len(told) > 1 and not cues.errand.search(last) else ""
 
 
 def _is_question(text: str, cues: Answers) -> bool:
@@ -158,6 +173,7 @@ def _pointed(statements: Sequence[Statement], question: Asked, language: Languag
     if not option or _asks(text):
         return None
     rest = language.trim(text[point.end() :]).strip(".。!！)）")
+    rest = rest if names_something(rest, language) or any(map(str.isdigit, rest)) else ""
     more = [one.text for one in statements[1:] if not _asks(one.text)]
     told = language.joiner.join([rest, *more[:2]]) if rest or _goes_with(more, language) else ""
     return _join(question.question, option, told)
@@ -211,12 +227,14 @@ def _elaborated(statements: Sequence[Statement], question: Asked, language: Lang
     asked_for = question.either or question.vague
     if not said or not asked_for or question.options or len(question.either) > _MAX_QUESTION:
         return None
-    if not _LEAST_TELLING <= len(words) <= _MAX_LONG_WORDS or _says_it_alone(said[0], language):
+    about = content_words(" ".join(said), language)
+    picks_one = about <= content_words(question.either, language) and len(statements) == 1
+    if not (picks_one or len(words) >= _LEAST_TELLING) or len(words) > _MAX_LONG_WORDS:
         return None
     if language.answers.vague.match(said[0]) or language.reject["transient"].search(said[0]):
         return None
-    about = question.about & content_words(" ".join(said), language)
-    return _join(question.either, *said) if about else None
+    told = about & question.about and not _says_it_alone(said[0], language)
+    return _join(question.either, *said) if told else None
 
 
 def _says_it_alone(text: str, language: Language) -> bool:

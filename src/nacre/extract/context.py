@@ -14,6 +14,7 @@ MAX_TOGETHER = 500
 MAX_WISH = 70
 _MIN_NEIGHBOUR = 15
 _MAX_MORE = 120
+_END = re.compile(r"[.!?。！？;；,，:：]$")
 
 
 def stand_alone(text: str, at: int, statements: Sequence[Statement], language: Language) -> str | None:
@@ -22,10 +23,10 @@ def stand_alone(text: str, at: int, statements: Sequence[Statement], language: L
         neighbour = _neighbour(at, statements, language)
         if neighbour is None:
             return None
-        text = _join(neighbour, text, language)
+        text = in_a_row([neighbour, text], language)
     following = statements[at + 1].text if at + 1 < len(statements) else ""
     more = next((one for one in (following, language.trim(following)) if one and _goes_on(one, language)), "")
-    return _join(text, more, language) if more and len(text) + len(more) <= MAX_TOGETHER else text
+    return in_a_row([text, more], language) if more and len(text) + len(more) <= MAX_TOGETHER else text
 
 
 def with_request(text: str, at: int, statements: Sequence[Statement], language: Language) -> str:
@@ -34,7 +35,7 @@ def with_request(text: str, at: int, statements: Sequence[Statement], language: 
     asking = request and language.reject["errand"].search(request) and not leans(request, language)
     if not asking or len(text) >= MAX_WISH or not _MIN_NEIGHBOUR <= len(request) <= MAX_WISH * 2:
         return text
-    return _join(request, text, language)
+    return in_a_row([request, text], language)
 
 
 def leans(text: str, language: Language) -> bool:
@@ -61,7 +62,11 @@ def _goes_on(text: str, language: Language) -> bool:
     return bool(language.lean.more.match(text)) or (len(text) <= _MAX_MORE and leans(text, language))
 
 
-def _join(first: str, second: str, language: Language) -> str:
-    if not re.search(r"[.!?。！？;；,，:：]$", first):
-        first += "." if language.joiner else "。"
-    return f"{first}{language.joiner}{second}"
+def in_a_row(sentences: Sequence[str], language: Language) -> str:
+    """Sentences one after the other, each with an end."""
+    *first, last = sentences
+    return language.joiner.join([*(_ended(one, language) for one in first), last])
+
+
+def _ended(text: str, language: Language) -> str:
+    return text if _END.search(text) else f"{text}{'.' if language.joiner else '。'}"

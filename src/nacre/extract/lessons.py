@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extract.classify import PROVEN, Verdict
-from nacre.extract.context import leans
+from nacre.extract.context import in_a_row, leans
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.sentences import Statement, split
@@ -70,7 +70,7 @@ def _confirmed(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utte
     if not own and not explained:
         return None
     causes, where = (explained.causes, (explained.index,)) if explained else ((), ())
-    text = language.joiner.join([problem.text[:_MAX_PROBLEM], *causes, *own[:2]])
+    text = in_a_row([problem.text[:_MAX_PROBLEM], *causes, *own[:2]], language)
     evidence = tuple(dict.fromkeys([problem.index, *where, utterance.index]))
     return _Lesson(text, evidence, where or (utterance.index,), by_agent=not own)
 
@@ -115,7 +115,7 @@ def _told(spoken: Sequence[Utterance], at: int, explained: Explanation, here: in
     problem = find_problem(spoken, at, language, look_back=_NEAR)
     if problem is None and leans(explained.causes[0], language):
         return None
-    text = language.joiner.join([*([problem.text[:_MAX_PROBLEM]] if problem else []), *explained.causes])
+    text = in_a_row([*([problem.text[:_MAX_PROBLEM]] if problem else []), *explained.causes], language)
     evidence = tuple(dict.fromkeys([*([problem.index] if problem else []), explained.index, here]))
     return _Lesson(text, evidence, (explained.index,), by_agent=True)
 
