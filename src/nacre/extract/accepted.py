@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from nacre.extract.answers import POINTED
-from nacre.extract.classify import Verdict
+from nacre.extract.classify import Verdict, classify
 from nacre.extract.context import in_a_row, leans
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.meaning import Judge
+from nacre.extract.reversal import content_words
 from nacre.extract.sentences import split
-from nacre.extract.speech import Utterance, acceptance, is_taken_back, trusted_agent
+from nacre.extract.speech import Utterance, acceptance, before, is_taken_back, trusted_agent
 from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Turn
 
@@ -20,6 +21,7 @@ _MAX_CLAIM = 260
 _MIN_CLAIM = 30
 _MIN_WORDS = 4
 _MAX_WORDS = 40
+_ECHO = 0.6
 
 
 def accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
@@ -30,7 +32,7 @@ def accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -
         if agent is None or acceptance(utterance, language) is None or is_taken_back(utterance, 0):
             continue
         claim = _claim(turns[agent].text, language, judge)
-        if claim:
+        if claim and not _repeats(claim, turns, agent, language):
             yield from _kept(claim, utterance, agent, language)
 
 
@@ -44,12 +46,25 @@ def _claim(text: str, language: Language, judge: Judge) -> str | None:
     return None
 
 
+def _repeats(claim: str, turns: Sequence[Turn], agent: int, language: Language) -> bool:
+    """Whether the agent only says again what the owner had just said."""
+    asked = before(turns, agent, Speaker.OWNER)
+    said = content_words(turns[asked].text, language) if asked is not None else frozenset[str]()
+    words = content_words(claim, language)
+    return len(words & said) >= _ECHO * len(words)
+
+
 def _claims(text: str, language: Language) -> bool:
     cues = language.accepted
     least = _MIN_CLAIM if language.joiner else _MIN_CLAIM // 2
     if not least <= len(text) <= _MAX_CLAIM or text.endswith(("?", "？", ":", "：")):
         return False
-    if cues.step.search(text) or language.lesson.hedge.search(text) or language.lesson.cause.search(text):
+    if (
+        text.startswith("`")
+        or cues.step.search(text)
+        or language.lesson.hedge.search(text)
+        or language.lesson.cause.search(text)
+    ):
         return False  # a cause is told with its trouble: see lessons
     return bool(cues.claim.search(text))
 
@@ -64,9 +79,14 @@ def _kept(claim: str, utterance: Utterance, agent: int, language: Language) -> I
 
 
 def _own_words(utterance: Utterance, language: Language) -> list[str]:
-    """What the owner added: "good idea, but only for the public API"."""
-    told = [one for one in acceptance(utterance, language) or () if _adds(one, language)]
-    return [one[0].upper() + one[1:] for one in told]
+    """What the owner added: "good idea, but only for the public API". What says enough by itself is kept by itself."""
+    told = []
+    for at, one in enumerate(acceptance(utterance, language) or []):
+        said = classify(one, language)
+        limits = language.answers.but.match(one)
+        if _adds(one, language) and (limits or (at == 0 and not (said and said.kept))):
+            told.append(one[0].upper() + one[1:])
+    return told
 
 
 def _adds(text: str, language: Language) -> bool:

@@ -98,5 +98,5 @@ def _has_a_say(text: str, language: Language) -> bool:
         return _FEWEST_WIDE <= len(text) <= _MOST_WIDE
     words = text.lower().split()
     small = language.subject.stop | language.subject.links
-    known = len(words) < _ENOUGH_WORDS or any(word in small for word in words)
+    known = len(words) < _ENOUGH_WORDS or sum(word in small for word in words) * _ENOUGH_WORDS >= len(words)
     return _FEWEST_WORDS <= len(words) <= _MOST_WORDS and known

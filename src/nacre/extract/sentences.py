@@ -30,6 +30,7 @@ _PASTED = re.compile(
     | ^\s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | ^\s*usage:
     | ^\s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s
     | ^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | ^\s*\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b  # logs
+    | ^\s*\d+\ (?:failed|passed|errors?|warnings?|skipped)\b
     | ^\s*(?:npm|yarn|pnpm)\ (?:WARN|ERR!|warn|error)\b | ^[VDIWEF]\ \(\d+\)\s            # tools, devices
     | ^\s*(?:\$|➜|❯|>>>|✓|✔|✗|⨯|•)\s | ^\S*\w@[\w~.-]+[:~].*[$#>%]                    # prompts, tool output
     | ^\s*(?:\(\S+\)\s*)?\S+@\S+:?\S*[$#>%]
