@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from nacre.extract.cues import Language
+from nacre.extract.cues import Cue, Language
 from nacre.extract.meaning import PLAIN, Affinity
 from nacre.model.memory import Kind
 
 THRESHOLD = 0.999  # sums of tenths
 
 DETAIL = 0.7
+
+QUESTION = "question"  # the reason for refusal that nearly no cue outweighs
 
 REMEMBERED = 2.0  # what was to be remembered goes before everything that was only said
 
@@ -61,9 +63,9 @@ def classify(
     """
     trimmed, asking, led = _bare(text, language)
     remembered = remembered or led.remember
-    cues = [cue for cue in language.cue if cue.pattern.search(trimmed) or (asking and cue.pattern.search(asking))]
+    cues = _cues(trimmed, asking, language)
     marks = {mark.name: mark.weight for mark in language.mark if mark.pattern.search(trimmed)}
-    if any(topic.search(trimmed) for topic in language.topics.values()):
+    if language.topical.search(trimmed):
         bonus += language.score.topical
     if not (cues or remembered or led.corrected):
         return _meant(trimmed, language, marks, bonus, affinity)
@@ -85,6 +87,17 @@ def classify(
         with_request=bool(heaviest and heaviest.with_request),
         despite=heaviest.despite if heaviest else frozenset(),
     )
+
+
+def _cues(text: str, asking: str | None, language: Language) -> list[Cue]:
+    """The cues of a statement; of a question only those that speak for one."""
+    wanted = [cue for cue in language.cue if QUESTION in cue.despite] if is_question(text, language) else language.cue
+    return [cue for cue in wanted if cue.pattern.search(text) or (asking and cue.pattern.search(asking))]
+
+
+def is_question(text: str, language: Language) -> bool:
+    """Whether a statement asks rather than states."""
+    return bool(language.reject[QUESTION].search(text))
 
 
 @dataclass(frozen=True, slots=True)

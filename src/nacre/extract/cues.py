@@ -211,7 +211,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """Everything nacre knows about how people say durable things in one language."""
+    """Everything nacre knows about how people say durable things in one language. ``topical`` is any topic's name."""
 
     language: str
     detect: Pattern
@@ -235,6 +235,7 @@ class Language:
     cue: tuple[Cue, ...]
     mark: tuple[Mark, ...]
     topics: dict[str, Pattern]
+    topical: Pattern
     names: Pattern
     things: dict[str, Pattern] = field(default_factory=dict)
 
@@ -273,6 +274,7 @@ def _load(name: str, shared: dict[str, Any]) -> Language:
         own, common = table.get(section, {}), shared.get(section, {})
         topics = {topic: own.get(topic, []) + common.get(topic, []) for topic in (*own, *common)}
         table[section] = {topic: _words(words) for topic, words in topics.items()}
+    table["topical"] = "|".join(table["topics"].values())
     named = {word for words in shared["topics"].values() for word in words}
     table["names"] = _words(sorted(named - set(shared["plain"])))
     return msgspec.convert(table, Language, dec_hook=_pattern)

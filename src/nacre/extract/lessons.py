@@ -92,17 +92,20 @@ def _proven(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utteran
     if language.answers.no.match(utterance.statements[0].text):
         return None
     earlier = spoken[at - 1].index
+    between = turns[earlier : utterance.index]
+    if not _works_now(between, len(between)):
+        return None
     explained = _explanation(turns, earlier, utterance.index, nearby=True)
-    if not explained or not _works_now(turns[earlier : utterance.index], explained.index - earlier):
+    if not explained or not _works_now(between, explained.index - earlier):
         return None
     return _told(spoken, at, explained, utterance.index)
 
 
 def _works_now(turns: Sequence[Turn], said: int) -> bool:
-    """Whether a call that went wrong up to a turn went well after it."""
+    """Whether a call that went wrong up to a turn went well at it or later; anywhere for the turn past the last."""
     wrong = {(call.name, call.input) for turn in turns[: said + 1] for call in turn.tool_calls if _went_wrong(call)}
-    later = (call for turn in turns[said:] for call in turn.tool_calls if call.outcome == "ok")
-    return any((call.name, call.input) in wrong for call in later)
+    later = turns[said:] or turns
+    return any((call.name, call.input) in wrong for turn in later for call in turn.tool_calls if call.outcome == "ok")
 
 
 def _went_wrong(call: ToolCall) -> bool:

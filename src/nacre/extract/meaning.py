@@ -23,7 +23,7 @@ _FEWEST_WORDS, _MOST_WORDS = 3, 60
 _FEWEST_WIDE, _MOST_WIDE = 6, 120
 _ENOUGH_WORDS = 8
 _TYPED = 12
-_PASSED_OVER = ("question", "identifier", "boilerplate")
+_PASSED_OVER = ("question", "errand", "hypothetical", "meta", "identifier", "boilerplate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +88,13 @@ def _that_could_matter(spoken: Sequence[Utterance]) -> Iterator[tuple[str, Langu
         for statement in utterance.statements:
             language = language_of(statement.text)
             text = language.trim(statement.text)
-            if _has_a_say(text, language) and not any(language.reject[one].search(text) for one in _PASSED_OVER):
+            if _has_a_say(text, language) and not _is_out(text, language):
                 yield text, language
+
+
+def _is_out(text: str, language: Language) -> bool:
+    """Whether a statement is nothing to keep, whatever it means."""
+    return bool(language.alone.refuse.search(text)) or any(language.reject[one].search(text) for one in _PASSED_OVER)
 
 
 def _has_a_say(text: str, language: Language) -> bool:

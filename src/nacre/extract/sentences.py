@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 MAX_STATEMENTS = 30
 _FIRST, _LAST = 10, 4
 _MAX_TYPED = 30_000
 _MAX_STATEMENT = 1_500
+_REMEMBERED = 64  # a message is looked at for answers, causes and claims
 _WRAP_CHARACTERS = 60
 
 _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
@@ -43,6 +45,7 @@ _PASTED = re.compile(
 _DIFF = re.compile(r"^\s*[+-]\s*\d+\s|^@@|^diff --git|^(?:\+\+\+|---) \S")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
 _MOSTLY_SIGNS = 0.35
+_SIGN = re.compile(r"[^\w\s]|_")
 _BOUNDARY = re.compile(
     r"""
     (?<=[。！？；…])\s*                          # Chinese ends need no space
@@ -64,6 +67,11 @@ class Statement:
 
 def split(text: str) -> list[Statement]:
     """The statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
+    return list(_split(text))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _split(text: str) -> tuple[Statement, ...]:
     statements: list[Statement] = []
     lead: str | None = None
     for line in _lines(_strip(text)):
@@ -77,8 +85,8 @@ def split(text: str) -> list[Statement]:
             lead = parts[-1]
     if len(statements) > MAX_STATEMENTS:
         # Nobody types that much in one go: what is long is pasted, what is said about it frames it.
-        return statements[:_FIRST] + statements[-_LAST:]
-    return statements
+        return (*statements[:_FIRST], *statements[-_LAST:])
+    return tuple(statements)
 
 
 def _strip(text: str) -> str:
@@ -117,8 +125,7 @@ def is_pasted(line: str) -> bool:
         return not _ITEM.match(line) or line.rstrip().endswith(("{", ";"))
     if _INDENTED.match(line) and not _ITEM.match(line):
         return True
-    signs = sum(not (character.isalnum() or character.isspace()) for character in line)
-    return len(line) > 20 and signs > _MOSTLY_SIGNS * len(line)
+    return len(line) > 20 and len(_SIGN.findall(line)) > _MOSTLY_SIGNS * len(line)
 
 
 def _sentences(line: str) -> list[str]:
