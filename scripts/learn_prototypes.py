@@ -17,10 +17,10 @@ import numpy as np
 from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
 from nacre.extract import prototypes
-from nacre.extract.prototypes import Learned, Matrix, Table
+from nacre.extract.prototypes import Learned, Matrix, Table, features
 
 PENALTY = 0.2
-STEPS = 400
+STEPS = 250
 FOLDS = 10
 
 
@@ -31,35 +31,40 @@ def main() -> None:
     embedder = load_minilm()
     for language in prototypes.tables():
         table = prototypes.read_table(language)
-        vectors = embedder.embed([text for text, _ in table.sentences])
-        report(table, vectors)
+        texts = [text for text, _ in table.sentences]
+        vectors = embedder.embed(texts)
+        report(table, texts, vectors)
         if not check:
             path = Path(prototypes.__file__).parent / f"{language}.npz"
-            coefficients = learn(table, vectors, np.arange(len(vectors))).astype(np.float16)
+            coefficients = learn(table, features(texts, vectors, table.unit), np.arange(len(vectors))).astype(
+                np.float16
+            )
             np.savez_compressed(path, coefficients=coefficients, model=MODEL_NAME, digest=table.digest)
             print(f"wrote {path.name}, {path.stat().st_size:,} bytes")
 
 
-def learn(table: Table, vectors: Matrix, rows: np.ndarray) -> Matrix:
+def learn(table: Table, found: Matrix, rows: np.ndarray) -> Matrix:
     names = [table.sentences[row][1] for row in rows]
-    return prototypes.fit(vectors[rows], names, table.classes, penalty=PENALTY, steps=STEPS)
+    return prototypes.fit(found[rows], names, table.classes, penalty=PENALTY, steps=STEPS)
 
 
-def report(table: Table, vectors: Matrix) -> None:
+def report(table: Table, texts: list[str], vectors: Matrix) -> None:
     """How well sentences that were not learned are told apart."""
+    found = features(texts, vectors, table.unit)
     order = np.random.default_rng(0).permutation(len(vectors))
     worth = np.zeros(len(vectors))
     same = np.zeros(len(vectors), bool)
     for fold in np.array_split(order, FOLDS):
-        learned = Learned(table, MODEL_NAME, learn(table, vectors, np.setdiff1d(order, fold)))
-        for row, affinity in zip(fold, learned.affinities(vectors[fold]), strict=True):
+        learned = Learned(table, MODEL_NAME, learn(table, found, np.setdiff1d(order, fold)))
+        said = [texts[row] for row in fold]
+        for row, affinity in zip(fold, learned.affinities(said, vectors[fold]), strict=True):
             worth[row], same[row] = affinity.worth, affinity.kind == table.sentences[row][1]
     kept = np.array([name in table.kinds for _, name in table.sentences])
     area = (worth[kept][:, None] > worth[~kept][None]).mean()
-    found = (worth[kept] > np.quantile(worth[~kept], 0.95)).mean()
+    share = (worth[kept] > np.quantile(worth[~kept], 0.95)).mean()
     print(
         f"{table.language}: {len(vectors)} sentences, area under the curve {area:.3f}, "
-        f"{found:.0%} of what matters at 5% of junk, kind right for {same[kept].mean():.0%}"
+        f"{share:.0%} of what matters at 5% of junk, kind right for {same[kept].mean():.0%}"
     )
 
 

@@ -27,7 +27,7 @@ class _ModelMeaning:
 
             embedder = self._context.embedder
             learned = load(language, embedder.name)
-            return learned.affinities(embedder.embed(texts)) if learned else None
+            return learned.affinities(texts, embedder.embed(texts)) if learned else None
         except (EmbedderUnavailable, ImportError):
             self._unavailable = True  # the cue tables decide, and the vectors say what is missing
             return None

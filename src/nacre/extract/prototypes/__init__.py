@@ -1,18 +1,22 @@
 """Prototypes: sentences of every kind, and of what is not worth keeping; what the bundled model makes of them.
 
-A multinomial logistic regression over the vectors of a table's sentences tells the classes apart better than the
-nearest sentences do (docs/extraction.md has the numbers). Its coefficients are small and lie beside the table, so that
-nothing is embedded to begin with. ``scripts/learn_prototypes.py`` makes them.
+A multinomial logistic regression tells the classes apart better than the nearest sentences do, and better still when
+it sees the words beside the vector (docs/extraction.md has the numbers): the vector tells what a sentence is about, the
+words how it is said. The coefficients lie beside the table, so that nothing is embedded to begin with.
+``scripts/learn_prototypes.py`` makes them.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,16 +27,25 @@ from nacre.model.memory import Kind
 
 Matrix = NDArray[np.float32]
 
+WORDS = 2048
+"""Places for words and pairs of words; they share them by hash."""
+
+_WORD = re.compile(r"[\w']+|[^\w\s]")
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The sentences of a language by class: first the kinds, then the junk; and what their judgement counts for."""
+    """The sentences of a language by class: first the kinds, then the junk; and what their judgement counts for.
+
+    ``unit`` is what its words are: ``word``, or ``character`` where a script has no spaces.
+    """
 
     language: str
     kinds: dict[str, list[str]]
     junk: dict[str, list[str]]
     weight: float
     alone: float
+    unit: str
     digest: str
 
     @property
@@ -48,15 +61,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The coefficients of a table, (dimensions + 1, classes), for the vectors of one model."""
+    """The coefficients of a table, (features + 1, classes), for the vectors of one model."""
 
     table: Table
     model: str
     coefficients: Matrix
 
-    def affinities(self, vectors: Matrix) -> list[Affinity]:
+    def affinities(self, texts: Sequence[str], vectors: Matrix) -> list[Affinity]:
         """What texts are like, given their unit vectors as rows."""
-        logits = vectors @ self.coefficients[:-1] + self.coefficients[-1]
+        logits = features(texts, vectors, self.table.unit) @ self.coefficients[:-1] + self.coefficients[-1]
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
         kinds = [Kind(name) for name in self.table.kinds]
@@ -81,7 +94,7 @@ def read_table(language: str) -> Table:
     table: dict[str, Any] = tomllib.loads(data.decode("utf-8"))
     sentences = repr((table["kinds"], table["junk"])).encode()
     digest = hashlib.blake2b(sentences, digest_size=16).hexdigest()
-    return Table(language, table["kinds"], table["junk"], table["weight"], table["alone"], digest)
+    return Table(language, table["kinds"], table["junk"], table["weight"], table["alone"], table["unit"], digest)
 
 
 @cache
@@ -97,13 +110,29 @@ def load(language: str, model: str) -> Learned | None:
         return Learned(read_table(language), model, stored["coefficients"].astype(np.float32))
 
 
-def fit(vectors: Matrix, names: Sequence[str], classes: Sequence[str], *, penalty: float, steps: int) -> Matrix:
+def features(texts: Sequence[str], vectors: Matrix, unit: str) -> Matrix:
+    """The vectors, and beside each the hashed words and pairs of words of its text, as a unit vector of their own."""
+    words = np.zeros((len(texts), WORDS), np.float32)
+    for row, text in enumerate(texts):
+        for name in _grams(text.lower(), unit):
+            words[row, zlib.crc32(name.encode()) % WORDS] += 1
+    words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
+    return np.concatenate([vectors, words], axis=1)
+
+
+def _grams(text: str, unit: str) -> set[str]:
+    found = _WORD.findall(text) if unit == "word" else [one for one in text if not one.isspace()]
+    words = ["^", *found, "$"]
+    return {*words, *(" ".join(pair) for pair in pairwise(words))}
+
+
+def fit(rows: Matrix, names: Sequence[str], classes: Sequence[str], *, penalty: float, steps: int) -> Matrix:
     """Multinomial logistic regression by gradient descent with momentum, every class weighing what it has.
 
     ``penalty`` is the weight of the squared coefficients (the intercept has none) per sentence.
     """
     wanted = np.array([[name == one for one in classes] for name in names], np.float64)
-    rows = np.c_[vectors.astype(np.float64), np.ones(len(names))]
+    rows = np.c_[rows.astype(np.float64), np.ones(len(names))]
     found = np.zeros((rows.shape[1], len(classes)))
     momentum = np.zeros_like(found)
     for _ in range(steps):
