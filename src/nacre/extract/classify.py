@@ -21,6 +21,7 @@ PROVEN = 1.4  # what the course of the session bears out: asked for thrice, a ca
 
 _SURE = 0.75  # how certain meaning must be of a kind to settle it against a light cue
 _CLEAR = 0.5
+_JUNK = 0.3  # below this worth a statement sounds like junk, whatever its cue
 _LIGHT = 0.8
 _FROM_AFAR = 0.1  # so much below the worth of what needs no cue, marks may still make up for it
 
@@ -76,7 +77,7 @@ def classify(
     if in_request and heaviest and heaviest.kind is Kind.DECISION and weight <= DETAIL:
         bonus += language.score.specification
     if affinity:
-        bonus += affinity.weight * (affinity.worth - 0.5)
+        bonus += affinity.weight * min(0.0, affinity.worth - _JUNK)
     return Verdict(
         text=trimmed,
         kind=heaviest.kind if heaviest else _remembered_kind(marks),

@@ -43,7 +43,10 @@ def leans(text: str, language: Language) -> bool:
     if language.lean.start.match(text) or language.lean.object.search(text):
         return True
     pronoun = language.lean.inside.search(text)
-    return pronoun is not None and not names_something(text[: pronoun.start()], language)
+    if pronoun is None:
+        return False
+    before = text[: pronoun.start()]
+    return not language.lean.named.search(before) and not names_something(before, language)
 
 
 def _neighbour(at: int, statements: Sequence[Statement], language: Language) -> str | None:

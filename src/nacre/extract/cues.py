@@ -56,12 +56,14 @@ class Remember:
 @dataclass(frozen=True, slots=True)
 class Lean:
     """Words that stand for something said elsewhere: at the beginning, as an object, or anywhere unless it
-    was named before; and beginnings that go on about the statement before (``more``).
+    was named before (``named`` is what introduces a name); and beginnings that go on about the statement before
+    (``more``).
     """
 
     start: Pattern
     object: Pattern
     inside: Pattern
+    named: Pattern
     more: Pattern
 
 

@@ -30,7 +30,8 @@ Matrix = NDArray[np.float32]
 WORDS = 2048
 """Places for words and pairs of words; they share them by hash."""
 
-_WORD = re.compile(r"[\w']+|[^\w\s]")
+_WORD = re.compile(r"\w+|[^\w\s]")
+_APOSTROPHE = re.compile("(?<=[a-z])['’](?=[a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def features(texts: Sequence[str], vectors: Matrix, unit: str) -> Matrix:
     """The vectors, and beside each the hashed words and pairs of words of its text, as a unit vector of their own."""
     words = np.zeros((len(texts), WORDS), np.float32)
     for row, text in enumerate(texts):
-        for name in _grams(text.lower(), unit):
+        for name in _grams(_APOSTROPHE.sub("", text.lower()), unit):
             words[row, zlib.crc32(name.encode()) % WORDS] += 1
     words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
     return np.concatenate([vectors, words], axis=1)
