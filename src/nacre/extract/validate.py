@@ -33,7 +33,7 @@ def _spared(reason: str, verdict: Verdict) -> bool:
     if reason in verdict.despite:
         return True
     if not (verdict.cue or verdict.remembered or verdict.strong):
-        return False  # only its meaning speaks for it
+        return reason == "transient" and verdict.kind is Kind.PREFERENCE  # only its meaning speaks for it
     if reason in ("transient", "errand", "hypothetical") and verdict.remembered:
         return True
     return verdict.kind in _SPARED.get(reason, ())
