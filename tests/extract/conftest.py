@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
+from nacre.extract.meaning import Meaning
 from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 
 SESSION = Session(tool="claude-code", native_id="s1")
@@ -19,8 +20,11 @@ def agent(text: str, *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.T
     return Turn(id="", speaker=Speaker.AGENT, text=text, tool_calls=calls, trust=trust)
 
 
-def memories(*turns: Turn, begin: int = 0, session: Session = SESSION) -> list[Candidate]:
-    return extract(session, [replace(turn, id=f"t{at}") for at, turn in enumerate(turns)], begin=begin)
+def memories(
+    *turns: Turn, begin: int = 0, session: Session = SESSION, meaning: Meaning | None = None
+) -> list[Candidate]:
+    said = [replace(turn, id=f"t{at}") for at, turn in enumerate(turns)]
+    return extract(session, said, begin=begin, meaning=meaning)
 
 
 def only(*turns: Turn) -> Candidate:

@@ -115,7 +115,7 @@ def acceptance(utterance: Utterance, language: Language) -> list[str] | None:
     rest = yes.end()
     while head and rest >= len(head[0]):
         rest -= len(head.pop(0)) + 1
-    return [text for text in (language.trim(head[0][max(rest, 0) :]), *head[1:]) if text] if head else []
+    return [text for text in (head[0][max(rest, 0) :].strip(" ,;:—–-"), *head[1:]) if text] if head else []
 
 
 def is_taken_back(utterance: Utterance, place: int) -> bool:
