@@ -72,7 +72,8 @@ class Answers:
     """How an answer points at a question, and which questions are only about what to do next (``errand``).
 
     ``either`` offers two ways, ``chore`` names what is done once; ``choosing`` asks to choose or recommends, ``which``
-    only that; ``but`` goes on about a choice.
+    only that; ``but`` goes on about a choice. ``asks`` begins a question;
+    ``counting`` words only say that there are options.
     """
 
     yes: Pattern
@@ -87,6 +88,8 @@ class Answers:
     choosing: Pattern
     which: Pattern
     but: Pattern
+    asks: Pattern
+    counting: frozenset[str]
     ordinals: dict[str, str]
 
 
