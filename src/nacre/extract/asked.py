@@ -105,9 +105,11 @@ def _first_sentence(text: str) -> str:
 
 
 def is_asking(text: str) -> bool:
+    """Whether a text ends with a question."""
     return bool(_QUESTION_END.search(text))
 
 
 def option_key(which: str, cues: Answers) -> str:
+    """The letter or number of an option: "B" and "b", "second" and "2" are the same."""
     lower = which.lower()
     return cues.ordinals.get(lower, lower)

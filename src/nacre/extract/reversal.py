@@ -89,7 +89,7 @@ def _replaces(other: Finding, one: Finding, known: dict[str, frozenset[str]]) ->
     change = language_of(other.content).reversal.change
     if later and other.kind is one.kind and change.search(other.spoken):
         return overlap >= ABOUT_THE_SAME or _same_key(other, one)
-    if overlap >= SAME:
+    if overlap >= SAME and (other.kind in (one.kind, Kind.LESSON) or not later):
         return (len(other.content), -other.index) > (len(one.content), -one.index)
     return later and _same_key(other, one)
 
