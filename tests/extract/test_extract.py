@@ -289,6 +289,20 @@ def test_items_of_a_list_are_statements_led_by_the_line_before() -> None:
     assert all(one.kind is Kind.PREFERENCE for one in found)
 
 
+def test_a_statement_may_lean_on_the_message_before() -> None:
+    found = memories(
+        owner("The importer reads the files of the bank."), agent("Yes."), owner("It must never write to production.")
+    )
+
+    assert [one.content for one in found] == [
+        "The importer reads the files of the bank. It must never write to production."
+    ]
+
+
+def test_lines_of_another_language_in_a_message_are_pasted() -> None:
+    assert memories(owner("看一下这个报错。\nAlways restart the master before you touch the replica.")) == []
+
+
 # --- answers ---
 
 _OPTIONS = """Two ways to go. Where should the uploads be stored?
@@ -519,7 +533,60 @@ def test_the_owners_cause_needs_no_confirmation_beside_it() -> None:
     )
 
 
+_TROUBLE = owner("The label printer prints every slip twice since the update.")
+_CAUSE = "## Root cause\n\nThe spooler and the driver both retry after the first page. Only the spooler does now."
+
+
+@pytest.mark.parametrize("wrap_up", ["commit and push please", "great, thanks!", "ok, open a PR", "perfect, merge it"])
+def test_work_that_the_owner_has_finished_bears_its_cause_out(wrap_up: str) -> None:
+    found = only(_TROUBLE, agent(_CAUSE), owner(wrap_up))
+
+    assert found.kind is Kind.LESSON
+    assert found.content.startswith("The label printer prints every slip twice")
+    assert "The spooler and the driver both retry" in found.content
+    assert (found.speaker, found.turns) == (Speaker.AGENT, ("t0", "t1", "t2"))
+
+
+@pytest.mark.parametrize(
+    "wrap_up", ["push? it still prints twice", "and now the other one", "thanks, but it still happens"]
+)
+def test_work_that_goes_on_bears_nothing_out(wrap_up: str) -> None:
+    assert memories(_TROUBLE, agent(_CAUSE), owner(wrap_up)) == []
+
+
+def test_what_works_differently_now_is_the_lesson_where_no_cause_is_told() -> None:
+    told = agent("The client now waits for the acknowledgement of the spooler instead of sending the page again.")
+
+    assert only(_TROUBLE, told, owner("perfect, commit it")).kind is Kind.LESSON
+    assert memories(owner("look at the spooler"), told, owner("perfect, commit it")) == []
+
+
+def test_a_command_that_failed_and_works_after_the_explanation_bears_it_out() -> None:
+    def ran(outcome: str) -> ToolCall:
+        return ToolCall("Bash", "make slips", outcome)
+
+    cause = "The cause is the locale: the template is read as latin-1 when LANG is not set."
+    turns = (_TROUBLE, agent("I run it.", calls=(ran("exit 2"),)), agent(cause))
+
+    assert "latin-1" in only(*turns, agent("Again.", calls=(ran("ok"),)), owner("next: the invoices")).content
+    assert memories(*turns, agent("Again.", calls=(ran("exit 2"),)), owner("next: the invoices")) == []
+    assert memories(*turns, agent("Again.", calls=(ran("ok"),)), owner("no, still the same")) == []
+
+
 # --- reversals ---
+
+
+def test_a_choice_that_is_scrapped_by_name_is_dropped() -> None:
+    found = only(
+        owner("Let's go with Celery for the nightly jobs, we know it."),
+        owner("Scrap celery, we go with plain cron, one machine is all we have."),
+    )
+
+    assert "cron" in found.content
+
+
+def test_what_the_same_message_takes_back_is_dropped() -> None:
+    assert memories(owner("Let's use Redis for the sessions. No wait, forget that.")) == []
 
 
 def test_the_last_of_several_reversals_counts() -> None:

@@ -11,7 +11,7 @@ from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.meaning import Judge
 from nacre.extract.reversal import content_words
-from nacre.extract.sentences import split
+from nacre.extract.sentences import split_report
 from nacre.extract.speech import Utterance, acceptance, before, is_taken_back, trusted_agent
 from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Turn
@@ -38,7 +38,7 @@ def accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -
 
 def _claim(text: str, language: Language, judge: Judge) -> str | None:
     """The last sentence that says how things are to be, not what the agent does next."""
-    for one in reversed([statement.text for statement in split(text)]):
+    for one in reversed([statement.text for statement in split_report(text)]):
         if _claims(one, language) and not leans(one, language):
             affinity = judge.of(one, language)
             if affinity is None or affinity.worth >= _LEAST_WORTH:

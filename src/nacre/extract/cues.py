@@ -95,11 +95,13 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedCues:
-    """Words that accept what an agent said (``yes``); its words on how things are to be (``claim``), or only on what
+    """Words that accept what an agent said (``yes``) or take its work as ``finished``; its words on how things are to
+    be (``claim``), or only on what
     it does next (``step``).
     """
 
     yes: Pattern
+    finished: Pattern
     claim: Pattern
     step: Pattern
 
@@ -109,12 +111,13 @@ class LessonCues:
     """Trouble, what it came from, and whether that was confirmed; ``confirmation`` alone tells nothing else.
 
     ``trouble_asked`` is a question that tells of trouble: "why does the build hang?"; ``announce`` says that the
-    cause comes next: "Found it.".
+    cause comes next: "Found it."; ``fix`` what is different now: "the client now retries instead of giving up".
     """
 
     problem: Pattern
     trouble_asked: Pattern
     cause: Pattern
+    fix: Pattern
     announce: Pattern
     solved: Pattern
     confirmation: Pattern

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from nacre.extract.classify import PROVEN, Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.cues import Language, language_of
+from nacre.extract.cues import Language, LessonCues, Pattern, language_of
 from nacre.extract.findings import Finding, to_finding
-from nacre.extract.sentences import Statement, split
+from nacre.extract.sentences import Statement, split_report
 from nacre.extract.speech import Utterance, acceptance, before, is_content
 from nacre.model.memory import Kind
 from nacre.model.session import Flag, Speaker, ToolCall, Trust, Turn
@@ -21,6 +21,8 @@ _AGENT_LOOK_BACK = 12
 _MAX_PROBLEM = 240
 _MAX_CAUSE = 260
 _MIN_WORDS = 5
+Wanted = Callable[[LessonCues], Pattern]
+
 _COMMAND = re.compile(r"\w=\w|\s--?\w|`[^`]{4,}`|\w/\w+/")
 
 
@@ -29,7 +31,7 @@ def lessons(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Find
     told: set[int] = set()
     for at, utterance in enumerate(spoken):
         lesson = _confirmed(turns, spoken, at, utterance) or _accepted(turns, spoken, at, utterance)
-        lesson = lesson or _proven(turns, spoken, at, utterance)
+        lesson = lesson or _wrapped_up(turns, spoken, at, utterance) or _proven(turns, spoken, at, utterance)
         if lesson and not told & set(lesson.causes):
             told |= set(lesson.causes)
             yield from _finding(lesson)
@@ -66,7 +68,7 @@ def _confirmed(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utte
         return None
     own = _own_words(utterance, language)
     told = any(cues.cause.search(text) for text in own)
-    explained = None if told else _explanation(turns, problem.index, utterance.index, nearby=bool(own))
+    explained = None if told else _explanation(turns, problem.index, utterance.index, nearby=bool(own), fixes=not own)
     if not own and not explained:
         return None
     causes, where = (explained.causes, (explained.index,)) if explained else ((), ())
@@ -82,6 +84,19 @@ def _accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utter
         return None
     explained = _explanation(turns, before(turns, utterance.index, Speaker.OWNER) or 0, utterance.index, nearby=True)
     return _told(spoken, at, explained, utterance.index) if explained else None
+
+
+def _wrapped_up(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+    """After the owner's trouble and the agent's account of it the owner has the work committed, or says thanks."""
+    language = language_of(utterance.text)
+    head = [one.text for one in utterance.statements[:2]]
+    if not language.accepted.finished.match(head[0]) or any(map(language.lesson.unsolved.search, head)):
+        return None
+    if at == 0 or any(_is_question(one) for one in head):
+        return None
+    explained = _explanation(turns, spoken[at - 1].index, utterance.index, nearby=True, fixes=True)
+    problem = find_problem(spoken, at, language, look_back=_NEAR)
+    return _told(spoken, at, explained, utterance.index) if explained and problem else None
 
 
 def _proven(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
@@ -139,17 +154,25 @@ class Explanation:
     index: int
 
 
-def _explanation(turns: Sequence[Turn], after: int, until: int, *, nearby: bool) -> Explanation | None:
+def _explanation(
+    turns: Sequence[Turn], after: int, until: int, *, nearby: bool, fixes: bool = False
+) -> Explanation | None:
     """The agent's latest words on the cause: ``nearby`` those just answered, else a few turns back, but not
-    beyond a word of the owner that it was something else.
+    beyond a word of the owner that it was something else. Without any, where ``fixes`` will do, on what differs now.
     """
+    wanted = [lambda cues: cues.cause, lambda cues: cues.fix] if fixes else [lambda cues: cues.cause]
+    found = (_latest(turns, after, until, nearby, pattern) for pattern in wanted)
+    return next((one for one in found if one), None)
+
+
+def _latest(turns: Sequence[Turn], after: int, until: int, nearby: bool, wanted: Wanted) -> Explanation | None:
     said = [at for at in range(until - 1, after, -1) if is_content(turns[at])]
     for at in said[:_AGENT_LOOK_BACK]:
         turn = turns[at]
         by_owner = turn.speaker is Speaker.OWNER
         if by_owner and (nearby or language_of(turn.text).lesson.unsolved.search(turn.text)):
             return None
-        causes = _causes(turn) if turn.speaker is Speaker.AGENT else []
+        causes = _causes(turn, wanted) if turn.speaker is Speaker.AGENT else []
         if causes:
             return Explanation(tuple(causes[:2]), at)
     return None
@@ -195,16 +218,17 @@ def _explains(one: Statement, language: Language) -> bool:
     return bool(telling and long_enough and not _is_question(one.text))
 
 
-def _causes(turn: Turn) -> list[str]:
+def _causes(turn: Turn, wanted: Wanted) -> list[str]:
     """The sentences of an agent's message that say what it was; none from text that came from outside."""
     if turn.trust is Trust.UNTRUSTED or not is_content(turn) or turn.flags & Flag.SIDECHAIN:
         return []
     language = language_of(turn.text)
     found, announced = [], False
-    for one in split(turn.text):
-        if (announced or language.lesson.cause.search(one.text)) and _tells_cause(one.text, language):
+    for one in split_report(turn.text):
+        if (announced or wanted(language.lesson).search(one.text)) and _tells_cause(one.text, language):
             found.append(one.text.strip())
-        announced = bool(language.lesson.announce.match(one.text))
+        leads = one.text.endswith((":", "：")) and wanted(language.lesson).search(one.text)
+        announced = bool(leads or language.lesson.announce.match(one.text))
     return found
 
 

@@ -17,6 +17,7 @@ _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE
 _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{80,}[\"”]")
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
+_HEADING_LINE = re.compile(r"^#{1,6} +(.*?)[ :：#]*$", re.MULTILINE)
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _ITEM = re.compile(r"^\s*(?:[-*•+]|(?P<mark>\d{1,2}|[A-Za-z])[.)])\s+(?:\[[ xX]?\]\s*)?(?=\S)")
@@ -68,6 +69,11 @@ class Statement:
 def split(text: str) -> list[Statement]:
     """The statements of a message, in order, without code, quotes, logs, traces, diffs and documents."""
     return list(_split(text))
+
+
+def split_report(text: str) -> list[Statement]:
+    """The statements of an agent's message: its headings are lines that lead into what follows."""
+    return split(_HEADING_LINE.sub(r"\1:", text) if "#" in text else text)
 
 
 @lru_cache(maxsize=_REMEMBERED)
