@@ -699,6 +699,41 @@ def test_a_request_that_states_a_rule_of_the_product_is_a_decision() -> None:
     assert only(owner(rule)).kind is Kind.DECISION
 
 
+@pytest.mark.parametrize(
+    "wish",
+    [
+        "can we fetch the rates ourselves instead of telling the user to do it?",
+        "shouldn't the restore refuse to run without --force?",
+        "could we close idle sessions automatically?",
+        "I think if we cannot read the ledger we should stop and say so, or?",
+        "we should keep the old key when the new one is not confirmed",
+    ],
+)
+def test_a_wish_about_how_the_product_behaves_is_a_decision(wish: str) -> None:
+    assert only(owner(wish)).kind is Kind.DECISION
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "can we look at the other branch instead?",
+        "could we try it without the cache?",
+        "should we fix the test when you are done?",
+        "can we get rid of this file?",
+        "should we use an enum instead?",
+    ],
+)
+def test_a_question_about_the_work_is_no_wish(asked: str) -> None:
+    assert memories(owner(asked)) == []
+
+
+def test_what_is_to_be_built_with_what_is_a_fact() -> None:
+    found = only(owner("Build a small dashboard for the weather stations with Svelte and SQLite."))
+
+    assert found.kind is Kind.FACT
+    assert memories(owner("Create a function for the totals in the parser.")) == []
+
+
 def test_a_command_that_worked_is_a_lesson_about_the_trouble() -> None:
     found = only(
         owner("The viewer exits at once when I start it."),
