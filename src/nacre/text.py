@@ -133,7 +133,8 @@ STOP_WORDS = frozenset(
     hers him his how i if in into is it its itself just let like me might more most my no nor not now of off on once
     only or other our ours out over own please same shall she should so some such tell than that the their theirs
     them then there these they this those through to too under until up us very was we were what when where which
-    while who whom why will with would you your yours ve ll re don didn doesn isn wasn won 的 了 是 在 我 你 他 她 它
-    我们 你们 他们 什么 怎么 为什么 哪 哪个 哪里 吗 呢 吧 和 与 或 也 都 就 还 这 那 这个 那个 有 没有""".split()
+    while who whom why will with would you your yours ve ll re s t d m don didn doesn isn wasn won
+    的 了 是 在 我 你 他 她 它 我们 你们 他们 什么 怎么 为什么
+    哪 哪个 哪里 吗 呢 吧 和 与 或 也 都 就 还 这 那 这个 那个 有 没有""".split()
 )
 """Words that say nothing about what is looked for (English and Chinese)."""

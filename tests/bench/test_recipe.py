@@ -62,7 +62,8 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 def ranked(context: Context, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None) -> list[str]:
     engine = TurnRecall(turn_search(context.database), context.sessions, recipe)
-    question = read_question(text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=context.sessions.authors())
+    authors, projects = context.sessions.authors(), context.sessions.projects()
+    question = read_question(text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=authors, projects=projects)
     found = engine.rank(question, wanted or Filter(), vector=None)
     turns = context.sessions.by_rows([item.row for item in found])
     return [turns[item.row].turn.id for item in found]

@@ -24,7 +24,7 @@ from nacre.model.recall import (
 )
 from nacre.model.session import Turn
 from nacre.recall import co_recall
-from nacre.recall.confidence import is_worth_showing
+from nacre.recall.confidence import BORDER, Calibration, Signals, calibration
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
@@ -45,6 +45,11 @@ class _Lanes:
     vector: QueryVector | None
     lexical: bool
     reports: tuple[Lane, ...]
+    model: str | None = None
+
+    def sureness(self, of: str) -> Calibration:
+        """How sure hits are, for the embedding model that ran."""
+        return calibration(of, self.model)
 
 
 def recall(context: Context, query: RecallQuery) -> RecallResult:
@@ -56,16 +61,17 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     started = time.perf_counter()
     _check(query)
     scan(context)
-    question = read_question(query.text, now=context.now(), authors=context.sessions.authors())
+    question = _read(context, query)
     lanes = _open_lanes(context, query, question)
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
-    confident, along = _co_recalled(context, query, wanted, ranked, _confident(ranked, query, question))
+    sure = _confident(ranked, query, question, lanes.sureness("memories"))
+    confident, along = _co_recalled(context, query, wanted, ranked, sure)
     hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
     result = RecallResult(
         query=query.text,
-        hits=tuple(_memory_hit(context, item, query) for item in hits),
+        hits=tuple(_memory_hit(context, item, query, lanes.sureness("memories")) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
         lanes=lanes.reports,
         abstained=bool(ranked) and not hits,
@@ -84,13 +90,18 @@ def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
     """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search."""
     started = time.perf_counter()
     _check(query)
-    question = read_question(query.text, now=context.now(), authors=context.sessions.authors())
+    question = _read(context, query)
     lanes = _open_lanes(context, query, question)
     hits = tuple(_rank_turns(context, query, question, lanes, query.limit, confident=False))
     return RecallResult(
         query=query.text, turns=hits, lanes=lanes.reports, around=query.around,
         since=query.filter.since, until=query.filter.until, took_ms=(time.perf_counter() - started) * 1000,
     )  # fmt: skip
+
+
+def _read(context: Context, query: RecallQuery) -> Question:
+    sessions = context.sessions
+    return read_question(query.text, now=context.now(), authors=sessions.authors(), projects=sessions.projects())
 
 
 def _note_use(
@@ -132,7 +143,7 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
             reports.append(report)
         except EmbedderUnavailable as error:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
-    return _Lanes(vector, lexical, tuple(reports))
+    return _Lanes(vector, lexical, tuple(reports), context.vectors.model() if vector else None)
 
 
 def _embed_question(context: Context, question: Question) -> tuple[QueryVector | None, Lane]:
@@ -162,7 +173,7 @@ def _rank_memories(
     ranked = engine.rank(question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
     if question.is_only_time:
         return ranked, wanted
-    if wanted is not query.filter and not _confident(ranked, query, question):
+    if wanted is not query.filter and not _confident(ranked, query, question, lanes.sureness("memories")):
         return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
     return ranked, wanted
 
@@ -175,15 +186,18 @@ def _narrowed(query: RecallQuery, question: Question) -> Filter:
     return replace(wanted, since=window.since, until=window.until)
 
 
-def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
+def _confident(
+    ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question, sureness: Calibration
+) -> list[ScoredMemory]:
     """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
     if query.mode is Mode.BROWSE or question.is_only_time:
         return list(ranked)
-    sure = {item.memory.id for item in ranked if is_worth_showing(item.signals)}
+    sure = {item.memory.id: sureness.confidence(item.signals) for item in ranked}
+    shown = {item.memory.id for item in sureness.answering(ranked, lambda item: item.signals)}
     return [
         item
         for item in ranked
-        if item.memory.id in sure or not sure.isdisjoint(item.linked_from) or "name" in item.components
+        if item.memory.id in shown or any(sure.get(source, 0.0) >= BORDER for source in item.linked_from)
     ]
 
 
@@ -232,12 +246,10 @@ def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMem
     return kept, False
 
 
-def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery) -> MemoryHit:
+def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery, sureness: Calibration) -> MemoryHit:
     """A hit as it is shown; what was said in sessions is private."""
     evidence = evidence_of(context, item.memory) if query.filter.scope == Scope.PRIVATE else ()
-    components = {**item.components, "coverage": round(item.signals.coverage, 4)}
-    if item.signals.cosine is not None:
-        components["cosine"] = round(item.signals.cosine, 4)
+    components = {**item.components, **_absolute(item.signals, sureness)}
     return MemoryHit(item.memory, round(item.score, 4), components, evidence)
 
 
@@ -275,11 +287,13 @@ def _rank_turns(
         radius_days=query.radius_days, limit=limit * _DIVERSIFY_FROM if query.diversify else limit,
     )  # fmt: skip
     if confident:
-        ranked = [item for item in ranked if is_worth_showing(item.signals)]
-    return _turn_hits(context, ranked[:limit], question)
+        ranked = lanes.sureness("turns").answering(ranked, lambda item: item.signals)
+    return _turn_hits(context, ranked[:limit], question, lanes.sureness("turns"))
 
 
-def _turn_hits(context: Context, ranked: Sequence[ScoredTurn], question: Question) -> list[TurnHit]:
+def _turn_hits(
+    context: Context, ranked: Sequence[ScoredTurn], question: Question, sureness: Calibration
+) -> list[TurnHit]:
     stored = context.sessions.by_rows([item.row for item in ranked])
     sessions = {row: context.sessions.get(row) for row in {item.place[0] for item in ranked}}
     return [
@@ -289,7 +303,7 @@ def _turn_hits(context: Context, ranked: Sequence[ScoredTurn], question: Questio
             turn=stored[item.row].turn,
             score=round(item.score, 4),
             excerpt=excerpt(readable(stored[item.row].turn), question.words),
-            components={**item.components, **_absolute(item)},
+            components={**item.components, **_absolute(item.signals, sureness)},
         )
         for item in ranked
     ]
@@ -300,8 +314,10 @@ def readable(turn: Turn) -> str:
     return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
 
 
-def _absolute(item: ScoredTurn) -> dict[str, float]:
-    found = {"coverage": round(item.signals.coverage, 4)}
-    if item.signals.cosine is not None:
-        found["cosine"] = round(item.signals.cosine, 4)
-    return found
+def _absolute(signals: Signals, sureness: Calibration) -> dict[str, float]:
+    found = {"confidence": sureness.confidence(signals), "coverage": signals.coverage}
+    if signals.unknown:
+        found["unknown"] = signals.unknown
+    if signals.cosine is not None:
+        found["cosine"] = signals.cosine
+    return {name: round(value, 4) for name, value in found.items()}

@@ -103,11 +103,11 @@ def rankers(haystack: Haystack, context: Context, variations: tuple[Variation, .
 
 def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _Embedding) -> Ranker:
     engine = TurnRecall(turn_search(context.database), context.sessions, variation.recipe)
-    authors = context.sessions.authors()
+    authors, projects = context.sessions.authors(), context.sessions.projects()
 
     def rank(asked: BenchQuestion) -> Ranked:
         started = time.perf_counter()
-        read = read_question(asked.text, now=asked.asked or haystack.asked, authors=authors)
+        read = read_question(asked.text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
         question = variation.reading(read)
         reading = time.perf_counter() - started
         vector, embedding = embed(question.semantic) if variation.vector else (None, 0.0)

@@ -1,44 +1,103 @@
 """Is anything worth showing? Decided on absolute signals, never on ranks.
 
-``cosine`` belongs to the embedding model: the borders are for the bundled MiniLM, where questions about something else
-stay under .33 and statements that answer lie above .43 in nineteen of twenty cases (measured on chat facts and on
-statements from coding sessions). ``coverage`` is the share of the question's weight found in a hit.
+A logistic model of four signals that a person can follow. Its constants lie in ``confidence.toml``, where
+``scripts/calibrate_confidence.py`` writes them; the cosine is brought to one scale for all embedding models first, and
+where none was compared, the form without it is used.
 """
 
 from __future__ import annotations
 
+import math
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TypeVar
 
 BORDER = 0.5
-SURE_COSINE = 0.36
-SURE_COVERAGE = 0.6
-SURE_COVERAGE_ALONE = 0.32
-LEAST_COSINE = 0.2
-_SHARE_OF_BOTH = 0.7
+"""An answer is shown when its best hit is at least so sure."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The absolute signals of one hit; ``cosine`` is ``None`` when no vector was compared."""
+    """The absolute signals of one hit.
+
+    ``coverage`` is the share of the telling words' weight that the hit holds, a turn together with those right before
+    and after it. ``cosine`` is ``None`` when no vector was compared. ``unknown`` is the share of that weight that
+    nothing in the whole home holds; ``stranger`` says that a name is part of it. ``empty`` is a question without
+    anything to be recognised by ("ok, go on").
+    """
 
     coverage: float
     cosine: float | None
+    unknown: float = 0.0
+    stranger: bool = False
+    empty: bool = False
 
 
-def confidence(signals: Signals) -> float:
-    """0 to 1; BORDER lies between showing a hit and keeping silent.
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The model: a sum of the signals times these, plus ``bias``, through the logistic function."""
 
-    Meaning alone suffices when it is strong; words alone when no vector was compared, or when they are nearly all
-    there and the meaning does not speak against it; two weaker signals add up.
+    bias: float
+    meaning: float
+    words: float
+    unknown: float
+    stranger: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How sure a hit is. ``unrelated`` and ``related`` are the cosines that become 0 and 1 of meaning; once the best
+    hit of an answer has passed, ``beside`` is how sure another one must be."""
+
+    with_meaning: Weights
+    words_alone: Weights
+    unrelated: float
+    related: float
+    beside: float
+
+    def confidence(self, signals: Signals) -> float:
+        """0 to 1; BORDER lies between showing an answer and keeping silent."""
+        if signals.empty:
+            return 0.0
+        weights, meaning = self.words_alone, 0.0
+        if signals.cosine is not None:
+            weights = self.with_meaning
+            meaning = (signals.cosine - self.unrelated) / (self.related - self.unrelated)
+        total = (
+            weights.bias
+            + weights.meaning * meaning
+            + weights.words * signals.coverage
+            + weights.unknown * signals.unknown
+            + weights.stranger * signals.stranger
+        )
+        return 1 / (1 + math.exp(-total))
+
+    def answering(self, ranked: Sequence[T], signals: Callable[[T], Signals]) -> list[T]:
+        """The hits likely to answer, in their order: none unless one of them is sure."""
+        sure = [self.confidence(signals(item)) for item in ranked]
+        if max(sure, default=0.0) < BORDER:
+            return []
+        return [item for item, confidence in zip(ranked, sure, strict=True) if confidence >= self.beside]
+
+
+@cache
+def calibration(of: str, model: str | None) -> Calibration:
+    """The calibration of ``turns`` or ``memories`` for an embedding model.
+
+    A model that was never calibrated counts as one of the bundled model's scale.
     """
-    if signals.cosine is None:
-        return min(1.0, signals.coverage / SURE_COVERAGE_ALONE * BORDER)
-    by_meaning = min(1.0, max(0.0, signals.cosine) / SURE_COSINE * BORDER)
-    by_words = min(1.0, signals.coverage / SURE_COVERAGE * BORDER)
-    both = _SHARE_OF_BOTH * (by_meaning + by_words)
-    return max(by_meaning, both, by_words if signals.cosine >= LEAST_COSINE else 0.0)
-
-
-def is_worth_showing(signals: Signals) -> bool:
-    """Whether a hit is likely to answer at all."""
-    return confidence(signals) >= BORDER
+    table = tomllib.loads(files("nacre.recall").joinpath("confidence.toml").read_text(encoding="utf-8"))
+    scale = table["models"].get(model) or table["models"]["minilm-l6-v2-int8"]
+    found = table[of]
+    return Calibration(
+        with_meaning=Weights(**found["with_meaning"]),
+        words_alone=Weights(**found["words_alone"]),
+        unrelated=scale["unrelated"],
+        related=scale["related"],
+        beside=found["beside"],
+    )

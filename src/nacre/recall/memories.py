@@ -15,7 +15,7 @@ from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.scoring import ADDED_FACTORS, factors, product
-from nacre.recall.weighting import Weights, coverage, saturate, weigh
+from nacre.recall.weighting import Telling, Weights, choose, saturate, weigh
 from nacre.storage.filters import Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search import Match, Search, admitted_memories, browse_memories
@@ -71,7 +71,8 @@ class _Found:
     """What the lanes found, by row: term counts, cosines, and the ids a memory was reached from by links."""
 
     matches: Mapping[int, Match] = field(default_factory=dict)
-    weights: Weights = Weights((), 1.0)
+    telling: Telling = Telling()
+    empty: bool = False
     cosines: Mapping[int, float] = field(default_factory=dict)
     linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -93,7 +94,7 @@ class MemoryRecall:
             return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
         where = memory_clause(wanted, ranking.today)
         admitted = admitted_memories(database, wanted, today=ranking.today)
-        matches, weights = self._lexical(question, where) if lexical else ({}, Weights((), 1.0))
+        matches, weights, telling = self._lexical(question, where) if lexical else ({}, Weights(), Telling())
         named = self._named(question, where) if lexical else set()
         cosines = self._cosines(vector, admitted)
         words = {row: saturate(match.counts, match.length, weights) for row, match in matches.items()}
@@ -110,7 +111,7 @@ class MemoryRecall:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
         linked = self._follow_links(parts, found, admitted)
-        return self._scored(parts, found, _Found(matches, weights, cosines, linked), ranking)
+        return self._scored(parts, found, _Found(matches, telling, question.says_nothing, cosines, linked), ranking)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
@@ -122,14 +123,14 @@ class MemoryRecall:
         parts = {row: {"time": 1.0} for row in rows}
         return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
 
-    def _lexical(self, question: Question, where: Clause) -> tuple[dict[int, Match], Weights]:
+    def _lexical(self, question: Question, where: Clause) -> tuple[dict[int, Match], Weights, Telling]:
         terms = self._search.terms(question.words)
         if not terms:
-            return {}, Weights((), 1.0)
+            return {}, Weights(), Telling()
         corpus = self._search.corpus(terms)
-        weights = weigh(replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
+        terms, corpus, telling = choose(question, terms, replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
         matches = self._search.match(terms, where, CANDIDATES)
-        return {match.row: match for match in matches}, weights
+        return {match.row: match for match in matches}, weigh(corpus), telling
 
     def _named(self, question: Question, where: Clause) -> set[int]:
         return {row for row, _, _ in self._search.match_parts(question.names, where, CANDIDATES)}
@@ -165,7 +166,11 @@ class MemoryRecall:
         scored = []
         for row, memory in memories.items():
             match = found.matches.get(row)
-            signals = Signals(coverage(match.counts, found.weights) if match else 0.0, found.cosines.get(row))
+            in_part = "name" in parts[row]
+            signals = found.telling.signals(
+                match.counts if match else None, cosine=found.cosines.get(row), in_part=in_part
+            )
+            signals = replace(signals, empty=found.empty)
             used = usage.get(memory.id, Usage())
             score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
             scored.append(ScoredMemory(memory, score, components, signals, found.linked.get(row, ())))

@@ -7,19 +7,30 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from nacre.recall.asking import asks, without_particles
 from nacre.recall.timewords import Window, find_window
 from nacre.text import STOP_WORDS, identifiers, words
 
-MAX_WORDS = 24
-"""A pasted stack trace is a question too; its first distinct words carry it."""
+MAX_WORDS = 120
+"""A pasted stack trace is a question too. Of so many distinct words the search takes the rarest that it knows."""
+
+MAX_NAMES = 12
+_PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
+_NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
+"""A word with a capital that begins no sentence."""
+
+_HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A question, taken apart.
 
-    ``words`` are what the lexical lane looks for; ``names`` paths and identifiers; ``authors`` the known people it
-    names; ``semantic`` the text the vector lane embeds (people's names left out: they pull towards greetings).
+    ``words`` are what the lexical lane looks for; ``names`` paths and identifiers; ``authors`` and ``projects`` the
+    known people and projects it names; ``semantic`` the text the vector lane embeds (people's names left out: they
+    pull towards greetings). ``telling`` are the words that an answer is recognised by: neither those that only ask
+    ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
+    are written as names.
     """
 
     text: str
@@ -28,21 +39,29 @@ class Question:
     authors: tuple[str, ...]
     semantic: str
     window: Window | None
+    projects: tuple[str, ...] = ()
+    telling: tuple[str, ...] = ()
+    proper: frozenset[str] = frozenset()
 
     @property
     def is_only_time(self) -> bool:
         """Whether nothing but a time expression is left, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
 
+    @property
+    def says_nothing(self) -> bool:
+        """Whether there is nothing in it to recognise an answer by, as in "ok, go on"."""
+        return not (self.telling or self.names or self.authors or self.projects or self.window)
 
-def read_question(text: str, *, now: datetime, authors: Iterable[str] = ()) -> Question:
-    """Take a question apart. ``authors`` are people known from transcripts.
+
+def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), projects: Iterable[str] = ()) -> Question:
+    """Take a question apart. ``authors`` are people known from transcripts, ``projects`` known projects.
 
     A name counts as it is written, so that "will" is not Will; a question without capitals may mean either.
     """
     window = find_window(text, now)
     about = text.lower().replace(window.words, " ") if window else text
-    wanted = [word for word in dict.fromkeys(words(about)) if word not in STOP_WORDS]
+    wanted = [word for word in dict.fromkeys(words(without_particles(about))) if word not in STOP_WORDS]
     if window and set(wanted) <= _GENERIC:
         wanted = []
     if not wanted and not window:
@@ -52,14 +71,45 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = ()) -> Q
     semantic = text
     for name in named:
         semantic = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", semantic, flags=re.IGNORECASE)
+    about_projects = _named_projects(text, projects)
+    known = {word for name in (*named, *about_projects) for word in words(name)}
+    telling = tuple(word for word in wanted[:MAX_WORDS] if word not in known and not asks(word))
     return Question(
         text=text,
         words=tuple(wanted[:MAX_WORDS]),
-        names=tuple(identifiers(text)[:8]),
+        names=tuple(name for name in _parts(text) if name.lower() not in about_projects)[:MAX_NAMES],
         authors=named,
         semantic=" ".join(semantic.split()) or text,
         window=window,
+        projects=about_projects,
+        telling=telling,
+        proper=frozenset(telling) & _proper(text),
     )
+
+
+def _named_projects(text: str, projects: Iterable[str]) -> tuple[str, ...]:
+    asked = f" {' '.join(words(text))} "
+    return tuple(project for project in projects if f" {' '.join(words(project))} " in asked)
+
+
+def _parts(text: str) -> Iterable[str]:
+    """Identifiers, and the last two parts of every longer path: a checkout lies elsewhere on every machine."""
+    found: dict[str, None] = {}
+    for name in identifiers(text):
+        found[name] = None
+        tail = _PATH_TAIL.search(name)
+        if tail and tail.start():
+            found[tail.group()] = None
+    return found
+
+
+def _proper(text: str) -> set[str]:
+    """Words written as names: with a capital within a sentence, or as identifiers."""
+    if text == text.upper():
+        return set()
+    capitals = (match.group(1) for match in _NAME.finditer(text))
+    coded = (name for name in identifiers(text) if not _HYPHENATED.fullmatch(name))
+    return {word for name in (*capitals, *coded) for word in words(name) if not word.isdecimal()}
 
 
 _GENERIC = frozenset(

@@ -16,9 +16,9 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
-from nacre.recall.weighting import Weights, coverage, in_context, normalise, saturate, weigh
+from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate, weigh
 from nacre.storage.filters import Clause, turn_clause
-from nacre.storage.search import Corpus, Match, Search, Term, admitted_turns
+from nacre.storage.search import Match, Search, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
 from nacre.text import words as words_of
@@ -44,8 +44,13 @@ class _Lexical:
 
     matches: dict[Place, Match] = field(default_factory=dict)
     weights: Weights = Weights()
-    terms: int = 0
+    telling: Telling = Telling()
     named: tuple[Place, ...] = ()
+
+    @property
+    def terms(self) -> int:
+        """How many terms are searched for."""
+        return len(self.weights.idf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +89,7 @@ class TurnRecall:
                 place=place,
                 score=scores[place],
                 components={name: round(value, 4) for name, value in parts[place].items() if value},
-                signals=Signals(coverage(counts[place], words.weights), cosines.get(place)),
+                signals=_signals(place, question, words, cosines.get(place)),
             )
             for place in best
             if scores[place] > 0
@@ -96,12 +101,12 @@ class TurnRecall:
         terms = self._search.terms(question.words)
         if not terms:
             return _Lexical()
-        terms, corpus = _telling(terms, self._search.corpus(terms), self._recipe.postings)
+        terms, corpus, telling = choose(question, terms, self._search.corpus(terms), postings=self._recipe.postings)
         where = turn_clause(wanted)
         found = self._search.match(terms, where, self._recipe.window)
         matches = {(match.session, match.seq): match for match in found}
         return _Lexical(
-            matches, weigh(corpus, self._recipe.bm25), len(terms), tuple(self._in_part(question, where, terms, matches))
+            matches, weigh(corpus, self._recipe.bm25), telling, tuple(self._in_part(question, where, terms, matches))
         )
 
     def _in_part(
@@ -202,7 +207,7 @@ class TurnRecall:
         for place in words.named:
             if place in pool:
                 found[place]["name"] = self._recipe.name
-        for place in self._of_named_projects(question, pool):
+        for place in self._of_projects(question.projects, pool):
             found[place]["project"] = self._recipe.presence
         if not question.authors and around is None and question.window is None:
             return found
@@ -215,13 +220,14 @@ class TurnRecall:
                 found[place]["time"] = self._recipe.time * closeness
         return found
 
-    def _of_named_projects(self, question: Question, pool: Iterable[Place]) -> Iterable[Place]:
-        """Places in sessions of a project that the question names."""
+    def _of_projects(self, projects: Sequence[str], pool: Iterable[Place]) -> Iterable[Place]:
+        """Places in sessions of these projects."""
+        if not projects:
+            return ()
         sessions = {session for session, _ in pool}
-        asked = f" {' '.join(words_of(question.text))} "
         rows = self._sessions.database.all("find_sessions_of", rows=json.dumps(list(sessions)))
-        named = {row for row, _, _, project, *_ in rows if project and f" {' '.join(words_of(project))} " in asked}
-        return [place for place in pool if place[0] in named] if named else ()
+        named = {row for row, _, _, project, *_ in rows if project in projects}
+        return [place for place in pool if place[0] in named]
 
     def _add_people(
         self, found: dict[Place, dict[str, float]], named: Sequence[str], bylines: Mapping[Place, _Byline]
@@ -243,16 +249,13 @@ class TurnRecall:
         return {place: by_row[row] for place, row in pool.items() if row in by_row}
 
 
-def _telling(terms: Sequence[Term], corpus: Corpus, postings: int) -> tuple[tuple[Term, ...], Corpus]:
-    """The rarest terms, as many as the index can look up in time, in their order, and their frequencies."""
-    kept: list[int] = []
-    for at in sorted(range(len(terms)), key=lambda at: corpus.frequencies[at]):
-        postings -= corpus.frequencies[at]
-        if postings >= 0 or not kept:
-            kept.append(at)
-    kept.sort()
-    known = replace(corpus, frequencies=tuple(corpus.frequencies[at] for at in kept))
-    return tuple(terms[at] for at in kept), known
+def _signals(place: Place, question: Question, words: _Lexical, cosine: float | None) -> Signals:
+    """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
+    session, seq = place
+    near = (words.matches.get((session, seq + step)) for step in (-1, 0, 1))
+    counts = (match.counts if match else None for match in near)
+    found = words.telling.signals(*counts, cosine=cosine, in_part=place in words.named)
+    return replace(found, empty=question.says_nothing)
 
 
 def _closeness(time: datetime | None, question: Question, around: datetime | None, radius_days: float) -> float:

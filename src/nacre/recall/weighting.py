@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from nacre.storage.search import Corpus, Match
+from nacre.recall.confidence import Signals
+from nacre.recall.question import Question
+from nacre.storage.search import Corpus, Match, Term
+from nacre.text import words
+
+MAX_TERMS = 24
+"""Terms that a question is searched by: the rarest that the index knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +60,6 @@ def saturate(counts: Sequence[float], length: float, weights: Weights) -> float:
     return sum(idf * count * (k1 + 1) / (count + slope) for idf, count in held)
 
 
-def coverage(counts: Sequence[float], weights: Weights) -> float:
-    """The share of the query's weight that a row holds at all, 0 to 1: an absolute signal, unlike a rank."""
-    held = sum(idf for idf, count in zip(weights.idf, counts, strict=True) if count)
-    return held / weights.total if weights.total else 0.0
-
-
 def normalise(match: Match, weights: Weights) -> tuple[float, ...]:
     """The term counts of a row, as if it were of ordinary length."""
     b = weights.bm25.b
@@ -81,3 +81,74 @@ def in_context(
                 if count:
                     total[at] += share * count
     return total
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """What the telling words of a question weigh among its terms (0 for the others), the share of their weight that
+    the index does not know at all, whether a name is part of that, and the share of identifiers in it: those may be
+    part of longer ones."""
+
+    weights: tuple[float, ...] = ()
+    total: float = 0.0
+    unknown: float = 0.0
+    stranger: bool = False
+    identifiers: float = 0.0
+
+    def signals(self, *counts: Sequence[float] | None, cosine: float | None, in_part: bool = False) -> Signals:
+        """What speaks for some rows together; ``in_part`` says that they hold an identifier within a longer one.
+
+        Without any telling word nothing speaks for or against them: half the weight counts as held.
+        """
+        if not self.total:
+            return Signals(0.5, cosine)
+        held = sum(weight for at, weight in enumerate(self.weights) if any(row and row[at] for row in counts))
+        if in_part:
+            return Signals(held / self.total + self.identifiers, cosine, self.unknown - self.identifiers)
+        return Signals(held / self.total, cosine, self.unknown, self.stranger)
+
+
+def choose(
+    question: Question, terms: Sequence[Term], corpus: Corpus, *, postings: int | None = None
+) -> tuple[tuple[Term, ...], Corpus, Telling]:
+    """The terms to search by, the rarest known ones in their order, with their frequencies, and the telling ones.
+
+    ``postings`` bounds the rows that the terms touch together; the rarest term is kept whatever it touches.
+    """
+    kept: list[int] = []
+    left = math.inf if postings is None else postings
+    known = [at for at, count in enumerate(corpus.frequencies) if count]
+    for at in sorted(known, key=lambda at: corpus.frequencies[at])[:MAX_TERMS]:
+        left -= corpus.frequencies[at]
+        if left >= 0 or not kept:
+            kept.append(at)
+    kept.sort()
+    searched = replace(corpus, frequencies=tuple(corpus.frequencies[at] for at in kept))
+    return tuple(terms[at] for at in kept), searched, _telling(question, terms, corpus, kept)
+
+
+def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]) -> Telling:
+    """A pasted text is judged by what the index knows of it alone: its paths and numbers are of another day."""
+    idf = weigh(corpus).idf
+    wanted = {at for at, term in enumerate(terms) if _tells(term, question, corpus.frequencies[at])}
+    unknown = {at for at in wanted if not corpus.frequencies[at]}
+    if len(wanted) > MAX_TERMS:
+        unknown = set()
+    weights = tuple(idf[at] if at in wanted else 0.0 for at in kept)
+    missing = sum(idf[at] for at in unknown)
+    total = sum(weights) + missing
+    if not total:
+        return Telling()
+    coded = {word for name in question.names for word in words(name)}
+    return Telling(
+        weights=weights,
+        total=total,
+        unknown=missing / total,
+        stranger=any(terms[at].word in question.proper for at in unknown),
+        identifiers=sum(idf[at] for at in unknown if terms[at].word in coded) / total,
+    )
+
+
+def _tells(term: Term, question: Question, frequency: int) -> bool:
+    """A number that nobody ever said is the one that changes from message to message."""
+    return term.word in question.telling and bool(frequency or not term.word.isdecimal())

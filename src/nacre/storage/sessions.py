@@ -204,6 +204,10 @@ class Sessions:
         """People named as authors of turns."""
         return {author for (author,) in self._db.all("list_authors")}
 
+    def projects(self) -> set[str]:
+        """Projects of sessions or of memories."""
+        return {project for (project,) in self._db.all("list_projects_named")}
+
     def cursor(self, path: str) -> tuple[str, Cursor] | None:
         """The tool a file was read as, and where the reading ended."""
         row = self._db.one("find_cursor", path=path)

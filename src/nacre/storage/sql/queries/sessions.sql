@@ -165,6 +165,10 @@ WHERE row IN (SELECT value FROM json_each(:rows));
 -- People named as authors; few, where there are any.
 SELECT DISTINCT author FROM turns WHERE author IS NOT NULL;
 
+-- list_projects_named --
+-- Projects of sessions or of memories.
+SELECT project FROM sessions WHERE project IS NOT NULL UNION SELECT project FROM active_memories WHERE project IS NOT NULL;
+
 -- find_cursor --
 -- Where the last reading of a file ended.
 SELECT tool, inode, offset, size, mtime_ns, fingerprint, carry FROM transcript_cursors WHERE path = :path;
