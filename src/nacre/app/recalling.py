@@ -24,7 +24,7 @@ from nacre.model.recall import (
 )
 from nacre.model.session import Turn
 from nacre.recall import co_recall
-from nacre.recall.confidence import BORDER, Calibration, Signals, calibration
+from nacre.recall.confidence import BORDER, answering
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
@@ -45,11 +45,6 @@ class _Lanes:
     vector: QueryVector | None
     lexical: bool
     reports: tuple[Lane, ...]
-    model: str | None = None
-
-    def sureness(self, of: str) -> Calibration:
-        """How sure hits are, for the embedding model that ran."""
-        return calibration(of, self.model)
 
 
 def recall(context: Context, query: RecallQuery) -> RecallResult:
@@ -66,12 +61,12 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
-    sure = _confident(ranked, query, question, lanes.sureness("memories"))
+    sure = _confident(ranked, query, question)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
     hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
     result = RecallResult(
         query=query.text,
-        hits=tuple(_memory_hit(context, item, query, lanes.sureness("memories")) for item in hits),
+        hits=tuple(_memory_hit(context, item, query) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
         lanes=lanes.reports,
         abstained=bool(ranked) and not hits,
@@ -143,7 +138,7 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
             reports.append(report)
         except EmbedderUnavailable as error:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
-    return _Lanes(vector, lexical, tuple(reports), context.vectors.model() if vector else None)
+    return _Lanes(vector, lexical, tuple(reports))
 
 
 def _embed_question(context: Context, question: Question) -> tuple[QueryVector | None, Lane]:
@@ -173,7 +168,7 @@ def _rank_memories(
     ranked = engine.rank(question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
     if question.is_only_time:
         return ranked, wanted
-    if wanted is not query.filter and not _confident(ranked, query, question, lanes.sureness("memories")):
+    if wanted is not query.filter and not _confident(ranked, query, question):
         return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
     return ranked, wanted
 
@@ -186,19 +181,13 @@ def _narrowed(query: RecallQuery, question: Question) -> Filter:
     return replace(wanted, since=window.since, until=window.until)
 
 
-def _confident(
-    ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question, sureness: Calibration
-) -> list[ScoredMemory]:
+def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
     """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
     if query.mode is Mode.BROWSE or question.is_only_time:
         return list(ranked)
-    sure = {item.memory.id: sureness.confidence(item.signals) for item in ranked}
-    shown = {item.memory.id for item in sureness.answering(ranked, lambda item: item.signals)}
-    return [
-        item
-        for item in ranked
-        if item.memory.id in shown or any(sure.get(source, 0.0) >= BORDER for source in item.linked_from)
-    ]
+    sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
+    shown = {item.memory.id for item in answering("memories", ranked)}
+    return [item for item in ranked if item.memory.id in shown or not sure.isdisjoint(item.linked_from)]
 
 
 def _co_recalled(
@@ -246,10 +235,10 @@ def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMem
     return kept, False
 
 
-def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery, sureness: Calibration) -> MemoryHit:
+def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery) -> MemoryHit:
     """A hit as it is shown; what was said in sessions is private."""
     evidence = evidence_of(context, item.memory) if query.filter.scope == Scope.PRIVATE else ()
-    components = {**item.components, **_absolute(item.signals, sureness)}
+    components = {**item.components, **_absolute(item)}
     return MemoryHit(item.memory, round(item.score, 4), components, evidence)
 
 
@@ -287,13 +276,11 @@ def _rank_turns(
         radius_days=query.radius_days, limit=limit * _DIVERSIFY_FROM if query.diversify else limit,
     )  # fmt: skip
     if confident:
-        ranked = lanes.sureness("turns").answering(ranked, lambda item: item.signals)
-    return _turn_hits(context, ranked[:limit], question, lanes.sureness("turns"))
+        ranked = answering("turns", ranked)
+    return _turn_hits(context, ranked[:limit], question)
 
 
-def _turn_hits(
-    context: Context, ranked: Sequence[ScoredTurn], question: Question, sureness: Calibration
-) -> list[TurnHit]:
+def _turn_hits(context: Context, ranked: Sequence[ScoredTurn], question: Question) -> list[TurnHit]:
     stored = context.sessions.by_rows([item.row for item in ranked])
     sessions = {row: context.sessions.get(row) for row in {item.place[0] for item in ranked}}
     return [
@@ -303,7 +290,7 @@ def _turn_hits(
             turn=stored[item.row].turn,
             score=round(item.score, 4),
             excerpt=excerpt(readable(stored[item.row].turn), question.words),
-            components={**item.components, **_absolute(item.signals, sureness)},
+            components={**item.components, **_absolute(item)},
         )
         for item in ranked
     ]
@@ -314,8 +301,10 @@ def readable(turn: Turn) -> str:
     return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
 
 
-def _absolute(signals: Signals, sureness: Calibration) -> dict[str, float]:
-    found = {"confidence": sureness.confidence(signals), "coverage": signals.coverage}
+def _absolute(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
+    """How sure a hit is, and the signals that say so."""
+    signals = item.signals
+    found = {"confidence": item.confidence, "coverage": signals.coverage}
     if signals.unknown:
         found["unknown"] = signals.unknown
     if signals.cosine is not None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nacre.model.memory import Memory
-from nacre.recall.confidence import Signals, is_worth_showing
+from nacre.recall.confidence import BORDER, Signals
 from nacre.recall.memories import ScoredMemory
 from nacre.storage.co_recall import Edge
 
@@ -26,7 +26,7 @@ COMPANIONS = 3
 
 def seeds(hits: Sequence[ScoredMemory]) -> list[str]:
     """The ids of the best hits that are likely to answer, by signals that do not depend on ranks."""
-    return [item.memory.id for item in hits if is_worth_showing(item.signals)][:SEEDS]
+    return [item.memory.id for item in hits if item.confidence >= BORDER][:SEEDS]
 
 
 def pulls(edges: Sequence[Edge]) -> dict[str, float]:
@@ -51,7 +51,7 @@ def may_come_along(weight: float) -> bool:
 def lift(hits: Sequence[ScoredMemory], drawn: Mapping[str, float]) -> list[ScoredMemory]:
     """The hits with what their neighbours add: own score + .15 · weight, at most 1, where they are likely to answer."""
     lifted = [
-        _drawn(item, drawn[item.memory.id]) if item.memory.id in drawn and is_worth_showing(item.signals) else item
+        _drawn(item, drawn[item.memory.id]) if item.memory.id in drawn and item.confidence >= BORDER else item
         for item in hits
     ]
     return sorted(lifted, key=lambda item: (-item.score, item.memory.id))

@@ -9,16 +9,25 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 BORDER = 0.5
 """An answer is shown when its best hit is at least so sure."""
 
-T = TypeVar("T")
+
+class Sure(Protocol):
+    """A hit that knows how sure it is."""
+
+    @property
+    def confidence(self) -> float:
+        """0 to 1."""
+
+
+T = TypeVar("T", bound=Sure)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +86,6 @@ class Calibration:
         )
         return 1 / (1 + math.exp(-total))
 
-    def answering(self, ranked: Sequence[T], signals: Callable[[T], Signals]) -> list[T]:
-        """The hits likely to answer, in their order: none unless one of them is sure."""
-        sure = [self.confidence(signals(item)) for item in ranked]
-        if max(sure, default=0.0) < BORDER:
-            return []
-        return [item for item, confidence in zip(ranked, sure, strict=True) if confidence >= self.beside]
-
 
 @cache
 def calibration(of: str, model: str | None) -> Calibration:
@@ -101,3 +103,11 @@ def calibration(of: str, model: str | None) -> Calibration:
         related=scale["related"],
         beside=found["beside"],
     )
+
+
+def answering(of: str, ranked: Sequence[T]) -> list[T]:
+    """The hits among ``turns`` or ``memories`` that are likely to answer, in order: none unless one of them is sure."""
+    if max((item.confidence for item in ranked), default=0.0) < BORDER:
+        return []
+    beside = calibration(of, None).beside
+    return [item for item in ranked if item.confidence >= beside]

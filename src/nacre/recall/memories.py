@@ -10,7 +10,7 @@ from heapq import nlargest
 
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter
-from nacre.recall.confidence import Signals
+from nacre.recall.confidence import Calibration, Signals, calibration
 from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
@@ -34,7 +34,7 @@ LINK_SEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class ScoredMemory:
-    """A memory with its score (0 to 1), the parts of it, and the absolute signals.
+    """A memory with its score (0 to 1), the parts of it, the absolute signals, and how sure it is to answer by those.
 
     ``linked_from`` are the ids of the hits that it was reached from.
     """
@@ -43,6 +43,7 @@ class ScoredMemory:
     score: float
     components: dict[str, float]
     signals: Signals
+    confidence: float = 0.0
     linked_from: tuple[str, ...] = ()
 
 
@@ -73,6 +74,7 @@ class _Found:
     matches: Mapping[int, Match] = field(default_factory=dict)
     telling: Telling = Telling()
     empty: bool = False
+    sureness: Calibration = field(default_factory=lambda: calibration("memories", None))
     cosines: Mapping[int, float] = field(default_factory=dict)
     linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -111,7 +113,9 @@ class MemoryRecall:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
         linked = self._follow_links(parts, found, admitted)
-        return self._scored(parts, found, _Found(matches, telling, question.says_nothing, cosines, linked), ranking)
+        sureness = calibration("memories", vector.vectors.model() if vector else None)
+        lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked)
+        return self._scored(parts, found, lanes, ranking)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
         """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
@@ -173,7 +177,8 @@ class MemoryRecall:
             signals = replace(signals, empty=found.empty)
             used = usage.get(memory.id, Usage())
             score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
-            scored.append(ScoredMemory(memory, score, components, signals, found.linked.get(row, ())))
+            sure = found.sureness.confidence(signals)
+            scored.append(ScoredMemory(memory, score, components, signals, sure, found.linked.get(row, ())))
         return sorted(scored, key=lambda item: (-item.score, item.memory.id))
 
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from heapq import nlargest
 
 from nacre.model.recall import Filter
-from nacre.recall.confidence import Signals
+from nacre.recall.confidence import Signals, calibration
 from nacre.recall.fusion import blend
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
@@ -29,13 +29,15 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ScoredTurn:
-    """A turn's place with its fused score (0 to about 1.5), the parts of it, and the absolute signals."""
+    """A turn's place with its fused score (0 to about 1.5), the parts of it, the absolute signals, and how sure it is
+    to answer by those (0 to 1)."""
 
     row: int
     place: Place
     score: float
     components: dict[str, float]
     signals: Signals
+    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +85,16 @@ class TurnRecall:
             parts.setdefault(place, {}).update(bonus)
         scores = {place: sum(found.values()) for place, found in parts.items()}
         best = nlargest(limit, scores, key=lambda place: (scores[place], -place[0], -place[1]))
-        return [
-            ScoredTurn(
-                row=pool[place],
-                place=place,
-                score=scores[place],
-                components={name: round(value, 4) for name, value in parts[place].items() if value},
-                signals=_signals(place, question, words, cosines.get(place)),
-            )
-            for place in best
-            if scores[place] > 0
-        ]
+        sureness = calibration("turns", vector.vectors.model() if vector else None)
+        found = []
+        for place in best:
+            if scores[place] <= 0:
+                break
+            signals = _signals(place, question, words, cosines.get(place))
+            components = {name: round(value, 4) for name, value in parts[place].items() if value}
+            sure = sureness.confidence(signals)
+            found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
+        return found
 
     # What the lanes find
 
