@@ -69,6 +69,14 @@ def count_tokens(text: str) -> int:
     return unspaced + -(-(len(text) - unspaced) // CHARACTERS_PER_TOKEN)
 
 
+def is_unspaced(text: str) -> bool:
+    """Whether most letters of a text belong to scripts without spaces, a word of which is about two characters."""
+    if text.isascii():
+        return False
+    unspaced = sum(len(run) for run in _UNSPACED.findall(text))
+    return unspaced > sum(character.isalpha() for character in text) / 2
+
+
 def segment(text: str) -> str:
     """Make unspaced scripts searchable word by word: each run becomes its overlapping pairs of characters."""
     if text.isascii() or not _UNSPACED.search(text):

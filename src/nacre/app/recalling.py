@@ -32,7 +32,7 @@ from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
 from nacre.recall.question import Question, read_question
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search, turn_search
-from nacre.text import count_tokens, words
+from nacre.text import count_tokens, is_unspaced, words
 
 _MAX_QUERY_CHARACTERS = 20_000
 _EVIDENCE_CHARACTERS = 240
@@ -132,6 +132,8 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
         reports.append(Lane("vector", LaneState.SKIPPED))
     elif context.settings["embedding.model"] == "none":
         reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
+    elif lexical and is_unspaced(question.semantic):
+        reports.append(Lane("vector", LaneState.SKIPPED, note="the model does not read this script"))
     else:
         try:
             vector, report = _embed_question(context, question)

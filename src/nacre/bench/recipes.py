@@ -16,7 +16,7 @@ from nacre.recall.question import Question, read_question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.turns import TurnRecall
 from nacre.storage.search import turn_search
-from nacre.text import words
+from nacre.text import is_unspaced, words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +110,8 @@ def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _
         read = read_question(asked.text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
         question = variation.reading(read)
         reading = time.perf_counter() - started
-        vector, embedding = embed(question.semantic) if variation.vector else (None, 0.0)
+        wanted = variation.vector and not (variation.lexical and is_unspaced(question.semantic))
+        vector, embedding = embed(question.semantic) if wanted else (None, 0.0)
         started = time.perf_counter()
         found = engine.rank(question, Filter(), vector=vector, lexical=variation.lexical, limit=_DEPTH)
         seconds = reading + embedding + time.perf_counter() - started

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,8 @@ class Haystack:
     id: str
     sessions: tuple[BenchSession, ...]
     questions: tuple[BenchQuestion, ...]
+    absent: tuple[str, ...] = ()
+    """What it is asked that nothing in it answers."""
 
     @property
     def asked(self) -> datetime:
@@ -78,7 +81,9 @@ class Suite:
 
 
 def load_suite(name: str, data: Path) -> Suite:
-    """Read a suite from a folder of benchmarks. Raises NotFound when it is not there."""
+    """Read a suite from a folder of benchmarks, or from the package. Raises NotFound when it is not there."""
+    if name == "coding":
+        return Suite(name, (_read_coding(),))
     if name == "pile":
         return Suite(name, (_pile(data),))
     patterns, read = _SUITES[name]
@@ -231,7 +236,34 @@ def _read_devmembench(path: Path) -> Iterator[Haystack]:
         for file in sorted(path.parent.glob("questions*.json"))
         for question in json.loads(file.read_text(encoding="utf-8"))
     )  # fmt: skip
-    yield Haystack("devmembench/all", sessions, questions)
+    absent = tuple(question.text for question in questions if not question.sessions)
+    yield Haystack("devmembench/all", sessions, questions, absent)
+
+
+# Coding: our own, in the package.
+
+
+def _read_coding() -> Haystack:
+    told = json.loads(files("nacre.bench").joinpath("data/coding.json").read_text(encoding="utf-8"))
+    sessions = tuple(
+        BenchSession(
+            session["id"],
+            tuple(
+                BenchTurn(f"{session['id']}:{at}", turn["role"], None, turn["text"], parse_date(session["date"]))
+                for at, turn in enumerate(session["turns"])
+            ),
+            session["project"],
+        )
+        for session in told["sessions"]
+    )
+    questions = tuple(
+        BenchQuestion(
+            question["question"], question["category"], frozenset(question["turns"]),
+            frozenset(turn.partition(":")[0] for turn in question["turns"]), parse_date(question["asked"]),
+        )
+        for question in told["questions"]
+    )  # fmt: skip
+    return Haystack("coding/all", sessions, questions, tuple(told["absent"]))
 
 
 def parse_date(text: str | None) -> datetime | None:
@@ -251,4 +283,4 @@ _SUITES: dict[str, tuple[tuple[str, ...], _Reader]] = {
     "devmembench": (("devmembench/sessions.json",), _read_devmembench),
 }
 
-SUITES = (*_SUITES, "pile")
+SUITES = (*_SUITES, "coding", "pile")

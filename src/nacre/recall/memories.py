@@ -15,7 +15,7 @@ from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.scoring import ADDED_FACTORS, factors, product
-from nacre.recall.weighting import Telling, Weights, choose, saturate, weigh
+from nacre.recall.weighting import Telling, Weights, choose, saturate
 from nacre.storage.filters import Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search import Match, Search, admitted_memories, browse_memories
@@ -132,9 +132,9 @@ class MemoryRecall:
         if not terms:
             return {}, Weights(), Telling()
         corpus = self._search.corpus(terms)
-        terms, corpus, telling = choose(question, terms, replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
+        terms, weights, telling = choose(question, terms, replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
         matches = self._search.match(terms, where, CANDIDATES)
-        return {match.row: match for match in matches}, weigh(corpus), telling
+        return {match.row: match for match in matches}, weights, telling
 
     def _named(self, question: Question, where: Clause) -> set[int]:
         return {row for row, _, _ in self._search.match_parts(question.names, where, CANDIDATES)}

@@ -16,7 +16,7 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
-from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate, weigh
+from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate
 from nacre.storage.filters import Clause, turn_clause
 from nacre.storage.search import Match, Search, Term, admitted_turns
 from nacre.storage.sessions import Sessions
@@ -102,13 +102,14 @@ class TurnRecall:
         terms = self._search.terms(question.words)
         if not terms:
             return _Lexical()
-        terms, corpus, telling = choose(question, terms, self._search.corpus(terms), postings=self._recipe.postings)
+        corpus = self._search.corpus(terms)
+        terms, weights, telling = choose(
+            question, terms, corpus, bm25=self._recipe.bm25, postings=self._recipe.postings
+        )
         where = turn_clause(wanted)
         found = self._search.match(terms, where, self._recipe.window)
         matches = {(match.session, match.seq): match for match in found}
-        return _Lexical(
-            matches, weigh(corpus, self._recipe.bm25), telling, tuple(self._in_part(question, where, terms, matches))
-        )
+        return _Lexical(matches, weights, telling, tuple(self._in_part(question, where, terms, matches)))
 
     def _in_part(
         self, question: Question, where: Clause, terms: Sequence[Term], matches: Mapping[Place, Match]

@@ -29,16 +29,18 @@ class Bm25:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much each term of a query says, and how long an ordinary row is."""
+    """How much each term of a query says, and how long an ordinary row is. ``elsewhere`` is what its other words would
+    say, which the index does not know or which were left out."""
 
     idf: tuple[float, ...] = ()
     average_length: float = 1.0
     bm25: Bm25 = Bm25()
+    elsewhere: float = 0.0
 
     @property
     def total(self) -> float:
-        """The weight of a row that holds every term."""
-        return sum(self.idf)
+        """The weight of a row that holds every word of the question."""
+        return sum(self.idf) + self.elsewhere
 
     @property
     def ideal(self) -> float:
@@ -109,9 +111,9 @@ class Telling:
 
 
 def choose(
-    question: Question, terms: Sequence[Term], corpus: Corpus, *, postings: int | None = None
-) -> tuple[tuple[Term, ...], Corpus, Telling]:
-    """The terms to search by, the rarest known ones in their order, with their frequencies, and the telling ones.
+    question: Question, terms: Sequence[Term], corpus: Corpus, *, bm25: Bm25 = Bm25(), postings: int | None = None
+) -> tuple[tuple[Term, ...], Weights, Telling]:
+    """The terms to search by, the rarest known ones in their order, what they weigh, and the telling ones.
 
     ``postings`` bounds the rows that the terms touch together; the rarest term is kept whatever it touches.
     """
@@ -123,8 +125,10 @@ def choose(
         if left >= 0 or not kept:
             kept.append(at)
     kept.sort()
-    searched = replace(corpus, frequencies=tuple(corpus.frequencies[at] for at in kept))
-    return tuple(terms[at] for at in kept), searched, _telling(question, terms, corpus, kept)
+    every = weigh(corpus, bm25)
+    idf = tuple(every.idf[at] for at in kept)
+    weights = replace(every, idf=idf, elsewhere=max(0.0, sum(every.idf) - sum(idf)) if len(terms) <= MAX_TERMS else 0.0)
+    return tuple(terms[at] for at in kept), weights, _telling(question, terms, corpus, kept)
 
 
 def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]) -> Telling:
