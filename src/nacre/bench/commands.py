@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 _NEW_FOLDER = click.Path(file_okay=False, path_type=Path)
-_SUITES = click.Choice(["locomo", "longmemeval", "devmembench", "pile"])
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "coding", "pile"])
 
 
 @click.group(
@@ -31,7 +32,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "devmembench", "pile"])
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, extraction and speed."""
+    """Measure retrieval, silence, extraction and speed."""
 
 
 @command(
@@ -43,7 +44,7 @@ def benchmark() -> None:
     ],
 )
 @click.option("--suite", "name", type=_SUITES, required=True, help="What to ask; pile is all others in one home.")
-@click.option("--data", type=_FOLDER, required=True, help="The folder that holds the suites' files.")
+@click.option("--data", type=_FOLDER, default=".", help="The folder that holds the suites' files; coding needs none.")
 @click.option("--cache", type=_NEW_FOLDER, help="Where homes and vectors are kept between runs.")
 @click.option("--fresh", is_flag=True, help="Make the homes anew, although nothing changed.")
 @click.option("--ablations", is_flag=True, help="Also leave out one ingredient at a time.")
@@ -78,6 +79,42 @@ def retrieval(
 
 
 @command(
+    "silence",
+    examples=[
+        "nacre benchmark silence --suite coding",
+        "nacre benchmark silence --suite locomo --data bench --absent never-happened.json",
+    ],
+)
+@click.option("--suite", "name", type=_SUITES, required=True, help="Whose homes to ask.")
+@click.option("--data", type=_FOLDER, default=".", help="The folder that holds the suites' files; coding needs none.")
+@click.option("--absent", type=_FILE, multiple=True, help="A list of questions that nothing answers, as JSON.")
+@click.option("--cache", type=_NEW_FOLDER, help="Where homes and vectors are kept between runs.")
+@click.option("--no-vectors", is_flag=True, help="Measure the lexical lane alone.")
+@click.pass_obj
+def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path | None, no_vectors: bool) -> None:
+    """Tell how often recall shows nothing: where nothing is, and where something is.
+
+    Homes are asked what their suite knows to be absent, what another home of the suite is asked, and your own list:
+    a JSON array of texts, or of {"question": …, "conversation": …} where only one home is meant.
+    """
+    from nacre.bench.homes import Shelf
+    from nacre.bench.machine import describe
+    from nacre.bench.report import render_silence
+    from nacre.bench.silence import measure_silence
+    from nacre.bench.suites import load_suite
+
+    shelf = Shelf(cache or _default_cache(), vectors=not no_vectors)
+    with progress.shown(run) as notify:
+        suite = load_suite(name, data)
+        result = measure_silence(suite, shelf, _bundled_embedder, absent, notify or (lambda _: None))
+    machine = describe()
+    run.answer(
+        {"suite": name, **dataclasses.asdict(result), "machine": dataclasses.asdict(machine)},
+        lambda paper: render_silence(paper, name, result, machine),
+    )
+
+
+@command(
     "speed",
     examples=[
         "nacre benchmark speed --transcripts ~/.claude/projects",
@@ -108,6 +145,7 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
 
 benchmark.add_command(retrieval)
 benchmark.add_command(extraction)
+benchmark.add_command(silence)
 benchmark.add_command(speed)
 
 

@@ -11,6 +11,7 @@ from nacre.cli.paper import Paper, bold, dim
 if TYPE_CHECKING:
     from nacre.bench.machine import Machine
     from nacre.bench.retrieval import Level, RecipeResult, RetrievalResult
+    from nacre.bench.silence import SilenceResult
     from nacre.bench.speed import SpeedResult
 
 _TURN_MEASURES = MEASURES
@@ -35,6 +36,27 @@ def render_retrieval(paper: Paper, result: RetrievalResult, machine: Machine) ->
     paper.heading("Latency in ms")
     rows = [[recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes]
     paper.table([[dim("recipe"), dim("p50"), dim("p95")], *rows], indent=2)
+    _machine(paper, machine)
+
+
+def render_silence(paper: Paper, suite: str, result: SilenceResult, machine: Machine) -> None:
+    """How often recall shows nothing, and what that costs."""
+    paper.line(bold(suite), f": {result.questions:,} questions that have an answer; figures in percent")
+    paper.heading("Nothing shown for what is not there")
+    rows = [[silent.kind, f"{silent.silent:.1f}", f"{silent.asked} questions"] for silent in result.silent]
+    paper.table(rows, indent=2)
+    paper.heading("recall@10 for what is there")
+    paper.table(
+        [
+            ["everything that matches", f"{result.found:.1f}", ""],
+            ["what recall shows", f"{result.answered:.1f}", f"{result.answered - result.found:+.1f}"],
+        ],
+        indent=2,
+    )
+    paper.heading("If the border of confidence lay elsewhere")
+    rows = [[f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"] for trade in result.curve]
+    header = [dim("border"), dim("silent where nothing is"), dim("points of recall@10")]
+    paper.table([header, *rows], indent=2)
     _machine(paper, machine)
 
 

@@ -86,6 +86,8 @@ def load_suite(name: str, data: Path) -> Suite:
         return Suite(name, (_read_coding(),))
     if name == "pile":
         return Suite(name, (_pile(data),))
+    if name == "paraphrased":
+        return Suite(name, tuple(_paraphrased(load_suite("longmemeval", data))))
     patterns, read = _SUITES[name]
     files = sorted({path for pattern in patterns for path in data.glob(pattern)})
     haystacks = tuple(haystack for path in files for haystack in read(path))
@@ -210,6 +212,19 @@ def _marked_in(gold: frozenset[str], sessions: Sequence[BenchSession], marked: s
     )
 
 
+def _paraphrased(original: Suite) -> Iterator[Haystack]:
+    """The haystacks that we wrote questions for, in words that their answers do not have."""
+    asked: dict[str, list[BenchQuestion]] = {}
+    for question in _packaged("paraphrased.json")["questions"]:
+        turn = f"longmemeval/{question['turn']}"
+        asked.setdefault(f"longmemeval/{question['haystack']}", []).append(
+            BenchQuestion(question["question"], "paraphrased", frozenset({turn}), frozenset({turn.rpartition(":")[0]}))
+        )
+    for haystack in original.haystacks:
+        if haystack.id in asked:
+            yield Haystack(haystack.id, haystack.sessions, tuple(asked[haystack.id]))
+
+
 # DevMemBench: short coding sessions, answers by session.
 
 
@@ -244,7 +259,7 @@ def _read_devmembench(path: Path) -> Iterator[Haystack]:
 
 
 def _read_coding() -> Haystack:
-    told = json.loads(files("nacre.bench").joinpath("data/coding.json").read_text(encoding="utf-8"))
+    told = _packaged("coding.json")
     sessions = tuple(
         BenchSession(
             session["id"],
@@ -266,6 +281,10 @@ def _read_coding() -> Haystack:
     return Haystack("coding/all", sessions, questions, tuple(told["absent"]))
 
 
+def _packaged(name: str) -> Any:
+    return json.loads(files("nacre.bench").joinpath(f"data/{name}").read_text(encoding="utf-8"))
+
+
 def parse_date(text: str | None) -> datetime | None:
     """A date in any of the suites' forms, as UTC; ``None`` for what is none."""
     for form in _TIME_FORMATS if text else ():
@@ -283,4 +302,4 @@ _SUITES: dict[str, tuple[tuple[str, ...], _Reader]] = {
     "devmembench": (("devmembench/sessions.json",), _read_devmembench),
 }
 
-SUITES = (*_SUITES, "coding", "pile")
+SUITES = (*_SUITES, "paraphrased", "coding", "pile")

@@ -19,13 +19,14 @@ _ASKING = frozenset(
     discussed answer question questions one two three year years month months week weeks day days date dates today
     yesterday tomorrow different various several certain specific particular able help please thanks thank ok okay yes
     yeah yep sure perfect cool great nice good fine fix hi hello hey welcome sorry continue next ready wait moment
-    looks sounds right alright bye lgtm
+    looks sounds right alright bye lgtm problem
+    problems issue issues trouble early late
     """.split()
 )
 """The frame of a question, and what people say in passing (English)."""
 
 _PARTICLES = re.compile(
-    "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|几个|是不是|有没有|"
+    "请问|什么时候|什么样|什么|怎么样|怎么办|怎么|怎样|如何|为什么|为何|哪一个|哪个|哪里|哪儿|哪些|哪种|哪|谁|多少|多久|多长时间|多长|多大|多远|几个|是不是|有没有|"
     "是否|能不能|可不可以|我们|你们|他们|她们|咱们|我|你|他|她|它们|它|一下|还有|以及|还是|或者|因为|所以|但是|之前|之后|时候|现在|目前|"
     "当前|最近|上次|这个|那个|这些|那些|谢谢|好的|继续|可以|嗯|[的了吗呢吧啊呀嘛]"
 )

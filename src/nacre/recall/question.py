@@ -19,6 +19,8 @@ _PATH_TAIL = re.compile(r"[^/\\]+[/\\][^/\\]+$")
 _NAME = re.compile(r"(?<=[\w,;)\"'’”] )[\"'“(]?([A-Z][\w’'-]*)")
 """A word with a capital that begins no sentence."""
 
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_LONGEST_PHRASED = 16
 _HYPHENATED = re.compile(r"[A-Za-z]?[a-z]*(?:-[A-Za-z]?[a-z]*)+")
 
 
@@ -30,7 +32,7 @@ class Question:
     known people and projects it names; ``semantic`` the text the vector lane embeds (people's names left out: they
     pull towards greetings). ``telling`` are the words that an answer is recognised by: neither those that only ask
     ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
-    are written as names.
+    are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
     """
 
     text: str
@@ -42,6 +44,12 @@ class Question:
     projects: tuple[str, ...] = ()
     telling: tuple[str, ...] = ()
     proper: frozenset[str] = frozenset()
+    spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def is_pasted(self) -> bool:
+        """Whether it is an excerpt rather than something somebody phrased."""
+        return "\n" in self.text.strip() or len(self.telling) > _LONGEST_PHRASED
 
     @property
     def is_only_time(self) -> bool:
@@ -73,10 +81,12 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
         semantic = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", semantic, flags=re.IGNORECASE)
     about_projects = _named_projects(text, projects)
     known = {word for name in (*named, *about_projects) for word in words(name)}
-    telling = tuple(word for word in wanted[:MAX_WORDS] if word not in known and not asks(word))
+    spellings = tuple(_spellings(text))
+    wanted = list(dict.fromkeys([*wanted[:MAX_WORDS], *(word for one, parts in spellings for word in (one, *parts))]))
+    telling = tuple(word for word in wanted if word not in known and not asks(word))
     return Question(
         text=text,
-        words=tuple(wanted[:MAX_WORDS]),
+        words=tuple(wanted),
         names=tuple(name for name in _parts(text) if name.lower() not in about_projects)[:MAX_NAMES],
         authors=named,
         semantic=" ".join(semantic.split()) or text,
@@ -84,6 +94,7 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
         projects=about_projects,
         telling=telling,
         proper=frozenset(telling) & _proper(text),
+        spellings=spellings,
     )
 
 
@@ -101,6 +112,16 @@ def _parts(text: str) -> Iterable[str]:
         if tail and tail.start():
             found[tail.group()] = None
     return found
+
+
+def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:
+    """Identifiers of several words, as one and as several: the index knows them as they were written."""
+    for name in identifiers(text)[:MAX_NAMES]:
+        if "/" in name or "\\" in name or _HYPHENATED.fullmatch(name):
+            continue
+        parts = tuple(dict.fromkeys(words(_HUMP.sub(" ", name))))
+        if len(parts) > 1:
+            yield "".join(words(_HUMP.sub(" ", name))), parts
 
 
 def _proper(text: str) -> set[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from nacre.recall.confidence import Signals
 from nacre.recall.question import Question
 from nacre.storage.search import Corpus, Match, Term
-from nacre.text import words
+from nacre.text import is_unspaced, words
 
 MAX_TERMS = 24
 """Terms that a question is searched by: the rarest that the index knows."""
@@ -132,15 +132,25 @@ def choose(
 
 
 def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Sequence[int]) -> Telling:
-    """A pasted text is judged by what the index knows of it alone: its paths and numbers are of another day."""
+    """What of the question an answer must hold.
+
+    An excerpt is judged mostly by what the index knows of it: the rest is of another day. Of the pairs of characters
+    that a script without spaces is cut into, about half lie across two words: those unknown count half, and against
+    nobody.
+    """
+    known = {term.word: count for term, count in zip(terms, corpus.frequencies, strict=True)}
+    idle = _other_spellings(question, known)
+    wanted = {at for at, term in enumerate(terms) if term.word not in idle and _tells(term.word, question, known)}
+    if not wanted:
+        return Telling()
     idf = weigh(corpus).idf
-    wanted = {at for at, term in enumerate(terms) if _tells(term, question, corpus.frequencies[at])}
     unknown = {at for at in wanted if not corpus.frequencies[at]}
-    if len(wanted) > MAX_TERMS:
-        unknown = set()
+    pairs = {at for at in unknown if is_unspaced(terms[at].word)}
+    missing = sum(idf[at] for at in unknown - pairs)
     weights = tuple(idf[at] if at in wanted else 0.0 for at in kept)
-    missing = sum(idf[at] for at in unknown)
-    total = sum(weights) + missing
+    if question.is_pasted:
+        missing = min(missing, sum(weights) / 2)
+    total = sum(weights) + missing + sum(idf[at] for at in pairs) / 2
     if not total:
         return Telling()
     coded = {word for name in question.names for word in words(name)}
@@ -148,11 +158,21 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
         weights=weights,
         total=total,
         unknown=missing / total,
-        stranger=any(terms[at].word in question.proper for at in unknown),
-        identifiers=sum(idf[at] for at in unknown if terms[at].word in coded) / total,
+        stranger=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
+        identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
     )
 
 
-def _tells(term: Term, question: Question, frequency: int) -> bool:
-    """A number that nobody ever said is the one that changes from message to message."""
-    return term.word in question.telling and bool(frequency or not term.word.isdecimal())
+def _other_spellings(question: Question, known: Mapping[str, int]) -> set[str]:
+    """The words of each identifier's spelling that the index does not have: the other one speaks for it."""
+    idle: set[str] = set()
+    for one, parts in question.spellings:
+        idle |= set(parts) - {one} if known.get(one) else {one}
+    return idle
+
+
+def _tells(word: str, question: Question, known: Mapping[str, int]) -> bool:
+    """A number that nobody ever said is one that changes from message to message."""
+    if word not in question.telling:
+        return False
+    return bool(known[word]) or 2 * sum(character.isdecimal() for character in word) < len(word)
