@@ -95,6 +95,12 @@ class EmbedderUnavailable(Unavailable):
     code = "embedder_unavailable"
 
 
+class RerankerUnavailable(Unavailable):
+    """The reranker cannot be loaded."""
+
+    code = "reranker_unavailable"
+
+
 class StoreUnusable(NacreError):
     """The home cannot be used as it is."""
 

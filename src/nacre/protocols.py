@@ -20,3 +20,12 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""
+
+
+class Reranker(Protocol):
+    """Reads a question and a text together, and says how well the one answers the other."""
+
+    name: str
+
+    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        """One number a text, the higher the better; only their order and distance count. Raises RerankerUnavailable."""

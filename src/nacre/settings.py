@@ -40,6 +40,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
     Setting("recall.mode", str, "hybrid", "lanes a recall uses: hybrid, lexical or vector"),
+    Setting("recall.reranker", str, "none", "cross-encoder for the best hits: none, or a folder with its model.onnx"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"

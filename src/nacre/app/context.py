@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock
-from nacre.protocols import Embedder
+from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.storage.co_recall import CoRecall
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from nacre.storage.vectors import Vectors
 
 EmbedderLoader = Callable[[Settings], Embedder]
+RerankerLoader = Callable[[Settings], Reranker | None]
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Context:
     clock: Clock
     ids: Ids
     load_embedder: EmbedderLoader
+    load_reranker: RerankerLoader
     problems: list[str] = field(default_factory=list)
 
     @cached_property
@@ -106,6 +108,11 @@ class Context:
         """The embedding model, loaded on first use. Raises EmbedderUnavailable."""
         return self.load_embedder(self.settings)
 
+    @cached_property
+    def reranker(self) -> Reranker | None:
+        """The model that looks at the best hits once more, if one is configured. Raises RerankerUnavailable."""
+        return self.load_reranker(self.settings)
+
     def now(self) -> datetime:
         """The present, to the second."""
         return self.clock().replace(microsecond=0)
@@ -117,6 +124,7 @@ def open_context(
     clock: Clock = utc_now,
     ids: Ids | None = None,
     load_embedder: EmbedderLoader | None = None,
+    load_reranker: RerankerLoader | None = None,
 ) -> Context:
     """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew."""
     try:
@@ -129,7 +137,14 @@ def open_context(
     Vault(settings.vault).prepare()
     _create_private(settings.database)
     database = Database(settings.database)
-    return Context(settings, database, clock, ids or uuid7_source(clock), load_embedder or _load_configured)
+    return Context(
+        settings=settings,
+        database=database,
+        clock=clock,
+        ids=ids or uuid7_source(clock),
+        load_embedder=load_embedder or _load_configured,
+        load_reranker=load_reranker or _load_configured_reranker,
+    )
 
 
 def _create_private(database: Path) -> None:
@@ -151,3 +166,11 @@ def _load_configured(settings: Settings) -> Embedder:
     from nacre.embed.onnx import load_minilm  # only where a vector is wanted
 
     return load_minilm(settings["embedding.threads"] or None)
+
+
+def _load_configured_reranker(settings: Settings) -> Reranker | None:
+    if settings["recall.reranker"] == "none":
+        return None
+    from nacre.embed.cross_encoder import OnnxReranker  # only where somebody has a model for it
+
+    return OnnxReranker(Path(settings["recall.reranker"]).expanduser())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.using import spool_use, today
-from nacre.errors import EmbedderUnavailable, QueryInvalid
+from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
 from nacre.model.memory import Memory, Scope
 from nacre.model.recall import (
     Evidence,
@@ -30,10 +31,12 @@ from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
 from nacre.recall.question import Question, read_question
+from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search, turn_search
 from nacre.text import count_tokens, is_unspaced, words
 
+Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000
 _EVIDENCE_CHARACTERS = 240
 _DIVERSIFY_FROM = 3
@@ -45,6 +48,11 @@ class _Lanes:
     vector: QueryVector | None
     lexical: bool
     reports: tuple[Lane, ...]
+    second: SecondLook | None = None
+
+    def told(self) -> tuple[Lane, ...]:
+        """What ran, once all has."""
+        return (*self.reports, self.second.report()) if self.second else self.reports
 
 
 def recall(context: Context, query: RecallQuery) -> RecallResult:
@@ -61,14 +69,14 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
-    sure = _confident(ranked, query, question)
+    sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
     hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
     result = RecallResult(
         query=query.text,
         hits=tuple(_memory_hit(context, item, query) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
-        lanes=lanes.reports,
+        lanes=lanes.told(),
         abstained=bool(ranked) and not hits,
         since=wanted.since,
         until=wanted.until,
@@ -89,7 +97,7 @@ def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
     lanes = _open_lanes(context, query, question)
     hits = tuple(_rank_turns(context, query, question, lanes, query.limit, confident=False))
     return RecallResult(
-        query=query.text, turns=hits, lanes=lanes.reports, around=query.around,
+        query=query.text, turns=hits, lanes=lanes.told(), around=query.around,
         since=query.filter.since, until=query.filter.until, took_ms=(time.perf_counter() - started) * 1000,
     )  # fmt: skip
 
@@ -140,7 +148,13 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
             reports.append(report)
         except EmbedderUnavailable as error:
             reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
-    return _Lanes(vector, lexical, tuple(reports))
+    second = None
+    try:
+        if query.mode is not Mode.BROWSE and context.reranker:
+            second = SecondLook(context.reranker, query.text, time.perf_counter)
+    except RerankerUnavailable as error:
+        reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
+    return _Lanes(vector, lexical, tuple(reports), second)
 
 
 def _embed_question(context: Context, question: Question) -> tuple[QueryVector | None, Lane]:
@@ -223,6 +237,19 @@ def _diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredM
     )
 
 
+def _looked_at_again(lanes: _Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
+    """The hits after the reranker's look at the best of them, if there is one; the scores go to the places."""
+    if lanes.second is None or len(ranked) < 2:
+        return ranked
+    again = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
+    scores = sorted((item.score for item in ranked), reverse=True)
+    return [replace(item, score=score) for item, score in zip(again, scores, strict=True)]
+
+
+def _memory_text(item: ScoredMemory) -> str:
+    return f"{item.memory.subject}. {item.memory.content}"
+
+
 def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
     """As many hits as the token budget holds; the first always fits."""
     if not query.budget_tokens:
@@ -279,6 +306,9 @@ def _rank_turns(
     )  # fmt: skip
     if confident:
         ranked = answering("turns", ranked)
+    if lanes.second:
+        texts = {row: found.turn.text for row, found in context.sessions.by_rows([item.row for item in ranked]).items()}
+        ranked = _looked_at_again(lanes, ranked, lambda item: texts[item.row])
     return _turn_hits(context, ranked[:limit], question)
 
 

@@ -45,8 +45,8 @@ class OnnxEmbedder:
     def __init__(self, folder: Path, *, name: str, threads: int | None = None) -> None:
         self.name = name
         self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
-        self._tokenizer = _load_tokenizer(folder / "tokenizer.json")
-        self._session = _load_session(folder / "model.onnx")
+        self._tokenizer = load_tokenizer(folder / "tokenizer.json", minilm.MAX_TOKENS)
+        self._session = load_session(folder / "model.onnx")
         self.dimensions = self._session.get_outputs()[0].shape[-1]
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -70,7 +70,7 @@ class OnnxEmbedder:
         import numpy as np
 
         for row in rows:
-            tokens = np.array([self._tokenizer.encode(_readable(texts[row])).ids], np.int64)
+            tokens = np.array([self._tokenizer.encode(readable(texts[row])).ids], np.int64)
             inputs = {"input_ids": tokens, "attention_mask": np.ones_like(tokens)}
             vectors[row] = self._session.run(None, inputs)[0][0]
 
@@ -80,7 +80,7 @@ def load_minilm(threads: int | None = None) -> OnnxEmbedder:
     return OnnxEmbedder(Path(minilm.__file__).parent, name=minilm.MODEL_NAME, threads=threads)
 
 
-def _readable(text: str) -> str:
+def readable(text: str) -> str:
     """The part of a text that can matter, with lone surrogates replaced: the tokenizer refuses them."""
     return text[:_MAX_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
@@ -89,7 +89,8 @@ def _readable(text: str) -> str:
 # 70 ms, which every command would pay that never embeds anything.
 
 
-def _load_tokenizer(path: Path) -> Any:
+def load_tokenizer(path: Path, tokens: int) -> Any:
+    """A tokenizer that cuts at so many tokens and never pads. Raises EmbedderUnavailable."""
     try:
         from tokenizers import Tokenizer
     except ImportError as error:
@@ -99,11 +100,12 @@ def _load_tokenizer(path: Path) -> Any:
     except Exception as error:  # what tokenizers raises, for missing and bad files alike
         raise _no_file(path, error) from error
     tokenizer.no_padding()
-    tokenizer.enable_truncation(minilm.MAX_TOKENS)
+    tokenizer.enable_truncation(tokens)
     return tokenizer
 
 
-def _load_session(path: Path) -> Any:
+def load_session(path: Path) -> Any:
+    """A model that runs on one thread. Raises EmbedderUnavailable."""
     try:
         import onnxruntime as runtime
     except ImportError as error:

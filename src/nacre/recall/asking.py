@@ -42,3 +42,14 @@ def asks(word: str) -> bool:
 def without_particles(text: str) -> str:
     """A text without the Chinese words that only ask, whose places become spaces."""
     return text if text.isascii() else _PARTICLES.sub(" ", text)
+
+
+def only_asks(text: str) -> bool:
+    """Whether every sentence of a text is a question."""
+    text = text.strip()
+    if not text.endswith(("?", "？")):
+        return False
+    return all(part.rstrip().endswith(("?", "？")) for part in _SENTENCE_END.split(text) if part.strip())
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")

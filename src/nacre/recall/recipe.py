@@ -17,6 +17,7 @@ class Recipe:
     by meaning. The others are added to a fused score of at most 1: ``author`` when the turn's author is the one person
     the question names, ``presence`` when a person it names takes part in the session or the session belongs to a
     project it names, ``name`` when an identifier was found in part, ``time`` when the turn lies in the time it names.
+    ``asks`` is taken away where a turn does nothing but ask: what answers it lies beside it.
     """
 
     lexical: float = 0.5
@@ -26,6 +27,7 @@ class Recipe:
     presence: float = 0.15
     name: float = 0.1
     time: float = 0.2
+    asks: float = 0.1
 
     bm25: Bm25 = Bm25(k1=0.8, b=0.5)
     reach: int = 2

@@ -10,6 +10,7 @@ from datetime import datetime
 from heapq import nlargest
 
 from nacre.model.recall import Filter
+from nacre.recall.asking import only_asks
 from nacre.recall.confidence import Signals, calibration
 from nacre.recall.fusion import blend
 from nacre.recall.lanes import QueryVector
@@ -22,6 +23,9 @@ from nacre.storage.search import Match, Search, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
 from nacre.text import words as words_of
+
+_READ = 40
+"""Of so many of the best turns it is read whether they only ask."""
 
 Place = tuple[int, int]
 """A session row and the position in it."""
@@ -84,7 +88,8 @@ class TurnRecall:
         for place, bonus in self._bonuses(question, words, pool, around, radius_days).items():
             parts.setdefault(place, {}).update(bonus)
         scores = {place: sum(found.values()) for place, found in parts.items()}
-        best = nlargest(limit, scores, key=lambda place: (scores[place], -place[0], -place[1]))
+        best = nlargest(max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1]))
+        best = self._answers_first(best, pool, parts, scores)[:limit]
         sureness = calibration("turns", vector.vectors.model() if vector else None)
         found = []
         for place in best:
@@ -95,6 +100,20 @@ class TurnRecall:
             sure = sureness.confidence(signals)
             found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
         return found
+
+    def _answers_first(
+        self, best: list[Place], pool: Mapping[Place, int], parts: dict[Place, dict[str, float]],
+        scores: dict[Place, float],
+    ) -> list[Place]:  # fmt: skip
+        """The best places once more, with what only asks set back."""
+        if not self._recipe.asks:
+            return best
+        rows = {pool[place]: place for place in best[:_READ]}
+        for row, text in self._sessions.database.all("find_texts", rows=json.dumps(list(rows))):
+            if only_asks(text):
+                parts[rows[row]]["asks"] = -self._recipe.asks
+                scores[rows[row]] -= self._recipe.asks
+        return sorted(best, key=lambda place: (-scores[place], place))
 
     # What the lanes find
 
