@@ -25,6 +25,7 @@ from nacre.model.recall import (
 )
 from nacre.model.session import Turn
 from nacre.recall import co_recall
+from nacre.recall.anchoring import anchored, find_anchor
 from nacre.recall.confidence import BORDER, answering
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
@@ -103,8 +104,17 @@ def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
 
 
 def _read(context: Context, query: RecallQuery) -> Question:
-    sessions = context.sessions
-    return read_question(query.text, now=context.now(), authors=sessions.authors(), projects=sessions.projects())
+    """The question taken apart, with the time of what it says happened before or after it."""
+    authors, projects = context.sessions.authors(), context.sessions.projects()
+
+    def read(text: str) -> Question:
+        return read_question(text, now=context.now(), authors=authors, projects=projects)
+
+    question = read(query.text)
+    if find_anchor(question) is None:
+        return question
+    engine = TurnRecall(turn_search(context.database), context.sessions)
+    return anchored(question, lambda event: engine.when(read(event), query.filter))
 
 
 def _note_use(

@@ -11,6 +11,7 @@ from nacre.app.context import Context
 from nacre.bench.plain import PlainFts
 from nacre.bench.suites import BenchQuestion, Haystack
 from nacre.model.recall import Filter
+from nacre.recall.anchoring import anchored
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question, read_question
 from nacre.recall.recipe import DEFAULT, Recipe
@@ -107,8 +108,11 @@ def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _
 
     def rank(asked: BenchQuestion) -> Ranked:
         started = time.perf_counter()
-        read = read_question(asked.text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
-        question = variation.reading(read)
+
+        def read(text: str) -> Question:
+            return read_question(text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
+
+        question = variation.reading(anchored(read(asked.text), lambda event: engine.when(read(event), Filter())))
         reading = time.perf_counter() - started
         wanted = variation.vector and not (variation.lexical and is_unspaced(question.semantic))
         vector, embedding = embed(question.semantic) if wanted else (None, 0.0)

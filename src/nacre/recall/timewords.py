@@ -52,6 +52,10 @@ _BETWEEN = re.compile(
 )
 _COUNT = r"\d+|" + "|".join(_NUMBERS)
 _CHINESE_COUNT = r"(?<!\d)\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九几]?|[一两二三四五六七八九几]{1,2}"
+_THIRDS = {
+    "early": 0, "beginning of": 0, "start of": 0, "mid": 1, "middle of": 1, "late": 2, "end of": 2,
+    "初": 0, "上旬": 0, "中": 1, "中旬": 1, "底": 2, "末": 2, "下旬": 2,
+}  # fmt: skip
 _STEPS = {"this": 0, "last": 1, "这": 0, "本": 0, "上": 1, "上上": 2, "今": 0, "去": 1}
 _DAYS_BACK = {
     "today": 0, "yesterday": 1, "day before yesterday": 2, "今天": 0, "昨天": 1, "前天": 2, "大前天": 3,
@@ -213,7 +217,7 @@ def _side(match: re.Match[str], since: datetime, until: datetime) -> Window:
             return Window(since, None, match.group())
         case "after" | "之后" | "以后":
             return Window(until, None, match.group())
-        case "before" | "until" | "之前" | "以前":
+        case "before" | "until" | "by" | "之前" | "以前":
             return Window(None, since, match.group())
         case _:
             return Window(since, until, match.group())
@@ -247,6 +251,63 @@ def _chinese_month(match: re.Match[str], now: datetime) -> Window:
     return _side(match, *_named_month(match.group("month"), match.group("year"), now))
 
 
+def _quarter(match: re.Match[str], now: datetime) -> Window:
+    """Q3, of that year or the latest that has begun; last quarter; 上个季度."""
+    number, which = match.group("number"), match.groupdict().get("which")
+    current = (now.month - 1) // 3
+    if number:
+        quarter = "一二三四".find(number) if number in "一二三四" else int(number) - 1
+        year = int(match.group("year") or (now.year if quarter <= current else now.year - 1))
+    else:
+        year, quarter = divmod(4 * now.year + current - _STEPS[which or "this"], 4)
+    first, _ = _month(year, 3 * quarter + 1)
+    _, until = _month(year, 3 * quarter + 3)
+    return _side(match, first, until)
+
+
+def _weekend(match: re.Match[str], now: datetime) -> Window:
+    """Saturday and Sunday: the latest that has begun, or that of last week."""
+    saturday = _midnight(now) - ((now.weekday() - 5) % 7) * _DAY
+    if match.groupdict().get("which") == "last" and now.weekday() >= 5:
+        saturday -= 7 * _DAY
+    return _side(match, saturday, saturday + 2 * _DAY)
+
+
+def _week_before_last(match: re.Match[str], now: datetime) -> Window:
+    monday = _midnight(now) - (now.weekday() + 14) * _DAY
+    return _side(match, monday, monday + 7 * _DAY)
+
+
+def _part_of_month(match: re.Match[str], now: datetime) -> Window:
+    """Early, mid and late: a third of the month."""
+    since, until = _named_month(match.group("month"), match.groupdict().get("year"), now)
+    third = _THIRDS[match.group("third")]
+    begin = since + 10 * third * _DAY
+    return _side(match, begin, until if third == 2 else begin + 10 * _DAY)
+
+
+def _part_of_day(match: re.Match[str], now: datetime) -> Window:
+    since = _midnight(now) - (match.group("part") in ("last night", "昨晚")) * _DAY
+    return _side(match, since, since + _DAY)
+
+
+def _fixed_span(match: re.Match[str], now: datetime) -> Window:
+    """A fortnight ago, half a year ago."""
+    days = 14 if "fortnight" in match.group() else 182
+    return _side(match, _midnight(now) - (days + days // 4) * _DAY, _midnight(now) - (days - days // 4) * _DAY)
+
+
+def _chinese_past(match: re.Match[str], now: datetime) -> Window | None:
+    """最近三天, 过去两周, 前几天, 最近一个月."""
+    said = match.group("count")
+    count = int(said) if said.isdecimal() else _CHINESE_NUMBERS[said[-1]]
+    return _side(match, now - count * _UNITS[match.group("unit").removeprefix("个")], now + _DAY) if count else None
+
+
+def _iso_month(match: re.Match[str], _: datetime) -> Window:
+    return _side(match, *_month(int(match.group("year")), int(match.group("number"))))
+
+
 _Reader = Callable[[re.Match[str], datetime], Window | None]
 _SIDE = r"\b(?:(?P<side>since|after|before|until)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
@@ -256,11 +317,30 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
     (re.compile(pattern), read)
     for pattern, read in (
         (rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b", _iso),
+        (rf"{_SIDE}(?:in\s+)?\b(?P<year>20\d\d)-(?P<number>0[1-9]|1[0-2])\b(?!-)", _iso_month),
+        (r"\b(?P<side>since|after|before|until|by|in|during|of)\s+q(?P<number>[1-4])\b"
+         r"(?:,?\s*(?:of\s+)?(?P<year>20\d\d))?", _quarter),
+        (r"\bq(?P<number>[1-4])(?P<side>),?\s+(?:of\s+)?(?P<year>20\d\d)\b", _quarter),
+        (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+quarter\b(?P<number>)", _quarter),
+        (rf"(?:(?P<year>20\d\d)年)?第(?P<number>[一二三四1-4])季度{_CHINESE_SIDE}", _quarter),
+        (rf"(?P<which>上|这|本)个?季度(?P<number>){_CHINESE_SIDE}", _quarter),
+        (rf"{_SIDE}(?:on\s+|over\s+)?(?:the|(?P<which>last|this))\s+weekend\b", _weekend),
+        (rf"{_SIDE}(?:the\s+)?week\s+before\s+last\b", _week_before_last),
+        (rf"{_SIDE}(?:in\s+|at\s+)?(?:the\s+)?(?P<third>early|mid|late|beginning of|start of|middle of|end of)[\s-]+"
+         rf"(?P<month>{_MONTH}|may)\b(?:,?\s+(?P<year>(?:19|20)\d\d))?", _part_of_month),
+        (r"(?P<part>\b(?:this morning|this afternoon|tonight|last night)\b|今早|今晚|昨晚)", _part_of_day),
+        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1[0-2]|[1-9])月(?P<day>\d{{1,2}})[日号]{_CHINESE_SIDE}",
+         _month_day),
+        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>十[一二]?月|[一二三四五六七八九]月|1[0-2]月|[1-9]月)"
+         rf"(?P<third>初|上旬|中旬|底|末|下旬){_CHINESE_SIDE}", _part_of_month),
+        (r"(?:最近|过去|近|前)(?:的)?(?P<count>\d{1,3}|[一两二三四五六七八九几])(?P<unit>个?小时|天|周|个?星期|个月|年)"
+         r"(?![前之])", _chinese_past),
+        (rf"{_SIDE}(?:a\s+fortnight|half\s+a\s+year)\s+ago\b", _fixed_span),
         (rf"{_SIDE}(?:(?:on|in|around)\s+)?(?P<month>{_MONTH}|may|mar)\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*%)"
          rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
         (rf"{_SIDE}(?:on\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH}|may)\b"
          rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"\b(?P<side>since|after|before|until|in|during|around|of)\s+(?P<day>)(?P<month>{_MONTH}|may)\b"
+        (rf"\b(?P<side>since|after|before|until|by|in|during|around|of)\s+(?P<day>)(?P<month>{_MONTH}|may)\b"
          rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
         (rf"(?P<side>\b)(?P<day>)\b(?P<month>{_MONTH}|may),?\s+(?P<year>(?:19|20)\d\d)\b", _month_day),
         (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+(?P<unit>week|month|year)\b", _unit),

@@ -11,7 +11,7 @@ from heapq import nlargest
 
 from nacre.model.recall import Filter
 from nacre.recall.asking import only_asks
-from nacre.recall.confidence import Signals, calibration
+from nacre.recall.confidence import BORDER, Signals, calibration
 from nacre.recall.fusion import blend
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
@@ -100,6 +100,13 @@ class TurnRecall:
             sure = sureness.confidence(signals)
             found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
         return found
+
+    def when(self, event: Question, wanted: Filter) -> datetime | None:
+        """When something happened: the time of the turn that speaks of it, where one is sure to, by words alone."""
+        ranked = self.rank(event, wanted, vector=None, limit=10)
+        if not ranked or ranked[0].confidence < BORDER:
+            return None
+        return self._sessions.by_rows([ranked[0].row])[ranked[0].row].turn.time
 
     def _answers_first(
         self, best: list[Place], pool: Mapping[Place, int], parts: dict[Place, dict[str, float]],
