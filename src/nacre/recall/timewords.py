@@ -318,6 +318,19 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
     for pattern, read in (
         (rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b", _iso),
         (rf"{_SIDE}(?:in\s+)?\b(?P<year>20\d\d)-(?P<number>0[1-9]|1[0-2])\b(?!-)", _iso_month),
+        (rf"{_SIDE}(?:in\s+|at\s+)?(?:the\s+)?(?P<third>early|mid|late|beginning of|start of|middle of|end of)[\s-]+"
+         rf"(?P<month>{_MONTH}|may)\b(?:,?\s+(?P<year>(?:19|20)\d\d))?", _part_of_month),
+        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1[0-2]|[1-9])月(?P<day>\d{{1,2}})[日号]{_CHINESE_SIDE}",
+         _month_day),
+        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>十[一二]?月|[一二三四五六七八九]月|1[0-2]月|[1-9]月)"
+         rf"(?P<third>初|上旬|中旬|底|末|下旬){_CHINESE_SIDE}", _part_of_month),
+        (rf"{_SIDE}(?:(?:on|in|around)\s+)?(?P<month>{_MONTH}|may|mar)\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*%)"
+         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
+        (rf"{_SIDE}(?:on\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH}|may)\b"
+         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
+        (rf"\b(?P<side>since|after|before|until|by|in|during|around|of)\s+(?P<day>)(?P<month>{_MONTH}|may)\b"
+         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
+        (rf"(?P<side>\b)(?P<day>)\b(?P<month>{_MONTH}|may),?\s+(?P<year>(?:19|20)\d\d)\b", _month_day),
         (r"\b(?P<side>since|after|before|until|by|in|during|of)\s+q(?P<number>[1-4])\b"
          r"(?:,?\s*(?:of\s+)?(?P<year>20\d\d))?", _quarter),
         (r"\bq(?P<number>[1-4])(?P<side>),?\s+(?:of\s+)?(?P<year>20\d\d)\b", _quarter),
@@ -326,23 +339,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
         (rf"(?P<which>上|这|本)个?季度(?P<number>){_CHINESE_SIDE}", _quarter),
         (rf"{_SIDE}(?:on\s+|over\s+)?(?:the|(?P<which>last|this))\s+weekend\b", _weekend),
         (rf"{_SIDE}(?:the\s+)?week\s+before\s+last\b", _week_before_last),
-        (rf"{_SIDE}(?:in\s+|at\s+)?(?:the\s+)?(?P<third>early|mid|late|beginning of|start of|middle of|end of)[\s-]+"
-         rf"(?P<month>{_MONTH}|may)\b(?:,?\s+(?P<year>(?:19|20)\d\d))?", _part_of_month),
         (r"(?P<part>\b(?:this morning|this afternoon|tonight|last night)\b|今早|今晚|昨晚)", _part_of_day),
-        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1[0-2]|[1-9])月(?P<day>\d{{1,2}})[日号]{_CHINESE_SIDE}",
-         _month_day),
-        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>十[一二]?月|[一二三四五六七八九]月|1[0-2]月|[1-9]月)"
-         rf"(?P<third>初|上旬|中旬|底|末|下旬){_CHINESE_SIDE}", _part_of_month),
         (r"(?:最近|过去|近|前)(?:的)?(?P<count>\d{1,3}|[一两二三四五六七八九几])(?P<unit>个?小时|天|周|个?星期|个月|年)"
          r"(?![前之])", _chinese_past),
         (rf"{_SIDE}(?:a\s+fortnight|half\s+a\s+year)\s+ago\b", _fixed_span),
-        (rf"{_SIDE}(?:(?:on|in|around)\s+)?(?P<month>{_MONTH}|may|mar)\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*%)"
-         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"{_SIDE}(?:on\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH}|may)\b"
-         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"\b(?P<side>since|after|before|until|by|in|during|around|of)\s+(?P<day>)(?P<month>{_MONTH}|may)\b"
-         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"(?P<side>\b)(?P<day>)\b(?P<month>{_MONTH}|may),?\s+(?P<year>(?:19|20)\d\d)\b", _month_day),
         (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+(?P<unit>week|month|year)\b", _unit),
         (rf"(?P<which>上{{1,2}}|这|本)个?(?:周|星期)(?P<weekday>[一二三四五六日天])(?![{_OTHER_WORDS}]){_CHINESE_SIDE}",
          _weekday_of_week),
