@@ -16,6 +16,7 @@ BROAD_EXCEPT = {
     "cli/crash.py",  # what happens while a crash is written down
     "app/reading.py",  # carried over to the thread that reads on, and raised there
     "embed/onnx.py",  # the runtimes raise bare exceptions; both become EmbedderUnavailable
+    "embed/cross_encoder.py",  # the same, as RerankerUnavailable
 }
 NAMED_BY_TABLE = {"turns_size", "memories_size"}
 BANNED = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "base", "impl", "handler", "service"}

@@ -17,7 +17,7 @@ from nacre.recall.question import Question, read_question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.turns import TurnRecall
 from nacre.storage.search import turn_search
-from nacre.text import is_unspaced, words
+from nacre.text import STOP_WORDS, is_unspaced, words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,13 +45,14 @@ Reading = Callable[[Question], Question]
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """A way to recall: which lanes, which ingredients, and how the question is read."""
+    """A way to recall: which lanes, which ingredients, how the question is read, whether events tell a time."""
 
     name: str
     recipe: Recipe = DEFAULT
     lexical: bool = True
     vector: bool = True
     reading: Reading = lambda question: question
+    events: bool = True
 
 
 def reciprocal_rank(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
@@ -71,6 +72,16 @@ def _with_names(question: Question) -> Question:
     return replace(question, semantic=question.text)
 
 
+def _in_one_spelling(question: Question) -> Question:
+    written = set(words(question.text))
+    return replace(question, spellings=(), words=tuple(word for word in question.words if word in written))
+
+
+def _with_particles(question: Question) -> Question:
+    kept = tuple(word for word in dict.fromkeys(words(question.text)) if word not in STOP_WORDS)
+    return question if question.text.isascii() else replace(question, words=kept)
+
+
 LANES = (Variation("lexical", vector=False), Variation("vector", lexical=False), Variation(FULL))
 
 ABLATIONS = (
@@ -80,10 +91,15 @@ ABLATIONS = (
     Variation("no author bonus", replace(DEFAULT, author=0.0)),
     Variation("no presence bonus", replace(DEFAULT, presence=0.0)),
     Variation("no identifier bonus", replace(DEFAULT, name=0.0)),
+    Variation("no parts of identifiers", replace(DEFAULT, name=0.0, parts=0)),
+    Variation("identifiers in one spelling", reading=_in_one_spelling),
     Variation("no time bonus", replace(DEFAULT, time=0.0)),
+    Variation("events are no times", events=False),
+    Variation("questions not set back", replace(DEFAULT, asks=0.0)),
     Variation("no doubt of words", replace(DEFAULT, doubt=0.0)),
     Variation("ranks, not min-max", replace(DEFAULT, scale=reciprocal_rank)),
     Variation("stop words kept", reading=_with_stop_words),
+    Variation("Chinese asking words kept", reading=_with_particles),
     Variation("names kept in vector", reading=_with_names),
 )
 
@@ -112,7 +128,10 @@ def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _
         def read(text: str) -> Question:
             return read_question(text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
 
-        question = variation.reading(anchored(read(asked.text), lambda event: engine.when(read(event), Filter())))
+        question = read(asked.text)
+        if variation.events:
+            question = anchored(question, lambda event: engine.when(read(event), Filter()))
+        question = variation.reading(question)
         reading = time.perf_counter() - started
         wanted = variation.vector and not (variation.lexical and is_unspaced(question.semantic))
         vector, embedding = embed(question.semantic) if wanted else (None, 0.0)

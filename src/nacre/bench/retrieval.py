@@ -126,8 +126,11 @@ def _gains(scored: Sequence[Scored], baseline: Sequence[Scored]) -> dict[str, Ga
     ours, theirs = _counted(scored), _counted(baseline)
     wanted = {
         "turn recall@10": (lambda score: score.turns, "recall@10"),
+        "turn mrr": (lambda score: score.turns, "mrr"),
         "session hit@1": (lambda score: score.sessions, "hit@1"),
         "session hit@5": (lambda score: score.sessions, "hit@5"),
+        "session recall@10": (lambda score: score.sessions, "recall@10"),
+        "session mrr": (lambda score: score.sessions, "mrr"),
     }
     gains = {name: paired_gain(ours, theirs, level, measure) for name, (level, measure) in wanted.items()}
     return {name: gain for name, gain in gains.items() if gain is not None}

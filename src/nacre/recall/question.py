@@ -72,6 +72,7 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
     wanted = [word for word in dict.fromkeys(words(without_particles(about))) if word not in STOP_WORDS]
     if window and set(wanted) <= _GENERIC:
         wanted = []
+    asked_only = not wanted
     if not wanted and not window:
         wanted = list(dict.fromkeys(words(text)))
     as_written = re.IGNORECASE if text == text.lower() else re.NOFLAG
@@ -83,7 +84,8 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
     known = {word for name in (*named, *about_projects) for word in words(name)}
     spellings = tuple(_spellings(text))
     wanted = list(dict.fromkeys([*wanted[:MAX_WORDS], *(word for one, parts in spellings for word in (one, *parts))]))
-    telling = tuple(word for word in wanted if word not in known and not asks(word))
+    silent = known | _heads(text)
+    telling = () if asked_only else tuple(word for word in wanted if word not in silent and not asks(word))
     return Question(
         text=text,
         words=tuple(wanted),
@@ -112,6 +114,16 @@ def _parts(text: str) -> Iterable[str]:
         if tail and tail.start():
             found[tail.group()] = None
     return found
+
+
+def _heads(text: str) -> set[str]:
+    """The words of longer paths before their last two parts, which tell where a checkout lies."""
+    heads: set[str] = set()
+    for name in identifiers(text):
+        tail = _PATH_TAIL.search(name)
+        if tail and tail.start():
+            heads |= set(words(name[: tail.start()])) - set(words(tail.group()))
+    return heads
 
 
 def _spellings(text: str) -> Iterable[tuple[str, tuple[str, ...]]]:

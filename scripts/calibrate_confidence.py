@@ -1,0 +1,229 @@
+"""Fit how sure a hit is: the constants of src/nacre/recall/confidence.toml.
+
+    python scripts/calibrate_confidence.py --data bench --absent never.json --cache /tmp/homes --level turns
+
+Prints, with vectors and without, the weights of a logistic model of each question's surest hit among ten, and what
+borders around zero would mean: points of recall@10 lost and the share of absent questions that get nothing. The file
+itself is written by hand, rounded: differences in the second digit are noise.
+
+Turns are measured on the homes of LoCoMo, LongMemEval (with our paraphrased questions) and DevMemBench; memories on
+LoCoMo's observations, each stored as a memory. ``--absent`` takes the lists that ``nacre benchmark silence`` takes.
+
+A new embedding model needs two numbers alone, both read off the same homes: the mean cosine of questions to turns of
+other homes (``unrelated``), and the upper quartile of the cosines to their own evidence (``related``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nacre.app.context import Context, open_context
+from nacre.app.embedding import embed_pending
+from nacre.app.remembering import NewMemory, store
+from nacre.bench.homes import RememberingEmbedder, Shelf, open_homes
+from nacre.bench.scoring import score_list, sessions_of
+from nacre.bench.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence
+from nacre.embed.onnx import load_minilm
+from nacre.model.recall import Filter
+from nacre.recall.confidence import Signals, calibration
+from nacre.recall.lanes import QueryVector
+from nacre.recall.memories import MemoryRecall, Ranking
+from nacre.recall.question import Question, read_question
+from nacre.recall.turns import TurnRecall
+from nacre.settings import load_settings
+from nacre.storage.search import memory_search, turn_search
+
+SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
+BORDERS = (-1.0, -0.75, -0.5, -0.25, 0.0)
+NAMES = ("meaning", "words", "unknown", "stranger", "bias")
+WEIGHTS = {"real": 1.0, "absent": 3.0, "other": 1.0}
+"""Near-topic questions without an answer are the ones to learn from: another home's are easy."""
+
+RIDGE = 1.0
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question: its group, the signals of its ten best hits, and recall@10 where it has an answer."""
+
+    group: tuple[str, str]
+    signals: tuple[Signals, ...]
+    found: float | None
+
+
+def main() -> None:
+    """Collect signals, fit, print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--cache", type=Path, required=True)
+    parser.add_argument("--absent", type=Path, nargs="*", default=[])
+    parser.add_argument("--level", choices=("turns", "memories"), default="turns")
+    options = parser.parse_args()
+    absent = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in options.absent}
+    for vectors in (True, False):
+        collect = ask_turns if options.level == "turns" else ask_memories
+        asked = list(collect(options.data, options.cache, absent, vectors=vectors))
+        print(f"\n[{options.level}.{'with_meaning' if vectors else 'words_alone'}]")
+        report(fit(asked, unknown=options.level == "turns"), asked)
+
+
+def ask_turns(data: Path, cache: Path, absent: dict[str, list], *, vectors: bool) -> Iterator[Asked]:
+    """Every question of every suite, asked of its own home, and what its home cannot answer."""
+    for name in SUITES:
+        suite = load_suite(name, data)
+        for at, (haystack, context) in enumerate(open_homes(suite, Shelf(cache), load_minilm, lambda _: None)):
+            engine = TurnRecall(turn_search(context.database), context.sessions)
+            session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
+            other = suite.haystacks[(at + 1) % len(suite.haystacks)]
+            for kind, text, turns, sessions in questions(haystack, other, absent):
+                question = read(context, haystack, text)
+                hits = engine.rank(question, Filter(), vector=embedded(context, question, vectors=vectors), limit=10)
+                stored = context.sessions.by_rows([hit.row for hit in hits])
+                ids = [stored[hit.row].turn.id for hit in hits]
+                scores = score_list(ids, turns) or score_list(sessions_of(ids, session_of), sessions)
+                signals = tuple(hit.signals for hit in hits)
+                yield Asked((name, kind), signals, scores["recall@10"] if scores else None)
+
+
+def ask_memories(data: Path, cache: Path, absent: dict[str, list], *, vectors: bool) -> Iterator[Asked]:
+    """The same of memories: what LoCoMo's makers observed, each stored as one."""
+    suite = load_suite("locomo", data)
+    observed = {
+        f"locomo/{sample['sample_id']}": sample["observation"]
+        for path in data.glob("locomo*.json")
+        for sample in json.loads(path.read_text(encoding="utf-8"))
+    }
+    for at, (haystack, spoken) in enumerate(open_homes(suite, Shelf(cache), load_minilm, lambda _: None)):
+        context, evidence = observations(haystack, observed[haystack.id], cache)
+        engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+        other = suite.haystacks[(at + 1) % len(suite.haystacks)]
+        for kind, text, turns, _ in questions(haystack, other, absent):
+            question = read(spoken, haystack, text)
+            gold = frozenset(memory for memory, places in evidence.items() if turns & set(places))
+            if kind == "real" and not gold:
+                continue
+            vector = embedded(context, question, vectors=vectors)
+            hits = engine.rank(question, Filter(), Ranking(haystack.asked), vector=vector)[:10]
+            scores = score_list([hit.memory.id for hit in hits], gold)
+            yield Asked(("memories", kind), tuple(hit.signals for hit in hits), scores["recall@10"] if scores else None)
+        context.database.close()
+
+
+def observations(haystack: Haystack, told: dict, cache: Path) -> tuple[Context, dict[str, list[str]]]:
+    """A home with a memory for each observation, and the turns each was drawn from."""
+    folder = cache / f"observed-{haystack.id.replace('/', '-')}"
+    settings = load_settings(folder, {"HOME": str(folder)})
+    embedder = RememberingEmbedder(load_minilm(), cache / "vectors.db")
+    context = open_context(settings, load_embedder=lambda _: embedder)
+    evidence: dict[str, list[str]] = {}
+    for people in told.values():
+        for observed in (entry for entries in people.values() for entry in entries):
+            stored = store(context, NewMemory(content=observed[0]))
+            places = observed[1] if isinstance(observed[1], list) else [observed[1]]
+            evidence.setdefault(stored.memory_id, []).extend(
+                f"{haystack.id}/{place}" for place in parse_evidence(places)
+            )
+    embed_pending(context, lambda _: None)
+    return context, evidence
+
+
+def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> Iterator[tuple]:
+    """Kind, text, and where the answer lies."""
+    for question in haystack.questions:
+        if question.category != ADVERSARIAL and (question.turns or question.sessions):
+            yield "real", question.text, question.turns, question.sessions
+    nowhere: frozenset[str] = frozenset()
+    for entries in absent.values():
+        for entry in entries:
+            if haystack.id.endswith(entry.get("conversation", "")):
+                yield "absent", entry["question"], nowhere, nowhere
+    for text in haystack.absent:
+        yield "absent", text, nowhere, nowhere
+    if other.id != haystack.id:
+        for question in [asked for asked in other.questions if asked.category != ADVERSARIAL][::4]:
+            yield "other", question.text, nowhere, nowhere
+
+
+def read(context: Context, haystack: Haystack, text: str) -> Question:
+    """The question, as recall takes it apart."""
+    sessions = context.sessions
+    return read_question(text, now=haystack.asked, authors=sessions.authors(), projects=sessions.projects())
+
+
+def embedded(context: Context, question: Question, *, vectors: bool) -> QueryVector | None:
+    """The question's vector, where there are to be any."""
+    return QueryVector(context.embedder.embed([question.semantic])[0], context.vectors) if vectors else None
+
+
+def row(signals: Signals, *, unknown: bool) -> Vector:
+    """A hit as the model sees it."""
+    scale = calibration("turns", None)
+    meaning = 0.0
+    if signals.cosine is not None:
+        meaning = (signals.cosine - scale.unrelated) / (scale.related - scale.unrelated)
+    missing = signals.unknown if unknown else 0.0
+    return np.array([meaning, signals.coverage, missing, float(signals.stranger), 1.0])
+
+
+def fit(asked: Sequence[Asked], *, unknown: bool) -> Vector:
+    """Logistic regression on each question's surest hit, which depends on the weights: a few rounds settle it."""
+    asked = [item for item in asked if item.signals and not item.signals[0].empty]
+    hits = [np.array([row(signals, unknown=unknown) for signals in item.signals]) for item in asked]
+    real = np.array([item.found is not None for item in asked], float)
+    sizes = {group: sum(item.group == group for item in asked) for group in {item.group for item in asked}}
+    shares = np.array([WEIGHTS[item.group[1]] / sizes[item.group] ** 0.5 for item in asked])
+    for side in (0.0, 1.0):
+        shares[real == side] *= len(asked) / 2 / shares[real == side].sum()
+    weights = np.array([5.0, 3.0, -1.0, -1.0, -5.0])
+    for _ in range(15):
+        best = np.array([rows[int(np.argmax(rows @ weights))] for rows in hits])
+        weights = logistic(best, real, shares)
+    return weights
+
+
+def logistic(rows: Vector, wanted: Vector, shares: Vector) -> Vector:
+    """Newton's method with a ridge on all but the bias."""
+    weights = np.zeros(rows.shape[1])
+    ridge = np.diag([RIDGE] * (rows.shape[1] - 1) + [1e-6])
+    for _ in range(40):
+        chance = 1 / (1 + np.exp(-rows @ weights))
+        slope = rows.T @ (shares * (wanted - chance)) - ridge @ weights
+        bend = (rows.T * (shares * chance * (1 - chance))) @ rows + ridge
+        weights = weights + np.linalg.solve(bend, slope)
+    return weights
+
+
+def report(weights: Vector, asked: Sequence[Asked]) -> None:
+    """The weights, and what each border would cost."""
+    print("  ".join(f"{name} {value:.2f}" for name, value in zip(NAMES, weights, strict=True)))
+    unknown = bool(weights[2])
+    for border in BORDERS:
+        told = []
+        for group in dict.fromkeys(item.group for item in asked):
+            items = [item for item in asked if item.group == group]
+            silent = [surest(item, weights, unknown=unknown) < border for item in items]
+            if group[1] == "real":
+                lost = statistics.fmean((item.found or 0.0) * quiet for item, quiet in zip(items, silent, strict=True))
+                told.append(f"{group[0]} -{100 * lost:.1f}")
+            else:
+                told.append(f"{group[0]}/{group[1]} {100 * statistics.fmean(silent):.0f}")
+        print(f"  border {border:+.2f}: {' | '.join(told)}")
+
+
+def surest(item: Asked, weights: Vector, *, unknown: bool) -> float:
+    """The best hit's sum before the logistic function."""
+    return max((float(row(signals, unknown=unknown) @ weights) for signals in item.signals if not signals.empty),
+               default=-9.0)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

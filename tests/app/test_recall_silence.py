@@ -1,0 +1,162 @@
+"""Recall keeps silent where nothing answers, and a local reranker may look at what it shows once more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import open_context
+from nacre.app.recalling import recall, search_sessions
+from nacre.errors import RerankerUnavailable
+from nacre.model.recall import LaneState, RecallQuery, RecallResult
+from tests.app.conftest import World, says
+
+TRACE = """Traceback (most recent call last):
+  File "/srv/x/readings.py", line 88, in main
+    read_cone(4711)"""
+
+
+@pytest.fixture
+def pottery(world: World) -> World:
+    said = [
+        "Please wire the kiln controller to relay four.",
+        "The glaze recipe lives in recipes/celadon.toml now.",
+        "readings.py fails: read_cone returns nothing when the probe is cold.",
+        "The kiln door seal was replaced, and the leak is gone.",
+        "Order twenty kilos of stoneware from the usual shop.",
+        "窑炉的温度上限改成一千二百八十度。",
+    ]
+    world.transcript("s1", *[says("user", text, uuid=f"u{at}") for at, text in enumerate(said)], folder="-work-pottery")
+    with world.open() as memory:
+        memory.ingest(extract=False, vectors=False)
+    return world
+
+
+def shown(world: World, question: str) -> list[str]:
+    with world.open() as memory:
+        return [hit.turn.id for hit in memory.recall(question, mode="lexical", turns=3).turns]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Which submarine did the shop rent?",
+        "which Grafana panel shows the kiln?",
+        "how do we weave linen on the loom?",
+        "优惠券怎么核销？",
+        "ok, go on",
+        "thanks!",
+        "好的，继续",
+    ],
+)
+def test_what_no_turn_speaks_of_gets_no_turn(pottery: World, question: str) -> None:
+    assert shown(pottery, question) == []
+
+
+@pytest.mark.parametrize(
+    ("question", "turn"),
+    [
+        ("which relay is the kiln controller on?", "u0"),
+        ("recipes/celadon.toml", "u1"),
+        ("/code/elsewhere/pottery/recipes/celadon.toml:12", "u1"),
+        ("readCone returns nothing", "u2"),
+        ("read_cone", "u2"),
+        (TRACE, "u2"),
+        ("窑炉温度的上限是多少？", "u5"),
+    ],
+)
+def test_what_a_turn_speaks_of_is_shown_first(pottery: World, question: str, turn: str) -> None:
+    assert shown(pottery, question)[:1] == [turn]
+
+
+def test_a_search_shows_what_recall_keeps_silent_on_and_says_how_sure_it_is(pottery: World) -> None:
+    with pottery.open() as memory:
+        found = memory.search_sessions("which Grafana panel shows the kiln?", mode="lexical").turns
+    assert found
+    assert all(hit.components["confidence"] < 0.5 for hit in found)
+    assert found[0].components["unknown"] > 0.5
+
+
+def test_a_turn_that_only_asks_comes_after_its_answer(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Which relay switches the kiln fan?", uuid="asked"),
+        says("assistant", "Relay nine switches the kiln fan.", uuid="told"),
+    )
+    with world.open() as memory:
+        memory.ingest(extract=False, vectors=False)
+        found = memory.search_sessions("which relay switches the kiln fan", mode="lexical").turns
+    assert [hit.turn.id for hit in found] == ["told", "asked"]
+
+
+def test_before_an_event_means_before_it_was_spoken_of(world: World) -> None:
+    for name, text, at in (
+        ("old", "The kiln server listens on port 4000.", "2026-01-05T09:00:00Z"),
+        ("move", "The migration starts now.", "2026-03-05T09:00:00Z"),
+        ("new", "The kiln server listens on port 5000.", "2026-05-05T09:00:00Z"),
+    ):
+        world.transcript(name, says("user", text, uuid=name, at=at, session=f"5e55-{name}"))
+    with world.open() as memory:
+        memory.ingest(extract=False, vectors=False)
+
+        def first(question: str) -> str:
+            return memory.search_sessions(question, mode="lexical").turns[0].turn.id
+
+        assert first("on which port did the kiln server listen before the migration?") == "old"
+        assert first("on which port does the kiln server listen since the migration?") == "new"
+
+
+# The slot for a reranker
+
+
+class Liking:
+    """A reranker that likes texts with a word in them."""
+
+    name = "liking"
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        return [float(self.word in text) for text in texts]
+
+
+class Broken(Liking):
+    def score(self, question: str, texts: Sequence[str]) -> list[float]:
+        raise RerankerUnavailable("out of order")
+
+
+def ask(world: World, reranker: Liking) -> tuple[RecallResult, RecallResult]:
+    context = open_context(
+        world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, load_reranker=lambda _: reranker
+    )
+    try:
+        return search_sessions(context, RecallQuery("kiln")), recall(context, RecallQuery("kiln", turns=3))
+    finally:
+        context.database.close()
+
+
+def test_a_reranker_reorders_the_best_hits_and_is_named_among_the_lanes(pottery: World) -> None:
+    for word, turn in (("seal", "u3"), ("relay", "u0")):
+        searched, recalled = ask(pottery, Liking(word))
+        assert searched.turns[0].turn.id == turn
+        assert recalled.turns[0].turn.id == turn
+        scores = [hit.score for hit in searched.turns]
+        assert scores == sorted(scores, reverse=True)
+        assert [(lane.name, lane.state) for lane in searched.lanes][-1] == ("reranker", LaneState.RAN)
+
+
+def test_a_reranker_that_fails_leaves_the_answer_as_it_was_and_says_so(pottery: World) -> None:
+    searched, _ = ask(pottery, Broken("seal"))
+    assert {hit.turn.id for hit in searched.turns[:2]} == {"u0", "u3"}
+    assert [lane.note for lane in searched.degraded if lane.name == "reranker"] == ["out of order"]
+
+
+def test_a_folder_without_a_model_is_told_and_nothing_breaks(pottery: World, tmp_path: Path) -> None:
+    pottery.environ["NACRE_RECALL_RERANKER"] = str(tmp_path / "nowhere")
+    with pottery.open() as memory:
+        result = memory.search_sessions("kiln", mode="lexical")
+    assert result.turns
+    assert [lane.state for lane in result.lanes if lane.name == "reranker"] == [LaneState.UNAVAILABLE]

@@ -1,0 +1,97 @@
+"""What a question is taken apart into: what it is recognised by, names in any spelling, times told by events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from nacre.recall.anchoring import anchored, find_anchor
+from nacre.recall.asking import only_asks
+from nacre.recall.question import Question, read_question
+
+NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+def read(text: str) -> Question:
+    return read_question(text, now=NOW, authors={"Mara"}, projects={"shop-api"})
+
+
+def test_people_projects_and_asking_words_tell_nothing() -> None:
+    assert read("What kind of cache does Mara use in shop-api?").telling == ("cache",)
+
+
+@pytest.mark.parametrize("text", ["ok, go on", "thanks!", "好的，继续", "yes please"])
+def test_words_in_passing_say_nothing(text: str) -> None:
+    assert read(text).says_nothing
+
+
+def test_a_name_or_a_time_is_enough_to_be_asked_about() -> None:
+    assert not read("What about Mara?").says_nothing
+    assert not read("what happened yesterday").says_nothing
+
+
+def test_an_identifier_is_looked_for_in_both_spellings() -> None:
+    for text in ("readLine fails", "read_line fails"):
+        assert ("readline", ("read", "line")) in read(text).spellings
+        assert {"readline", "read", "line"} <= set(read(text).words)
+
+
+def test_a_long_path_is_also_looked_for_by_its_end() -> None:
+    assert read("/code/elsewhere/shop/src/cart/total.py:42").names == (
+        "/code/elsewhere/shop/src/cart/total.py", "cart/total.py",
+    )  # fmt: skip
+
+
+def test_a_project_that_is_named_is_no_identifier() -> None:
+    assert read("shop-api cache").names == ()
+    assert read("shop-api cache").projects == ("shop-api",)
+
+
+def test_names_within_a_sentence_are_known_as_names_and_hyphens_make_none() -> None:
+    assert read("Which Grafana panel shows the load?").proper == {"grafana"}
+    assert read("Which non-critical panel is it?").proper == frozenset()
+    assert read("WHY IS IT LOUD").proper == frozenset()
+
+
+def test_chinese_asking_words_leave_no_pairs_behind() -> None:
+    assert read("数据库用什么密码？").words == ("数据", "据库", "库用", "密码")
+
+
+@pytest.mark.parametrize(
+    ("text", "side"),
+    [
+        ("which port did we use before the migration?", "before"),
+        ("what broke after our switch to UTC?", "after"),
+        ("迁移之前用什么端口？", "之前"),
+    ],
+)
+def test_an_event_stands_for_a_time(text: str, side: str) -> None:
+    anchor = find_anchor(read(text))
+    assert anchor
+    assert anchor.side == side
+    window = anchored(read(text), lambda _: datetime(2026, 3, 16, tzinfo=UTC)).window
+    assert window
+    assert (window.since is None) == (side in ("before", "之前"))
+
+
+def test_an_event_nobody_spoke_of_leaves_the_question_as_it_is() -> None:
+    question = read("which port did we use before the migration?")
+    assert anchored(question, lambda _: None) is question
+    assert find_anchor(read("what did we do before march?")) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("Why is it slow?", True),
+        ("Why is it slow? Since when?", True),
+        ("It is slow. Why?", False),
+        ("It is slow.", False),
+        ("为什么慢？什么时候开始的？", True),
+        ("很慢。为什么？", False),
+        ("", False),
+    ],
+)
+def test_a_text_of_questions_alone_only_asks(text: str, only: bool) -> None:
+    assert only_asks(text) is only
