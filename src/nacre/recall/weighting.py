@@ -150,9 +150,7 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     weights = tuple(idf[at] if at in wanted else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    total = sum(weights) + missing + sum(idf[at] for at in pairs) / 2
-    if not total:
-        return Telling()
+    total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, _rarest_weight(corpus))
     coded = {word for name in question.names for word in words(name)}
     return Telling(
         weights=weights,
@@ -161,6 +159,11 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
         stranger=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
         identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
     )
+
+
+def _rarest_weight(corpus: Corpus) -> float:
+    """What a word weighs that no row holds: one common word alone is not enough to recognise an answer by."""
+    return weigh(replace(corpus, frequencies=(0,))).total
 
 
 def _other_spellings(question: Question, known: Mapping[str, int]) -> set[str]:
