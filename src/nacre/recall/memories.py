@@ -25,6 +25,7 @@ CANDIDATES = 250
 WEIGHTS = {"lexical": 0.5, "vector": 0.5}
 SIMILARITY_EXPONENT = 0.7
 FULL_TEXT_BONUS = 0.15
+_MOST = 1 + FULL_TEXT_BONUS
 NAME_BONUS = 0.1
 LINK_SHARE = 0.5
 UNSEEN_ROWS = 50
@@ -185,7 +186,10 @@ class MemoryRecall:
 def _score(
     memory: Memory, parts: dict[str, float], usage: Usage, ranking: Ranking, *, found_in_text: bool
 ) -> tuple[float, dict[str, float]]:
-    """sim^0.7 · clamp(factors) + .15 · sim for a full-text match, at most 1; relevance alone without boost."""
+    """sim^0.7 · clamp(factors) + .15 · sim for a full-text match, over 1.15; relevance alone without boost.
+
+    agenr cuts at 1 instead. There the best of what is new and important all score 1, and their order is lost.
+    """
     similarity = min(1.0, sum(parts.values()))
     components = {name: round(value, 4) for name, value in parts.items() if value}
     if not ranking.boost:
@@ -195,7 +199,7 @@ def _score(
         weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
     bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0
     worth = product(weighed) if ranking.clamped else math.prod(weighed.values())
-    score = min(1.0, similarity**SIMILARITY_EXPONENT * worth + bonus)
+    score = min(1.0, (similarity**SIMILARITY_EXPONENT * worth + bonus) / (_MOST if ranking.clamped else 1.0))
     components |= {f"x_{name}": round(value, 4) for name, value in weighed.items() if value != 1.0}
     if bonus:
         components["full_text"] = round(bonus, 4)
