@@ -119,7 +119,8 @@ def choose(
     """
     kept: list[int] = []
     left = math.inf if postings is None else postings
-    known = [at for at, count in enumerate(corpus.frequencies) if count]
+    idle = _other_spellings(question, {term.word: n for term, n in zip(terms, corpus.frequencies, strict=True)})
+    known = [at for at, count in enumerate(corpus.frequencies) if count and terms[at].word not in idle]
     for at in sorted(known, key=lambda at: corpus.frequencies[at])[:MAX_TERMS]:
         left -= corpus.frequencies[at]
         if left >= 0 or not kept:
@@ -127,7 +128,8 @@ def choose(
     kept.sort()
     every = weigh(corpus, bm25)
     idf = tuple(every.idf[at] for at in kept)
-    weights = replace(every, idf=idf, elsewhere=max(0.0, sum(every.idf) - sum(idf)) if len(terms) <= MAX_TERMS else 0.0)
+    asked = sum(weight for term, weight in zip(terms, every.idf, strict=True) if term.word not in idle)
+    weights = replace(every, idf=idf, elsewhere=max(0.0, asked - sum(idf)) if len(terms) <= MAX_TERMS else 0.0)
     return tuple(terms[at] for at in kept), weights, _telling(question, terms, corpus, kept)
 
 
