@@ -91,6 +91,18 @@ def test_a_turn_that_only_asks_comes_after_its_answer(world: World) -> None:
     assert [hit.turn.id for hit in found] == ["told", "asked"]
 
 
+def test_the_same_words_in_several_sessions_are_shown_once_before_other_words(world: World) -> None:
+    for number in range(4):
+        text = "The kiln fan is switched by relay nine, see the wiring plan."
+        world.transcript(f"s{number}", says("user", text, uuid=f"copy{number}", session=f"5e55-{number}"))
+    world.transcript("other", says("user", "The kiln fan squeaks in winter.", uuid="other", session="5e55-other"))
+    with world.open() as memory:
+        memory.ingest(extract=False, vectors=False)
+        found = memory.search_sessions("kiln fan relay", mode="lexical").turns
+    assert found[0].turn.id.startswith("copy")
+    assert found[1].turn.id == "other"
+
+
 def test_before_an_event_means_before_it_was_spoken_of(world: World) -> None:
     for name, text, at in (
         ("old", "The kiln server listens on port 4000.", "2026-01-05T09:00:00Z"),

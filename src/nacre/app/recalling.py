@@ -316,9 +316,13 @@ def _rank_turns(
     )  # fmt: skip
     if confident:
         ranked = answering("turns", ranked)
-    if lanes.second:
-        texts = {row: found.turn.text for row, found in context.sessions.by_rows([item.row for item in ranked]).items()}
-        ranked = _looked_at_again(lanes, ranked, lambda item: texts[item.row])
+    said = {row: found.turn.text for row, found in context.sessions.by_rows([item.row for item in ranked]).items()}
+    ranked = _looked_at_again(lanes, ranked, lambda item: said[item.row])
+    if query.diversify and ranked:
+        highest = ranked[0].score
+        ranked = diversify(
+            ranked, score=lambda item: item.score / highest, text=lambda item: said[item.row], limit=limit
+        )
     return _turn_hits(context, ranked[:limit], question)
 
 
