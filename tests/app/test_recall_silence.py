@@ -75,7 +75,7 @@ def test_a_search_shows_what_recall_keeps_silent_on_and_says_how_sure_it_is(pott
     with pottery.open() as memory:
         found = memory.search_sessions("which Grafana panel shows the kiln?", mode="lexical").turns
     assert found
-    assert all(hit.components["confidence"] < 0.5 for hit in found)
+    assert all(hit.components["sure"] < 0.5 for hit in found)
     assert found[0].components["unknown"] > 0.5
 
 

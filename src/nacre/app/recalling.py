@@ -350,7 +350,7 @@ def readable(turn: Turn) -> str:
 def _absolute(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
     """How sure a hit is, and the signals that say so."""
     signals = item.signals
-    found = {"confidence": item.confidence, "coverage": signals.coverage}
+    found = {"sure": item.confidence, "coverage": signals.coverage}
     if signals.unknown:
         found["unknown"] = signals.unknown
     if signals.cosine is not None:

@@ -130,7 +130,7 @@ class _Asker:
 
 
 def _surest(result: RecallResult) -> float:
-    return max((hit.components["confidence"] for hit in result.turns), default=0.0)
+    return max((hit.components["sure"] for hit in result.turns), default=0.0)
 
 
 def _recall_at_ten(result: RecallResult, question: BenchQuestion, session_of: dict[str, str]) -> float:
