@@ -23,7 +23,7 @@ class Believes:
         self.affinity = Affinity(worth, kind, 1.0, Kind.FACT, weight=2.0, alone=0.9)
         self.asked: list[str] = []
 
-    def affinities(self, texts: Sequence[str], language: str) -> Sequence[Affinity]:  # noqa: ARG002 - the protocol's
+    def affinities(self, texts: Sequence[str], language: str) -> Sequence[Affinity]:
         self.asked += texts
         return [self.affinity] * len(texts)
 
@@ -31,7 +31,7 @@ class Believes:
 class Ignorant:
     """Knows no language."""
 
-    def affinities(self, texts: Sequence[str], language: str) -> None:  # noqa: ARG002 - the protocol's
+    def affinities(self, texts: Sequence[str], language: str) -> None:
         return None
 
 
