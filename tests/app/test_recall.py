@@ -121,6 +121,28 @@ def test_a_time_in_the_question_narrows_the_answer(world: World) -> None:
         assert only_time.since == datetime(2026, 12, 30, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("question", "kept"),
+    [
+        ("open todos", ["Renew the certificate", "Order the screws"]),
+        ("what todos do I have for forge?", ["Renew the certificate", "Order the screws"]),
+        ("todos for billing", ["Renew the certificate"]),
+        ("list all decisions", ["Ledger database"]),
+        ("待办事项有哪些？", ["Renew the certificate", "Order the screws"]),
+        ("todos and decisions from today", ["Renew the certificate", "Ledger database"]),
+        ("todos about the lawn", []),
+    ],
+)
+def test_a_question_for_a_kind_lists_it(world: World, question: str, kept: list[str]) -> None:
+    with world.open() as memory:
+        memory.store("Order the screws for the forge.", subject="Order the screws", kind="todo", project="forge")
+        world.clock.pass_days(3)
+        memory.store("Renew the certificate.", subject="Renew the certificate", kind="todo")
+        memory.store("The ledger runs on PostgreSQL.", subject="Ledger database", kind="decision", project="billing")
+        memory.store("Invoices are sent on Mondays.", subject="Invoices", project="billing")
+        assert {hit.memory.subject for hit in memory.recall(question).hits} == set(kept)
+
+
 def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then")

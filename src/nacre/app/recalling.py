@@ -192,7 +192,7 @@ def _rank_memories(
         return engine.browse(rows, ranking), query.filter
     wanted = _narrowed(query, question)
     ranked = engine.rank(question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
-    if question.is_only_time:
+    if question.is_open:
         return ranked, wanted
     if wanted is not query.filter and not _confident(ranked, query, question):
         return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
@@ -200,8 +200,11 @@ def _rank_memories(
 
 
 def _narrowed(query: RecallQuery, question: Question) -> Filter:
-    """The filter, within the time that the question names; options for a time come before its words."""
+    """The filter, within the time, kinds and project that the question names; options come before its words."""
     wanted, window = query.filter, question.window
+    if question.lists:
+        projects = wanted.projects or question.projects
+        wanted = replace(wanted, kinds=wanted.kinds or question.lists, projects=projects)
     if window is None or wanted.since or wanted.until or query.around:
         return wanted
     return replace(wanted, since=window.since, until=window.until)
@@ -209,7 +212,7 @@ def _narrowed(query: RecallQuery, question: Question) -> Filter:
 
 def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
     """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
-    if query.mode is Mode.BROWSE or question.is_only_time:
+    if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
     shown = {item.memory.id for item in answering("memories", ranked)}
@@ -299,7 +302,14 @@ def evidence_of(context: Context, memory: Memory) -> tuple[Evidence, ...]:
 def _turns_beside(context: Context, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:
     """Turns to show beside the memories: none where the filter speaks of what only memories have."""
     wanted = query.filter
-    if not query.turns or wanted.kinds or wanted.tags or wanted.expiry or wanted.min_importance is not None:
+    if (
+        not query.turns
+        or question.lists
+        or wanted.kinds
+        or wanted.tags
+        or wanted.expiry
+        or wanted.min_importance is not None
+    ):
         return []
     if question.is_only_time:
         query = replace(query, filter=_narrowed(query, question))

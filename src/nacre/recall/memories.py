@@ -93,7 +93,7 @@ class MemoryRecall:
     ) -> list[ScoredMemory]:
         """All memories that any lane found, the best first."""
         database = self._memories.database
-        if question.is_only_time:
+        if question.is_open:
             return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
         where = memory_clause(wanted, ranking.today)
         admitted = admitted_memories(database, wanted, today=ranking.today)
@@ -124,7 +124,7 @@ class MemoryRecall:
         return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
 
     def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
-        """The memories of a time that was asked for, and nothing else was."""
+        """The memories of a time or kind that was asked for, and nothing else was."""
         parts = {row: {"time": 1.0} for row in rows}
         return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
 

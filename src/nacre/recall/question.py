@@ -7,7 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from nacre.model.memory import Kind
 from nacre.recall.asking import asks, without_particles
+from nacre.recall.listing import kinds_listed
 from nacre.recall.timewords import Window, find_window
 from nacre.text import STOP_WORDS, identifiers, words
 
@@ -33,6 +35,7 @@ class Question:
     pull towards greetings). ``telling`` are the words that an answer is recognised by: neither those that only ask
     ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
     are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
+    ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
     """
 
     text: str
@@ -45,6 +48,7 @@ class Question:
     telling: tuple[str, ...] = ()
     proper: frozenset[str] = frozenset()
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    lists: tuple[Kind, ...] = ()
 
     @property
     def is_pasted(self) -> bool:
@@ -55,6 +59,11 @@ class Question:
     def is_only_time(self) -> bool:
         """Whether nothing but a time expression is left, as in "what did we do yesterday"."""
         return self.window is not None and not self.words
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it asks for whatever there is of a time or of a kind."""
+        return self.is_only_time or bool(self.lists)
 
     @property
     def says_nothing(self) -> bool:
@@ -97,6 +106,7 @@ def read_question(text: str, *, now: datetime, authors: Iterable[str] = (), proj
         telling=telling,
         proper=frozenset(telling) & _proper(text),
         spellings=spellings,
+        lists=kinds_listed(about, known),
     )
 
 
