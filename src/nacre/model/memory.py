@@ -66,10 +66,23 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A typed edge that survives in front matter: ``rel`` is one of the relations of DESIGN section 8."""
+    """A typed edge that survives in front matter: ``rel`` is one of the relations of DESIGN section 8.
+
+    ``reason`` says in a few words why it was made, where that is worth knowing.
+    """
 
     rel: str
     to: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Where and when a memory was said again: a session and its turns, or nothing but the time."""
+
+    at: datetime
+    session: str | None = None
+    turns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +99,7 @@ class Memory:
 
     ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is the usual value of something durable, 10 is never
     forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. Times are aware UTC.
-    ``extra`` holds front-matter keys that nacre does not know, untouched.
+    ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys that nacre does not know, untouched.
     """
 
     id: str
@@ -107,6 +120,7 @@ class Memory:
     confidence_score: float | None = None
     source: Source = Source()
     links: tuple[Link, ...] = ()
+    confirmed: tuple[Confirmation, ...] = ()
     canonical_key: str | None = None
     evergreen: bool = False
     author: str | None = None

@@ -13,6 +13,7 @@ from nacre.errors import MemoryInvalid
 from nacre.model.memory import (
     MAX_BODY_BYTES,
     Confidence,
+    Confirmation,
     Expiry,
     Kind,
     Link,
@@ -31,7 +32,7 @@ _HEADING = re.compile(r"\A\s*#{1,6}\s+(.+?)\s*#*\s*$\n?", re.MULTILINE)
 MANAGED = (
     "id", "kind", "subject", "importance", "expiry", "scope", "project", "tags", "created", "updated", "valid",
     "speaker", "trust", "confidence", "confidence_score", "canonical_key", "evergreen", "author", "triggers",
-    "suppressed_contexts", "source", "links", "superseded_by", "retired",
+    "suppressed_contexts", "source", "confirmed", "links", "superseded_by", "retired",
 )  # fmt: skip
 """The keys nacre knows, in the order in which it writes them."""
 
@@ -156,7 +157,11 @@ def to_front(memory: Memory) -> dict[str, Any]:
         "source": _drop_empty(
             {"session": memory.source.session, "turns": list(memory.source.turns), "file": memory.source.file}
         ),
-        "links": [{"rel": link.rel, "to": link.to} for link in memory.links],
+        "confirmed": [
+            _drop_empty({"at": stamp(one.at), "session": one.session, "turns": list(one.turns)})
+            for one in memory.confirmed
+        ],
+        "links": [_drop_empty({"rel": link.rel, "to": link.to, "reason": link.reason}) for link in memory.links],
         "superseded_by": memory.superseded_by,
         "retired": memory.retired and _drop_empty({"at": stamp(memory.retired.at), "reason": memory.retired.reason}),
     }
@@ -185,6 +190,7 @@ def _details(values: dict[str, Any]) -> dict[str, Any]:
         "triggers": _texts(values, "triggers"),
         "suppressed_contexts": _texts(values, "suppressed_contexts"),
         "source": _source(_mapping(values, "source")),
+        "confirmed": _confirmed(values),
         "links": _links(values),
         "superseded_by": _text(values, "superseded_by"),
     }
@@ -221,7 +227,15 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
     found = values.get("links") or []
     if not isinstance(found, list) or not all(isinstance(link, dict) and link.get("to") for link in found):
         raise MemoryInvalid("links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]")
-    return tuple(Link(str(link.get("rel") or "related_to"), str(link["to"])) for link in found)
+    return tuple(Link(str(link.get("rel") or "related_to"), str(link["to"]), _text(link, "reason")) for link in found)
+
+
+def _confirmed(values: dict[str, Any]) -> tuple[Confirmation, ...]:
+    found = values.get("confirmed") or []
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise MemoryInvalid("confirmed is a list of {at: …, session: …, turns: …}")
+    times = ((one, _time(one, "at")) for one in found)
+    return tuple(Confirmation(at, _text(one, "session"), _texts(one, "turns")) for one, at in times if at)
 
 
 def _text(values: dict[str, Any], key: str) -> str | None:

@@ -1,0 +1,138 @@
+"""How people say that something changed, per language. Data in ``cues/*.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+Pattern = re.Pattern[str]
+
+_OPEN_END = {"GONE": r"(?P<gone>\S[^.;!?]*)", "COME": r"(?P<come>\S[^.;!?]*)"}
+_INSIDE = {"GONE": r"(?P<gone>\S[^.;!?]*?)", "COME": r"(?P<come>\S[^.;!?]*?)"}
+_FALLBACK = "en"
+_THINGS = "things.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Mood:
+    """Words that make a statement something else than a claim about the present."""
+
+    asks: Pattern
+    supposes: Pattern
+    recounts: Pattern
+    adds: Pattern
+    narrows: Pattern
+    chats: Pattern
+    done: Pattern
+    undone: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeCues:
+    """Words of change.
+
+    ``pair`` names what is gone and perhaps what came, ``before`` follows what is gone; ``now``, ``moved`` and
+    ``retracts`` say only that there was a change. What no longer does a verb of ``trouble`` is what it was.
+    """
+
+    pair: tuple[Pattern, ...]
+    before: tuple[Pattern, ...]
+    now: Pattern
+    moved: Pattern
+    retracts: Pattern
+    trouble: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Kinds of words.
+
+    A phrase ends at a ``border``; ``stop`` and ``light`` words carry no topic, ``attribute`` words name a property and
+    not a thing, a ``part`` is part of a whole, and with a ``role`` verb a person is what is said, not what it is
+    said of. ``numbers`` are number words.
+    """
+
+    border: frozenset[str]
+    stop: frozenset[str]
+    light: frozenset[str]
+    attribute: frozenset[str]
+    part: frozenset[str]
+    role: frozenset[str]
+    numbers: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeLanguage:
+    """All that is known of one language: ``scope`` is class → words, ``alike`` word → the word it stands for."""
+
+    language: str
+    detect: Pattern
+    mood: Mood
+    change: ChangeCues
+    words: Words
+    scope: dict[str, frozenset[str]]
+    opposites: tuple[tuple[str, str], ...]
+    alike: dict[str, str]
+
+
+@cache
+def plain_names() -> frozenset[str]:
+    """Names of things that are ordinary words, too."""
+    return frozenset(_things()["plain"].split())
+
+
+@cache
+def kinds_of_things() -> dict[str, frozenset[str]]:
+    """Name → the kinds of thing it may be."""
+    found: dict[str, set[str]] = {}
+    for kind, names in _things().items():
+        if kind == "plain":
+            continue
+        for name in names.split():
+            found.setdefault(name, set()).add(kind)
+    return {name: frozenset(kinds) for name, kinds in found.items()}
+
+
+@cache
+def _things() -> dict[str, str]:
+    return tomllib.loads((files(__package__) / "cues" / _THINGS).read_text(encoding="utf-8"))
+
+
+@cache
+def languages() -> tuple[ChangeLanguage, ...]:
+    """All languages with a table; the one that any text falls back to comes last."""
+    entries = (files(__package__) / "cues").iterdir()
+    tables = [one for one in entries if one.name.endswith(".toml") and one.name != _THINGS]
+    found = [_load(tomllib.loads(one.read_text(encoding="utf-8"))) for one in tables]
+    return tuple(sorted(found, key=lambda one: (one.language == _FALLBACK, one.language)))
+
+
+def language_of(text: str) -> ChangeLanguage:
+    """The table for a text: the first whose script it is written in."""
+    return next(one for one in languages() if one.detect.search(text))
+
+
+def _load(table: dict[str, Any]) -> ChangeLanguage:
+    words = table["words"]
+    for name in ("border", "stop", "light", "attribute", "part", "role"):
+        words[name] = words[name].split()
+    table["opposites"] = [pair.split() for pair in table["opposites"]["pairs"]]
+    groups = [group.split() for group in table["alike"]["groups"]]
+    table["alike"] = {word: group[0] for group in groups for word in group}
+    return msgspec.convert(table, ChangeLanguage, dec_hook=_pattern)
+
+
+def _pattern(wanted: type, value: Any) -> Any:
+    if wanted == Pattern:
+        for name in _INSIDE:
+            if value.endswith(name):
+                value = value.removesuffix(name) + _OPEN_END[name]
+            value = value.replace(name, _INSIDE[name])
+        return re.compile(value, re.IGNORECASE)
+    raise NotImplementedError(wanted)

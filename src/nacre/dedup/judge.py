@@ -1,0 +1,208 @@
+"""What a later statement means for an earlier one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from nacre.dedup.calibration import Calibration
+from nacre.dedup.cues import language_of
+from nacre.dedup.pair import Pair, held
+from nacre.dedup.statement import Statement, read
+from nacre.model.memory import Kind, Memory
+
+SAME_WORDS = 0.8
+"""The share of topical words in common from which two texts say the same, where nothing forbids it."""
+
+SOME_WORDS = 0.6
+"""The share that goes with a cosine of ``alike``."""
+
+MOST_ADDED = 0.4
+"""A text of which so much is new says more than a repetition."""
+
+NEARLY_ALL = 0.75
+"""The share of the earlier words that a change of plain words repeats; a retraction may repeat a little less."""
+NEARLY_ALL_RETRACTED = 0.7
+
+_NO_CLAIM = frozenset({"asks", "supposes", "recounts", "adds", "narrows", "chats"})
+
+
+class Relation(StrEnum):
+    """How a later statement stands to an earlier one.
+
+    ``supersedes``: the earlier one is no longer true. ``same``: it says nothing new; ``fuller``: it says the same and a
+    little more. ``related``: both are about one thing.
+    """
+
+    SUPERSEDES = "supersedes"
+    SAME = "same"
+    FULLER = "fuller"
+    RELATED = "related"
+    UNRELATED = "unrelated"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How two statements stand to each other, and why in a few words."""
+
+    relation: Relation
+    reason: str = ""
+
+
+_UNRELATED = Verdict(Relation.UNRELATED)
+
+
+def judge(earlier: Memory, later: Memory, cosine: float | None, limits: Calibration) -> Verdict:
+    """What ``later`` means for ``earlier``, which hold in one project, or one of them everywhere.
+
+    ``cosine`` is that of their vectors where both have one. Precision comes first: what is not clearly a change is
+    none.
+    """
+    pair = pair_of(earlier, later, cosine)
+    reason = _replaced(pair, earlier.kind, later.kind, limits)
+    return Verdict(Relation.SUPERSEDES, reason) if reason else _likeness(pair, earlier.kind is later.kind, limits)
+
+
+def pair_of(earlier: Memory, later: Memory, cosine: float | None = None) -> Pair:
+    """Two memories side by side."""
+    project = later.project or earlier.project
+    subjects = read(earlier.subject, project).words, read(later.subject, project).words
+    return Pair(
+        read(earlier.content, project),
+        read(later.content, project),
+        language_of(later.content),
+        cosine,
+        same_subject=bool(subjects[0]) and subjects[0] == subjects[1],
+        same_key=bool(earlier.canonical_key) and earlier.canonical_key == later.canonical_key,
+    )
+
+
+def closes(todo: Memory, later: Memory) -> bool:
+    """Whether a later event, fact or decision says that an open todo is done (seed facts 1.3, step 4)."""
+    if later.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
+        return False
+    pair = pair_of(todo, later)
+    mood = pair.language.mood
+    done = mood.done.search(pair.new.text)
+    if not done or pair.new.moods & _NO_CLAIM or pair.has_other_scope or pair.is_swapped:
+        return False
+    if mood.undone.search(pair.new.text[max(0, done.start() - 40) : done.start()]):
+        return False
+    asked = [word for word in pair.old.words if word not in pair.attributes]
+    return pair.same_key or (not pair.own_names[0] and len(asked) > 1 and all(held(word, pair.new) for word in asked))
+
+
+def _replaced(pair: Pair, kind: Kind, later: Kind, limits: Calibration) -> str | None:
+    """Why the later statement replaces the earlier one, if it does. Events are all true; only a todo moves a todo."""
+    if kind is Kind.EVENT or (later is Kind.TODO) != (kind is Kind.TODO):
+        return None
+    if pair.new.moods & _NO_CLAIM or pair.old.moods & {"recounts", "asks"}:
+        return None
+    if pair.has_other_scope or pair.has_other_thing:
+        return None
+    named = _names_what_went(pair)
+    if named or kind is Kind.LESSON or later is Kind.EVENT:
+        return named
+    if later is Kind.TODO:
+        return pair.other_amount(only_dates=True)
+    return _denied(pair) or _changed_value(pair, limits)
+
+
+def _denied(pair: Pair) -> str | None:
+    """The same words, once with a negation and once without."""
+    is_denied = pair.old.is_negative != pair.new.is_negative and pair.likeness >= NEARLY_ALL and len(pair.shared) > 1
+    return "says the opposite" if is_denied and pair.is_framed and not pair.is_swapped else None
+
+
+def _names_what_went(pair: Pair) -> str | None:
+    """The later statement says that something is gone, and the earlier one says that it is there."""
+    usual = pair.attributes | pair.parts
+    for phrase in pair.new.phrases:
+        telling = phrase - usual
+        claimed = {word for word in telling if _said(word, pair.old) and word not in pair.old.gone}
+        numbers = {word for word in phrase if word[0].isdigit()}
+        if not claimed - numbers or not numbers <= set(pair.old.order):
+            continue
+        most = len(claimed) > 1 and 2 * len(claimed) >= len(telling)
+        others = pair.shared - phrase - usual
+        if claimed == telling or most or others or claimed & (pair.old.names | pair.new.names):
+            return f"no longer: {pair.new.spell(phrase)}"
+    return None
+
+
+def _said(word: str, by: Statement) -> bool:
+    return word in by.order if word[0].isdigit() else held(word, by)
+
+
+def _changed_value(pair: Pair, limits: Calibration) -> str | None:
+    """Both answer one question, and differently."""
+    if pair.new.is_exchange or len(pair.contrasts) > 1:
+        return None
+    if pair.new.is_negative and not pair.old.is_negative and not pair.new.turns:
+        return None
+    strength = len(_about(pair)) + pair.same_subject + 2 * pair.same_key
+    near = pair.cosine is not None and pair.cosine >= limits.about
+    is_plain = not pair.new.phrases or "retracts" in pair.new.turns
+    one_thing = bool(strength or near) and not pair.is_two_sided
+    if is_plain and one_thing and (value := pair.other_amount()):
+        return value
+    if (pair.new.turns or one_thing) and (value := pair.other_kind_of_thing):
+        return value
+    return _changed_name(pair, strength) or _otherwise(pair, strength) if is_plain else None
+
+
+def _changed_name(pair: Pair, strength: int) -> str | None:
+    in_roles = pair.old.has_role and pair.new.has_role
+    if strength and (in_roles or pair.new.turns):
+        return pair.other_name
+    return pair.other_name if (pair.same_key or strength > 1) and pair.is_framed else None
+
+
+def _otherwise(pair: Pair, strength: int) -> str | None:
+    """A change of plain words needs words of change, and nearly all of what was said before."""
+    turns = pair.new.turns
+    share = len(_about(pair)) / max(1, len(pair.old.words))
+    nearly_all = share >= (NEARLY_ALL_RETRACTED if "retracts" in turns else NEARLY_ALL)
+    if (turns and strength > 1 and nearly_all) or (pair.same_subject and "retracts" in turns):
+        return "says it otherwise"
+    return None
+
+
+def _about(pair: Pair) -> frozenset[str]:
+    """What both are about: the words they share without numbers and the new value."""
+    return frozenset(word for word in pair.shared if not word[0].isdigit()) - pair.new.come
+
+
+def _likeness(pair: Pair, same_kind: bool, limits: Calibration) -> Verdict:
+    """Whether the two say the same, one more fully than the other, or speak of one thing."""
+    if pair.new.moods & _NO_CLAIM != pair.old.moods & _NO_CLAIM:
+        return _UNRELATED
+    near = pair.cosine if pair.cosine is not None else 0.0
+    is_same = pair.likeness >= SAME_WORDS or near >= limits.same
+    is_same = is_same or (near >= limits.alike and pair.likeness >= SOME_WORDS)
+    if is_same and same_kind and not _differ(pair):
+        return _said_again(pair)
+    if pair.same_subject or near >= limits.link or pair.likeness >= SAME_WORDS:
+        return Verdict(Relation.RELATED, "about the same")
+    return _UNRELATED
+
+
+def _differ(pair: Pair) -> bool:
+    """Whether anything forbids that both say the same: numbers, names, versions, negation, scope, another thing."""
+    old, new = pair.old, pair.new
+    if old.is_negative != new.is_negative or pair.has_other_scope or old.scopes != new.scopes:
+        return True
+    if pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing:
+        return True
+    mine, theirs = ({(one.sort, one.value) for one in found} for found in (old.amounts, new.amounts))
+    return (bool(mine and theirs) and not (mine <= theirs or theirs <= mine)) or all(pair.own_names)
+
+
+def _said_again(pair: Pair) -> Verdict:
+    added = [word for word in pair.new.words if not held(word, pair.old)]
+    lost = [word for word in pair.old.words if not held(word, pair.new)]
+    if not added or lost:
+        return Verdict(Relation.SAME, "says the same")
+    if len(added) > MOST_ADDED * len(pair.new.words):
+        return Verdict(Relation.RELATED, "says more")
+    return Verdict(Relation.FULLER, f"adds {pair.new.spell(added)}")

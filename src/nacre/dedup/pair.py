@@ -1,0 +1,207 @@
+"""Two statements side by side: what they share, where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property, lru_cache
+from itertools import pairwise
+
+from nacre.dedup.cues import ChangeLanguage, languages
+from nacre.dedup.statement import Statement
+from nacre.dedup.words import stem
+
+_PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
+_CLOSE_WORDS = 3
+_DATES = frozenset({"date", "time", "weekday"})
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Topical words that stand in one frame, the earlier and the later ones, and whether before the verb in both."""
+
+    old: frozenset[str]
+    new: frozenset[str]
+    before_verb: bool
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An earlier and a later statement, the cosine of their vectors, and whether their titles and keys are the same."""
+
+    old: Statement
+    new: Statement
+    language: ChangeLanguage
+    cosine: float | None
+    same_subject: bool
+    same_key: bool
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """The topical words of the earlier one that the later one has, too."""
+        return frozenset(word for word in self.old.words if held(word, self.new))
+
+    @cached_property
+    def likeness(self) -> float:
+        """The share of topical words that the two have in common (Dice), 0 to 1."""
+        size = len(self.old.words) + len(self.new.words)
+        back = sum(held(word, self.old) for word in self.new.words)
+        return (len(self.shared) + back) / size if size else 0.0
+
+    @cached_property
+    def is_framed(self) -> bool:
+        """Whether most words are the same, in the same order."""
+        return SequenceMatcher(None, self.old.order, self.new.order, autojunk=False).ratio() >= 0.6
+
+    @property
+    def attributes(self) -> frozenset[str]:
+        """Words for properties of things."""
+        return _stems(self.language.language, "attribute")
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Words for parts of a whole."""
+        return _stems(self.language.language, "part")
+
+    @cached_property
+    def _blocks(self) -> Sequence[tuple[str, int, int, int, int]]:
+        return SequenceMatcher(None, self.old.order, self.new.order, autojunk=False).get_opcodes()
+
+    @cached_property
+    def contrasts(self) -> tuple[Contrast, ...]:
+        """Where the two have other topical words between the same ones."""
+        old, new = self.old, self.new
+        found = []
+        for at, (tag, begin, end, start, stop) in enumerate(self._blocks):
+            mine, theirs = self._unlike(begin, end, start, stop, lambda word, by: word in by.words)
+            if tag != "replace" or not mine or not theirs or (mine | theirs) & self.attributes:
+                continue
+            next_tag = self._blocks[at + 1][0] if at + 1 < len(self._blocks) else ""
+            followed = next_tag == "equal" and max(end - begin, stop - start) <= _CLOSE_WORDS
+            leads = not begin and not start and not (mine <= old.names and theirs <= new.names)
+            before_verb = leads or (mine <= old.topic and theirs <= new.topic)
+            found.append(Contrast(mine, theirs, followed and before_verb))
+        return tuple(found)
+
+    @cached_property
+    def is_swapped(self) -> bool:
+        """Whether one word stands for another between the same words, be it topical in one of them only."""
+        silent = _stems(self.language.language, "stop")
+        for before, here, after in zip(self._blocks, self._blocks[1:], self._blocks[2:], strict=False):
+            if (before[0], here[0], after[0]) != ("equal", "replace", "equal"):
+                continue
+            mine, theirs = self._unlike(*here[1:], lambda word, _: word not in silent)
+            if mine and theirs and (mine & self.old.words or theirs & self.new.words):
+                return True
+        return False
+
+    def _unlike(
+        self, begin: int, end: int, start: int, stop: int, counts: Callable[[str, Statement], bool]
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """The words of two stretches that the other statement does not hold anywhere."""
+        old, new = self.old, self.new
+        mine = (word for word in old.order[begin:end] if counts(word, old) and not held(word, new))
+        theirs = (word for word in new.order[start:stop] if counts(word, new) and not held(word, old))
+        return frozenset(mine), frozenset(theirs)
+
+    @cached_property
+    def has_other_scope(self) -> bool:
+        """Whether the two speak of different cases, or the later one of one case only."""
+        old, new = self.old.scopes, self.new.scopes
+        added = {(name, word) for name, word in new - old if word not in self.new.gone | self.new.come}
+        if {name for name, _ in added} & {name for name, _ in old - new}:
+            return True
+        return any(not held(word, self.old) for _, word in added) or self._is_opposite
+
+    @property
+    def _is_opposite(self) -> bool:
+        mine, theirs = self.old.words, self.new.words
+        for pair in self.language.opposites:
+            first, second = (stem(word, self.language) for word in pair)
+            for one, other in ((first, second), (second, first)):
+                if one in mine and other in theirs and one not in theirs and other not in mine:
+                    return True
+        return False
+
+    @cached_property
+    def has_other_thing(self) -> bool:
+        """Whether the same is said of another thing, or a change of a part that the earlier one does not name."""
+        if self.old.numbers != self.new.numbers and self.old.numbers and self.new.numbers:
+            return True
+        if any(one.before_verb and not self._may_be_said(one) for one in self.contrasts):
+            return True
+        order, topic = self.new.order, self.new.topic
+        changing = self.new.gone | self.new.come
+        return any(
+            word in self.parts and word not in changing and {word, modifier} <= topic
+            and not held(word, self.old) and not held(modifier, self.old)
+            for modifier, word in pairwise(order)
+        )  # fmt: skip
+
+    def _may_be_said(self, contrast: Contrast) -> bool:
+        """Whether what differs may be what is said, not what it is said of: "Ana leads", "Stripe is the provider"."""
+        mine, theirs = contrast.old <= self.old.names, contrast.new <= self.new.names
+        return mine != theirs or (mine and theirs and self.old.has_role and self.new.has_role)
+
+    @cached_property
+    def is_two_sided(self) -> bool:
+        """Whether each is said of something that the other does not name."""
+        ignored = self.attributes | self.parts
+        mine = any(not held(word, self.new) for word in self.old.topic - ignored)
+        return mine and any(not held(word, self.old) for word in self.new.topic - ignored)
+
+    def other_amount(self, *, only_dates: bool = False) -> str | None:
+        """An amount that both give, and give differently; ``None`` where they agree on one of its sort."""
+        old, new = self.old.amounts, self.new.amounts
+        agreed = {one.sort for one in old for other in new if (one.sort, one.value) == (other.sort, other.value)}
+        for one in old:
+            for other in new:
+                wanted = one.sort in _DATES if only_dates else one.sort not in agreed
+                if wanted and one.conflicts(other):
+                    return f"{one.text} → {other.text}"
+        return None
+
+    @cached_property
+    def other_kind_of_thing(self) -> str | None:
+        """Two known things of one kind, one in each."""
+        mine, theirs = dict(self.old.things), dict(self.new.things)
+        for word, kinds in mine.items():
+            for other, others in theirs.items():
+                if word not in theirs and other not in mine and kinds & others:
+                    return f"{self.old.spell([word])} → {self.new.spell([other])}"
+        return None
+
+    @cached_property
+    def own_names(self) -> tuple[list[str], list[str]]:
+        """The names that only the one has, and those that only the other has."""
+        mine = [word for word in self.old.order if word in self.old.names and not held(word, self.new)]
+        theirs = [word for word in self.new.order if word in self.new.names and not held(word, self.old)]
+        return mine, theirs
+
+    @cached_property
+    def other_name(self) -> str | None:
+        """Names that may stand for each other: paths for paths, other names for other names."""
+        mine, theirs = self.own_names
+        if not self.same_subject:
+            shapes = {_shape(one) for one in mine} & {_shape(one) for one in theirs}
+            mine, theirs = ([word for word in names if _shape(word) in shapes] for names in (mine, theirs))
+        return f"{self.old.spell(mine)} → {self.new.spell(theirs)}" if mine and theirs else None
+
+
+def held(word: str, by: Statement) -> bool:
+    """Whether a statement has a word, also in two parts ("back up") or with a prefix ("devcontainer")."""
+    if word in by.words or word in by.joined:
+        return True
+    return any(one.removesuffix(word) in _PREFIXES or word.removesuffix(one) in _PREFIXES for one in by.words)
+
+
+def _shape(name: str) -> str:
+    return "path" if "/" in name or name.startswith((".", "~")) else "name"
+
+
+@lru_cache(maxsize=16)
+def _stems(name: str, words: str) -> frozenset[str]:
+    language = next(one for one in languages() if one.language == name)
+    plain: frozenset[str] = getattr(language.words, words)
+    return frozenset(stem(word, language) for word in plain) | plain

@@ -1,0 +1,237 @@
+"""The words of a statement as comparison sees them: stems, names, and amounts with their units."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+
+from nacre.dedup.cues import ChangeLanguage
+
+_TOKEN = re.compile(
+    r"""
+    (?:https?://|~?/|[A-Za-z.][\w.-]*/)[\w./@~-]*[\w/]     # addresses and paths
+    | \d{4}-\d\d-\d\d | \d{1,2}:\d\d                # days and times
+    | [vV]?\d+(?:[.,]\d+)+ | [vV]\d+ | \d+          # versions and numbers
+    | [\u3400-\u9fff]+                              # Chinese
+    | [^\W\d\u3400-\u9fff][^\W\u3400-\u9fff]*(?:['’.+\#@&_-]+[^\W\u3400-\u9fff]+)*[+\#]*  # words and names
+    | %
+    """,
+    re.VERBOSE,
+)
+_IDENTIFIER = re.compile(r"[/_@#]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]|\d")
+_VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+|[vV]\d+")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_DURATIONS = {
+    "ms": 0.001, "millisecond": 0.001, "second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "hour": 3600, "h": 3600,
+    "day": 86400, "week": 604800, "fortnight": 1209600, "month": 2592000, "quarter": 7776000, "year": 31536000,
+    "秒": 1, "分钟": 60, "小时": 3600, "天": 86400, "周": 604800, "个月": 2592000, "月": 2592000, "年": 31536000,
+}  # fmt: skip
+_SIZES = {"b": 1, "kb": 1e3, "k": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 1e3, "mib": 1e6, "gib": 1e9}
+_FREQUENCIES = {"hourly": 3600, "daily": 86400, "nightly": 86400, "weekly": 604800, "monthly": 2592000}
+_FREQUENCIES |= {"biweekly": 1209600, "fortnightly": 1209600, "quarterly": 7776000, "yearly": 31536000}
+_TIMES = {"once": 1, "twice": 2, "thrice": 3}
+_PER = frozenset({"a", "an", "per", "each", "every", "/"})
+_MONTHS = "january february march april may june july august september october november december".split()
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()
+_MONTH = {name[:size]: at for at, name in enumerate(_MONTHS, start=1) for size in (3, len(name))}
+_LABEL_BEFORE = re.compile(r"[A-Za-z][\w.+#-]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word: as written, its stem, where it stands; a name is capitalised inside a sentence or an identifier."""
+
+    text: str
+    stem: str
+    start: int
+    is_name: bool = False
+    begins: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """Something counted, measured or dated: its sort, its value on one scale, and the word it counts or labels."""
+
+    sort: str
+    value: str
+    unit: str
+    start: int
+    span: int = 1
+    text: str = ""
+
+    def conflicts(self, other: Amount) -> bool:
+        """Whether both may answer one question, and answer it differently."""
+        if self.sort != other.sort or self.value == other.value:
+            return False
+        return self.unit == other.unit or not self.unit or not other.unit
+
+
+def tokens(text: str, language: ChangeLanguage) -> list[Word]:
+    """All words in order; runs of Chinese become overlapping pairs of characters."""
+    found: list[Word] = []
+    begins = True
+    for match in _TOKEN.finditer(text):
+        raw = match.group().replace("’", "'")
+        if "\u3400" <= raw[0] <= "\u9fff":
+            found += _pairs(raw, match.start(), language)
+            continue
+        between = text[found[-1].start + len(found[-1].text) : match.start()] if found else ""
+        begins = not found or any(sign in between for sign in ".!?:;\n")
+        bare = raw.removesuffix("'s").rstrip("'")
+        is_name = bool(_IDENTIFIER.search(bare)) or (bare[:1].isupper() and not begins)
+        for part in _parts(bare):
+            found.append(Word(part, stem(part, language), match.start(), is_name and len(part) > 1, begins))
+    return found
+
+
+def _parts(word: str) -> list[str]:
+    """A compound of plain words counts as its words; an identifier stays whole."""
+    if "-" in word and not any(sign.isdigit() for sign in word) and "/" not in word and "." not in word:
+        return [part for part in word.split("-") if part]
+    return [word]
+
+
+def _pairs(run: str, start: int, language: ChangeLanguage) -> list[Word]:
+    words = language.words
+    dividers = sorted((*words.stop, *words.light), key=len, reverse=True)
+    pieces = re.split(f"({'|'.join(map(re.escape, dividers))})", run) if dividers else [run]
+    pairs: list[str] = []
+    for piece in pieces:
+        whole = piece in words.light or piece in language.alike or len(piece) < 2
+        pairs += [piece] if whole else [piece[at : at + 2] for at in range(len(piece) - 1)]
+    return [Word(pair, language.alike.get(pair, pair), start) for pair in pairs if pair]
+
+
+def stem(word: str, language: ChangeLanguage) -> str:
+    """A word without its endings, and one word for those that mean the same here."""
+    lower = unicodedata.normalize("NFKC", word).lower()
+    if lower in language.alike:
+        return language.alike[lower]
+    if len(lower) <= 3 or not lower.isalpha():
+        return lower
+    cut = _cut(lower)
+    return language.alike.get(cut, cut)
+
+
+def _cut(word: str) -> str:
+    for ending, by in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ied", "y"), ("ed", ""), ("es", ""), ("s", "")):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
+            word = word[: -len(ending)] + by
+            if ending in ("ing", "ed") and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
+            break
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+def amounts(words: list[Word], text: str, language: ChangeLanguage) -> list[Amount]:
+    """The amounts among some words, in order; ``span`` is how many words each takes, ``text`` is as written."""
+    found: list[Amount] = []
+    at = 0
+    while at < len(words):
+        amount, used = _amount(words, at, text, language)
+        if amount:
+            end = words[at + used - 1]
+            written = text[amount.start : end.start + len(end.text)]
+            found.append(replace(amount, span=used, text=written))
+        at += max(1, used)
+    return found
+
+
+def _amount(words: list[Word], at: int, text: str, language: ChangeLanguage) -> tuple[Amount | None, int]:
+    word = words[at]
+    lower = word.text.lower()
+    after = [one.text.lower() for one in words[at + 1 : at + 4]]
+    if re.fullmatch(r"\d{1,2}:\d\d", lower):
+        return Amount("time", lower.zfill(5), "", word.start), 1
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", lower):
+        return Amount("date", lower[5:], "", word.start), 1
+    if lower in _MONTH and word.text[:1].isupper() and after and after[0].isdigit():
+        return Amount("date", f"{_MONTH[lower]:02}-{int(after[0]):02}", "", word.start), 2
+    if lower.rstrip("s") in _WEEKDAYS:
+        return Amount("weekday", lower.rstrip("s"), "", word.start), 1
+    if lower in _FREQUENCIES:
+        return Amount("frequency", f"{_FREQUENCIES[lower]:g}", "", word.start), 1
+    if _VERSION.fullmatch(word.text):
+        return Amount("version", lower.lstrip("v"), _label(words, at, text), word.start), 1
+    number = _number_of(lower, language)
+    if number is not None:
+        return _measure(words, at, number, text, language)
+    return None, 1
+
+
+def _number_of(lower: str, language: ChangeLanguage) -> float | None:
+    if _NUMBER.fullmatch(lower):
+        return float(lower.replace(",", ""))
+    if lower in _TIMES:
+        return _TIMES[lower]
+    known = language.words.numbers.get(lower)
+    return float(known) if known is not None and known > 1 else None
+
+
+def _measure(
+    words: list[Word], at: int, number: float, text: str, language: ChangeLanguage
+) -> tuple[Amount | None, int]:
+    """A number with what it counts: a duration, a size, a rate, or so many of something."""
+    word = words[at]
+    after = [one.text.lower() for one in words[at + 1 : at + 4]]
+    unit = _singular(after[0]) if after else ""
+    if word.text.lower() in _TIMES or unit == "time":
+        rest = after if word.text.lower() in _TIMES else after[1:]
+        if len(rest) > 1 and rest[0] in _PER and _singular(rest[1]) in _DURATIONS:
+            return Amount("frequency", f"{_DURATIONS[_singular(rest[1])] / number:g}", "", word.start), 3
+        return Amount("number", f"{number:g}", "time", word.start), 1
+    before = words[at - 1].text.lower() if at else ""
+    if unit in _DURATIONS:
+        sort = "frequency" if before in ("every", "each", "per") else "duration"
+        return Amount(sort, f"{number * _DURATIONS[unit]:g}", "", word.start), 2
+    if unit in _SIZES:
+        return Amount("size", f"{number * _SIZES[unit]:g}", "", word.start), 2
+    if unit in ("%", "percent"):
+        return Amount("share", f"{number:g}", "", word.start), 2
+    period = _period(after, text[word.start : word.start + 40])
+    if period:
+        return Amount("rate", f"{number / period:g}", "", word.start), 2
+    if not word.text.isdigit() and not _NUMBER.fullmatch(word.text):
+        return (Amount("number", f"{number:g}", unit, word.start), 1) if unit else (None, 1)
+    label = _label(words, at, text)
+    silent = language.words.stop | language.words.light | language.words.border
+    counted = "" if unit in silent or (after and after[0] in silent) else unit
+    return Amount("number", f"{number:g}", label or counted, word.start), 1
+
+
+def _period(after: list[str], text: str) -> float | None:
+    """The time that a rate is for: "60 requests a minute", "200/min"."""
+    slash = re.match(r"\d+(?: \w+)? ?/ ?(\w+)", text)
+    name = slash.group(1) if slash else after[2] if len(after) > 2 and after[1] in _PER else None
+    return _DURATIONS.get(_singular(name)) if name else None
+
+
+def _label(words: list[Word], at: int, text: str) -> str:
+    """The word right before a number that says what it is the number of: "port 8080", "Python 3.11"."""
+    if not at:
+        return ""
+    before = words[at - 1]
+    gap = text[before.start + len(before.text) : words[at].start]
+    is_label = gap in (" ", "-", "") and (before.is_name or before.text.lower() in _LABELS)
+    return before.stem if is_label else ""
+
+
+_LABELS = frozenset(
+    "port version node python java go ruby php windows edge chrome firefox safari step phase level".split()
+)
+
+
+def is_number_of_a_thing(words: list[Word], amount: Amount, verb: int, language: ChangeLanguage) -> bool:
+    """Whether a number before the verb tells which one is meant: "bridge 3 is …", and not how many or which version."""
+    at = next(at for at, word in enumerate(words) if word.start == amount.start)
+    if amount.sort != "number" or amount.start >= verb or not at:
+        return False
+    before = words[at - 1].text.lower()
+    after = words[at + 1] if at + 1 < len(words) else None
+    counts = after is not None and after.start < verb and after.text.lower() not in language.words.stop
+    return not (counts or before in language.words.stop or before in _LABELS or not before.isalpha())
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 2 and word.endswith("s") and word not in ("ms",) else word

@@ -1,0 +1,119 @@
+"""What a later statement means for an earlier one, told without a model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from nacre.dedup.calibration import calibration_of
+from nacre.dedup.judge import Relation, closes, judge
+from nacre.model.memory import Kind, Memory
+
+MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+LIMITS = calibration_of(None)
+
+
+def said(text: str, *, kind: str = "fact", subject: str | None = None, days: int = 0) -> Memory:
+    when = MONDAY + timedelta(days=days)
+    return Memory(
+        id=f"{days}", kind=Kind(kind), subject=subject or text[:60], content=text, created=when, updated=when,
+        project="acme",
+    )  # fmt: skip
+
+
+def relation(earlier: str, later: str, *, kind: str = "fact", then: str | None = None) -> Relation:
+    return judge(said(earlier, kind=kind), said(later, kind=then or kind, days=9), None, LIMITS).relation
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The ledger service stores its rows in MongoDB", "We moved the ledger from MongoDB to PostgreSQL in March"),
+        ("Releases are built by Jenkins on the tower", "Migrated the release builds off Jenkins"),
+        ("Thumbnails are cached in Memcached", "Replaced Memcached with Valkey for the thumbnails"),
+        ("The importer parses feeds with lxml", "The importer uses selectolax instead of lxml"),
+        ("Invoices are mailed through Mailgun", "Send invoices via Postmark, not Mailgun"),
+        ("The search box needs JavaScript", "The search box no longer needs JavaScript"),
+        ("The mobile client supports Android 8", "We dropped Android 8 from the mobile client"),
+        ("The metrics socket listens on port 9100", "The metrics socket listens on port 9200"),
+        ("The importer needs Python 3.10", "The importer needs Python 3.12"),
+        ("The freeze begins on March 3", "The freeze begins on March 10"),
+        ("Uploads may be 10 MB", "The upload limit is 25 MB"),
+        ("Nadia owns the billing module", "The billing module belongs to Tomas"),
+        ("The wiki lives on the host attic-2", "The wiki now lives on the host cellar-1"),
+        ("Meals are logged with Mixpanel", "These days Plausible does the analytics of meals"),
+        ("The planner will be written in Svelte", "Scrap that, the planner gets written in SolidJS"),
+        ("The outage came from the connection pool", "I was wrong about the connection pool, a full disk caused it"),
+        ("账单服务的数据保存在 MySQL", "账单服务的数据已经从 MySQL 迁移到 PostgreSQL"),
+        ("前端支持 Safari 13", "前端不再支持 Safari 13"),
+    ],
+)  # fmt: skip
+def test_a_change_supersedes_what_was_true_before(earlier: str, later: str) -> None:
+    assert relation(earlier, later) is Relation.SUPERSEDES
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The staging gateway listens on port 8080", "The production gateway listens on port 443"),
+        ("The tailor service stores its rows in MySQL", "The weaver service stores its rows in PostgreSQL"),
+        ("Nadia reviews the client", "Tomas reviews the compiler"),
+        ("Nadia prefers long branches", "Tomas prefers short branches"),
+        ("The jobs go over RabbitMQ", "The jobs could move from RabbitMQ to NATS"),
+        ("The jobs go over RabbitMQ", "If the load grows, replace RabbitMQ with Kafka"),
+        ("The jobs go over RabbitMQ", "Should we use NATS instead of RabbitMQ?"),
+        ("The jobs go over RabbitMQ", "We discussed moving the jobs from RabbitMQ to NATS"),
+        ("The jobs go over RabbitMQ", "Back in 2019 the jobs moved from cron to RabbitMQ"),
+        ("Alerts go to Slack", "We also send alerts to PagerDuty now"),
+        ("All rows are kept in PostgreSQL", "For unit tests use SQLite instead of PostgreSQL"),
+        ("The services log through log4j", "Only the gateway switched from log4j to zap"),
+        ("The login page uses Auth0", "The login page no longer crashes without an Auth0 profile"),
+        ("The worker retries 5 times", "The worker sleeps 30 seconds"),
+        ("The settings live in app.toml", "OK now let's look at the settings in the tests"),
+        ("Rule 3: never do thing number 3.", "Rule 4: never do thing number 4."),
+        ("Bridge 3 is made of stone.", "Bridge 4 is made of stone."),
+        ("服务部署在阿里云", "图片服务单独迁移到腾讯云"),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_change_supersedes_nothing(earlier: str, later: str) -> None:
+    assert relation(earlier, later) in (Relation.RELATED, Relation.UNRELATED)
+
+
+def test_events_are_all_true() -> None:
+    assert relation("Released 2.3.0 on Monday", "Released 2.4.0 on Friday", kind="event") is not Relation.SUPERSEDES
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "expected"),
+    [
+        ("The rows are kept in PostgreSQL", "Rows are kept in PostgreSQL.", Relation.SAME),
+        ("Nadia leads the support rota", "The support rota is led by Nadia", Relation.SAME),
+        ("Backups are stored off site", "Backups are stored off site, encrypted", Relation.FULLER),
+        ("Backups are stored off site", "Backups are not stored off site", Relation.SUPERSEDES),
+        ("The api allows 200 requests per minute", "The api allows 200 open connections", Relation.UNRELATED),
+        ("Mock the clock in unit tests", "Mock the clock in integration tests", Relation.UNRELATED),
+    ],
+)
+def test_only_what_says_nothing_else_is_the_same(earlier: str, later: str, expected: Relation) -> None:
+    found = relation(earlier, later)
+    assert found is expected or (expected is Relation.UNRELATED and found is Relation.RELATED)
+
+
+def test_a_reason_quotes_what_changed() -> None:
+    verdict = judge(said("The gate listens on port 8080"), said("The gate listens on port 8443", days=1), None, LIMITS)
+    assert verdict.reason == "8080 → 8443"
+
+
+@pytest.mark.parametrize(
+    ("later", "kind", "done"),
+    [
+        ("Rotated the staging keys, all done", "event", True),
+        ("The staging keys are rotated, that is done", "fact", True),
+        ("Rotating the staging keys is not done yet", "fact", False),
+        ("The billing keys are done", "event", False),
+        ("Rotate the staging keys until it is done", "todo", False),
+    ],
+)
+def test_a_todo_closes_when_it_is_said_to_be_done(later: str, kind: str, done: bool) -> None:
+    assert closes(said("Rotate the staging keys", kind="todo"), said(later, kind=kind, days=2)) is done
