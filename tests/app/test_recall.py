@@ -109,9 +109,9 @@ def test_browse_needs_no_question_and_orders_by_importance_and_date(stocked: Wor
 
 def test_a_time_in_the_question_narrows_the_answer(world: World) -> None:
     with world.open() as memory:
-        memory.store("The cache was switched to write-through.", subject="Cache then")
+        memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(40)
-        memory.store("The cache was switched to write-behind.", subject="Cache now")
+        memory.store("The cache was switched to write-behind.", subject="Cache now", kind="event")
         world.clock.pass_days(1)
         assert [hit.memory.subject for hit in memory.recall("how was the cache switched yesterday?").hits] == [
             "Cache now"
@@ -145,9 +145,9 @@ def test_a_question_for_a_kind_lists_it(world: World, question: str, kept: list[
 
 def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
     with world.open() as memory:
-        memory.store("The cache was switched to write-through.", subject="Cache then")
+        memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(100)
-        memory.store("The cache was switched to write-behind.", subject="Cache now")
+        memory.store("The cache was switched to write-behind.", subject="Cache now", kind="event")
         found = memory.recall("how was the cache switched?", around=NOON, radius_days=10).hits
         assert [hit.memory.subject for hit in found] == ["Cache then", "Cache now"]
 

@@ -188,17 +188,20 @@ def test_show_tells_all_about_a_memory(nacre: Nacre, learned: dict[str, Any]) ->
 
 
 def test_show_lists_links_from_both_ends(nacre: Nacre) -> None:
-    first = nacre("store", "We use MongoDB", "--json").json["id"]
+    first = nacre("store", "The barn holds hay", "--json").json["id"]
     second = nacre("store", "We use PostgreSQL now", "--json").json["id"]
     path = Path(nacre("show", second, "--json").json["path"])
     path.write_text(
-        path.read_text(encoding="utf-8").replace("---\n", f"---\nlinks: [{{rel: supersedes, to: {first}}}]\n", 1),
+        path.read_text(encoding="utf-8").replace("---\n", f"---\nlinks: [{{rel: builds_on, to: {first}}}]\n", 1),
         encoding="utf-8",
     )
     assert nacre("show", second, "--json").json["links"] == [
-        {"rel": "supersedes", "id": first, "subject": "We use MongoDB", "direction": "out"}
-    ]
-    assert "← supersedes" in nacre("show", first).out
+        {
+            "rel": "builds_on", "id": first, "subject": "The barn holds hay", "direction": "out", "origin": "manual",
+            "reason": None,
+        }
+    ]  # fmt: skip
+    assert "← builds_on" in nacre("show", first).out
 
 
 def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(nacre: Nacre, learned: dict[str, Any]) -> None:

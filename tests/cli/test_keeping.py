@@ -35,7 +35,8 @@ def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
 
 def test_a_canonical_key_is_held_by_one_memory(nacre: Nacre) -> None:
     nacre("store", "Indent with tabs", "--key", "style/indent")
-    assert nacre("store", "Indent with two spaces", "--key", "style/indent", "--json").json["action"] == "known"
+    second = nacre("store", "Indent with two spaces", "--key", "style/indent", "--json").json
+    assert [one["content"] for one in second["supersedes"]] == ["Indent with tabs"]
 
 
 def test_content_comes_from_standard_input_for_a_dash(nacre: Nacre) -> None:

@@ -17,6 +17,7 @@ from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.storage.co_recall import CoRecall
+from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
 from nacre.storage.memories import Memories
 from nacre.storage.reviews import Reviews
@@ -58,6 +59,11 @@ class Context:
     def memories(self) -> Memories:
         """Memories in the index."""
         return Memories(self.database)
+
+    @cached_property
+    def comparisons(self) -> Comparisons:
+        """What comparing memories needs."""
+        return Comparisons(self.database)
 
     @cached_property
     def sessions(self) -> Sessions:

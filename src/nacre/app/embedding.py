@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nacre.app.context import Context
+from nacre.app.settling import settle
 from nacre.errors import EmbedderUnavailable
 from nacre.ids import content_hash
-from nacre.model.reports import Progress
+from nacre.model.reports import Progress, StoreOutcome
 from nacre.text import pieces
 
 PASSAGE_CHARACTERS = 900
@@ -51,34 +52,48 @@ def embed_pending(
     total = sum(context.vectors.missing())
     done = 0
     try:
-        for step in (_embed_memories, _embed_turns):
-            while _goes_on(done, limit, deadline) and (made := step(context)):
-                done += made
-                notify(Progress("vectors", done, total))
+        while _goes_on(done, limit, deadline) and (rows := _embed_memories(context)):
+            settle(context, rows)
+            done += len(rows)
+            notify(Progress("vectors", done, total))
+        while _goes_on(done, limit, deadline) and (made := _embed_turns(context)):
+            done += made
+            notify(Progress("vectors", done, total))
     except KeyboardInterrupt:
         return Embedded(done, max(0, total - done), "interrupted; the next ingest goes on")
     return Embedded(done, max(0, total - done))
 
 
-def embed_memories(context: Context) -> None:
-    """Give memories just written their vectors, in a home that has vectors; elsewhere the next ingest makes all."""
+def embed_memories(context: Context) -> dict[str, StoreOutcome]:
+    """Give memories just written their vectors, in a home that has vectors; elsewhere the next ingest makes all.
+
+    Returns what became of memories that repeat or replace others by their meaning.
+    """
+    outcomes: dict[str, StoreOutcome] = {}
     try:
-        if context.settings["embedding.model"] == "none" or context.vectors.model() != context.embedder.name:
-            return
-        while _embed_memories(context):
-            continue
+        if context.settings["embedding.model"] == "none" or not has_vectors(context):
+            return outcomes
+        while rows := _embed_memories(context):
+            outcomes |= settle(context, rows)
     except EmbedderUnavailable:
-        return
+        pass
+    return outcomes
+
+
+def has_vectors(context: Context) -> bool:
+    """Whether this home has vectors of the present model. Raises EmbedderUnavailable."""
+    model = context.vectors.model()
+    return model is not None and model == context.embedder.name
 
 
 def _goes_on(done: int, limit: int | None, deadline: float) -> bool:
     return (limit is None or done < limit) and time.monotonic() < deadline
 
 
-def _embed_memories(context: Context) -> int:
+def _embed_memories(context: Context) -> list[int]:
     waiting = context.vectors.memories_to_embed(STEP_MEMORIES)
     if not waiting:
-        return 0
+        return []
     texts = {row: passages(f"{subject}. {content}") for row, subject, content in waiting}
     vectors = context.embedder.embed([text for found in texts.values() for text in found])
     made, at = {}, 0
@@ -86,7 +101,7 @@ def _embed_memories(context: Context) -> int:
         made[row] = vectors[at : at + len(found)]
         at += len(found)
     context.vectors.add_memory_vectors(made)
-    return len(waiting)
+    return [row for row, _, _ in waiting]
 
 
 def _embed_turns(context: Context) -> int:

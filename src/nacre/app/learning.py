@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
+from nacre.app.placing import place
 from nacre.app.using import learned_together
-from nacre.app.writing import apply_intents, commit, redacted
+from nacre.app.writing import apply_intents, redacted
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.model.memory import Confidence, Memory, Source
 from nacre.model.reports import Progress
-from nacre.storage.memories import memory_hash
 from nacre.storage.sessions import StoredSession, StoredTurn
 
 BATCH_MEMORIES = 500
@@ -46,25 +47,15 @@ class _Learner:
         self.meaning = meaning_of(context)
         self.pending: list[Memory] = []
         self.seen: list[tuple[int, int]] = []
-        self.hashes: set[bytes] = set()
-        self.keys: set[tuple[str, str, str | None]] = set()
         self.stored: list[str] = []
-        self.confirmed: list[str] = []
         self.duplicates = 0
 
     def session(self, row: int, begin: int) -> None:
         stored = self.context.sessions.get(row)
         turns = self.context.sessions.turns_of(row)
         said = [item.turn for item in turns]
-        for candidate in extract(stored.session, said, begin=begin, meaning=self.meaning):
-            memory = self.to_memory(candidate, stored, turns)
-            if self.is_known(memory):
-                self.duplicates += 1
-            else:
-                self.hashes.add(memory_hash(memory.content, memory.project))
-                if memory.canonical_key:
-                    self.keys.add((memory.canonical_key, memory.kind, memory.project))
-                self.pending.append(memory)
+        candidates = extract(stored.session, said, begin=begin, meaning=self.meaning)
+        self.pending += [self.to_memory(candidate, stored, turns) for candidate in candidates]
         self.seen.append((row, turns[-1].seq + 1 if turns else 0))
 
     def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
@@ -79,40 +70,35 @@ class _Learner:
         )  # fmt: skip
         return redacted(self.context, memory)
 
-    def is_known(self, memory: Memory) -> bool:
-        """The same words, the same turns (also when the memory was edited or retired since), or the same key."""
-        if memory_hash(memory.content, memory.project) in self.hashes:
-            return True
-        if memory.canonical_key and (memory.canonical_key, memory.kind, memory.project) in self.keys:
-            return True
-        return self.is_stored(memory)
-
-    def is_stored(self, memory: Memory) -> bool:
-        """Whether the home knows it; asked again with the lock held, since another process may have been quicker."""
-        memories = self.context.memories
-        same = memories.same_content(memory.content, memory.project)
-        if same is None and memory.canonical_key:
-            same = memories.same_key(memory.canonical_key, memory.kind, memory.project)
-        if same:
-            self.confirmed.append(same)
-            return True
+    def is_known_evidence(self, memory: Memory) -> bool:
+        """Whether these turns were learned from already, also when the memory was edited or retired since."""
         return any(
             known.kind is memory.kind and known.turns & set(memory.source.turns)
-            for known in memories.known_of(memory.source.session or "")
+            for known in self.context.memories.known_of(memory.source.session or "")
         )
 
     def flush(self) -> None:
-        def also() -> None:
-            for row, seq in self.seen:
-                self.context.sessions.mark_extracted(row, seq)
-            for memory_id in self.confirmed:
-                self.context.usage.confirm(memory_id)
-            learned_together(self.context, fresh)
-
+        """Place what was found, in the order in which it was said, in one transaction with how far extraction got."""
         with self.context.vault_lock:
-            fresh = [memory for memory in self.pending if not self.is_stored(memory)]
-            commit(self.context, fresh, also=also)
+            with self.context.database.transaction():
+                repeated = repetitions(self.context, self.pending)
+                before = len(self.stored)
+                for memory in sorted(self.pending, key=lambda one: one.created):
+                    self.place(memory, repeated)
+                fresh = set(self.stored[before:])
+                learned_together(self.context, [memory for memory in self.pending if memory.id in fresh])
+                for row, seq in self.seen:
+                    self.context.sessions.mark_extracted(row, seq)
             apply_intents(self.context)
-        self.duplicates += len(self.pending) - len(fresh)
-        self.stored += [memory.id for memory in fresh]
-        self.pending, self.seen, self.confirmed = [], [], []
+        self.pending, self.seen = [], []
+
+    def place(self, memory: Memory, repeated: Repetitions) -> None:
+        if self.is_known_evidence(memory):
+            self.duplicates += 1
+            return
+        outcome = place(self.context, memory, repeated.of(memory))
+        if outcome.action == "stored":
+            self.stored.append(memory.id)
+            repeated.add(memory)
+        else:
+            self.duplicates += 1

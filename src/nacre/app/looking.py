@@ -27,12 +27,17 @@ _COMPANIONS = 10
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known."""
+    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
+
+    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
+    """
 
     rel: str
     other: str
     subject: str | None
     is_outgoing: bool
+    origin: str = "manual"
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +169,8 @@ def _together(context: Context, memory: Memory) -> tuple[CompanionView, ...]:
 
 def _links(context: Context, memory: Memory) -> tuple[LinkView, ...]:
     views = []
-    for source, rel, target in context.memories.links_of(memory.id):
+    for source, rel, target, origin, reason in context.memories.links_of(memory.id):
         other = target if source == memory.id else source
         found = context.memories.find(other)
-        views.append(LinkView(rel, other, found.subject if found else None, source == memory.id))
+        views.append(LinkView(rel, other, found.subject if found else None, source == memory.id, origin, reason))
     return tuple(views)

@@ -12,6 +12,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.app import feedback, ingesting, looking, recalling, remembering, reviewing
 from nacre.app.context import Context, EmbedderLoader, open_context
+from nacre.app.history import Step, history_of, restore
 from nacre.app.reviewing import Review
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
@@ -83,8 +84,8 @@ class MemoryHome:
     ) -> StoreOutcome:  # fmt: skip
         """Store one memory; durable when it returns.
 
-        ``importance`` is 1 to 10. The same words in the same project are not stored twice unless ``force``. Secrets
-        are redacted. Raises MemoryInvalid.
+        ``importance`` is 1 to 10. What says the same as a memory of the same project is not stored twice, and what says
+        otherwise takes its place, unless ``force``. Secrets are redacted. Raises MemoryInvalid.
         """
         return remembering.store(
             self._context,
@@ -165,6 +166,17 @@ class MemoryHome:
         Raises NotFound, EditConflict, MemoryInvalid.
         """
         return remembering.edit(self._context, reference, **_converted(changes))
+
+    def history(self, reference: str) -> list[Step]:
+        """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
+        return history_of(self._context, reference)
+
+    def restore(self, reference: str) -> Memory:
+        """Bring back a memory that was superseded or retired; what superseded it holds beside it.
+
+        Raises NotFound, Conflict.
+        """
+        return restore(self._context, reference)
 
     def retire(self, *references: str, reason: str | None = None) -> list[Memory]:
         """Soft-delete memories; their files move to ``retired/``. Raises NotFound, Conflict."""

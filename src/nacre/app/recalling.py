@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from nacre.app.context import Context
@@ -40,6 +41,8 @@ from nacre.text import count_tokens, is_unspaced, words
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000
 _EVIDENCE_CHARACTERS = 240
+_CONFIRMATIONS = 2
+"""Of a memory that was said again, the latest are shown as evidence."""
 _DIVERSIFY_FROM = 3
 """Candidates weighed for diversity, per hit asked for."""
 
@@ -68,7 +71,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
     clamped = context.settings["scoring.profile"] == "nacre"
-    ranking = Ranking(context.clock(), query.around, query.radius_days, query.boost, clamped)
+    ranking = Ranking(_moment(context, query.filter), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
     sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
@@ -125,6 +128,12 @@ def _note_use(
     used = [item.memory.id for item in hits if item.memory.id not in unasked]
     if used:
         spool_use(context, used, session=query.session)
+
+
+def _moment(context: Context, wanted: Filter) -> datetime:
+    """When the question is asked, or the end of the day that it asks about."""
+    now = context.clock()
+    return min(now, datetime.combine(wanted.as_of, datetime.max.time(), UTC)) if wanted.as_of else now
 
 
 def _check(query: RecallQuery) -> None:
@@ -285,12 +294,12 @@ def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery) -> Mem
 
 
 def evidence_of(context: Context, memory: Memory) -> tuple[Evidence, ...]:
-    """The turns a memory names as its source, as far as they are in the index."""
-    if not memory.source.session:
-        return ()
+    """The turns that show a memory, first and when it was said again, as far as they are in the index."""
+    said_in = [(memory.source.session, turn) for turn in memory.source.turns]
+    said_in += [(one.session, turn) for one in memory.confirmed[-_CONFIRMATIONS:] for turn in one.turns]
     evidence = []
-    for turn_id in memory.source.turns:
-        stored = find_said(context.sessions, memory.source.session, turn_id)
+    for session_id, turn_id in said_in:
+        stored = find_said(context.sessions, session_id, turn_id) if session_id else None
         if stored is None:
             continue
         turn, session = stored.turn, context.sessions.get(stored.session).session
@@ -300,7 +309,10 @@ def evidence_of(context: Context, memory: Memory) -> tuple[Evidence, ...]:
 
 
 def _turns_beside(context: Context, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:
-    """Turns to show beside the memories: none where the filter speaks of what only memories have."""
+    """Turns to show beside the memories: none where the filter speaks of what only memories have.
+
+    What answers with a memory that was superseded is left out, unless the question is about the past.
+    """
     wanted = query.filter
     if (
         not query.turns
@@ -313,7 +325,18 @@ def _turns_beside(context: Context, query: RecallQuery, question: Question, lane
         return []
     if question.is_only_time:
         query = replace(query, filter=_narrowed(query, question))
-    return _rank_turns(context, query, question, lanes, query.turns, confident=True)
+    hits = _rank_turns(context, query, question, lanes, 2 * query.turns, confident=True)
+    if not wanted.as_of:
+        hits = [hit for hit in hits if not _is_outdated(context, hit, question)]
+    return hits[: query.turns]
+
+
+def _is_outdated(context: Context, hit: TurnHit, question: Question) -> bool:
+    """Whether what a turn says to the question was superseded: what it is evidence of, nearest to the question."""
+    stated = context.comparisons.stated_in(hit.session.id, hit.turn.id)
+    asked = set(question.words)
+    nearest = max(stated, key=lambda one: (len(asked.intersection(words(one[0]))), not one[1]), default=None)
+    return nearest is not None and nearest[1]
 
 
 def _rank_turns(

@@ -7,9 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nacre.app.context import Context
+from nacre.app.embedding import embed_memories
+from nacre.app.placing import place, put
 from nacre.app.scanning import scan
+from nacre.app.superseding import released
 from nacre.app.using import fold_usage
-from nacre.app.writing import entry, redacted, save
+from nacre.app.writing import apply_intents, entry, redacted, save
 from nacre.errors import Conflict, MemoryInvalid, NotFound
 from nacre.model.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source
 from nacre.model.recall import Filter
@@ -43,9 +46,10 @@ class NewMemory:
 
 
 def store(context: Context, new: NewMemory) -> StoreOutcome:
-    """Store a memory; durable when it returns. The same words in the same project are not stored twice.
+    """Store a memory; durable when it returns.
 
-    Raises MemoryInvalid.
+    What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
+    ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Raises MemoryInvalid.
     """
     scan(context)
     fold_usage(context)
@@ -68,13 +72,13 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
         ),
     )  # fmt: skip
     with context.vault_lock:
-        known = None if new.force else _known(context, memory)
-        if known is None:
-            save(context, [memory])
-            return StoreOutcome("stored", memory.id)
-    with context.database.transaction():
-        context.usage.confirm(known.memory_id)
-    return known
+        with context.database.transaction():
+            outcome = put(context, memory, ()) if new.force else place(context, memory, by_hand=True)
+        apply_intents(context)
+    found = embed_memories(context).get(memory.id)
+    if new.force or outcome.action != "stored" or found is None:
+        return outcome
+    return replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
 
 
 def subject_from(content: str) -> str:
@@ -118,7 +122,10 @@ def edit(context: Context, reference: str, **changes: Any) -> Memory:
 
 
 def retire(context: Context, references: Sequence[str], reason: str | None = None) -> list[Memory]:
-    """Soft-delete memories: they move to ``retired/`` and are never recalled. Raises NotFound, Conflict."""
+    """Soft-delete memories: they move to ``retired/`` and are never recalled.
+
+    What a retired memory had superseded holds again. Raises NotFound, Conflict.
+    """
     with context.vault_lock:
         scan(context)
         fold_usage(context)
@@ -132,7 +139,9 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
         clean = context.redactor.clean(reason) if reason else None
         retired = [replace(memory, retired=Retirement(now, clean)) for memory in memories]
         details = {"reason": clean} if clean else {}
-        save(context, retired, [entry(context, "retire", memory=memory.id, **details) for memory in retired])
+        entries = [entry(context, "retire", memory=memory.id, **details) for memory in retired]
+        back = [one for memory in retired for one in released(context, memory)]
+        save(context, [*retired, *(one for one in back if one.id not in {memory.id for memory in retired})], entries)
         return retired
 
 
@@ -162,14 +171,3 @@ def _refuse_broken(context: Context, memory: Memory) -> None:
 
 def _project(context: Context, name: str | None) -> str | None:
     return slugify(context.redactor.clean(name)) or None if name else None
-
-
-def _known(context: Context, memory: Memory) -> StoreOutcome | None:
-    same = context.memories.same_active_content(memory.content, memory.project)
-    if same:
-        return StoreOutcome("known", same, "the same words are stored already")
-    if memory.canonical_key:
-        same = context.memories.same_key(memory.canonical_key, memory.kind, memory.project)
-        if same:
-            return StoreOutcome("known", same, f"{memory.canonical_key} is stored already")
-    return None

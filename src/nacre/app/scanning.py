@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from nacre.app.context import Context
 from nacre.app.project_pages import read_pages
+from nacre.app.superseding import agreed, released
 from nacre.app.writing import BATCH, apply_intents, commit, entry, redacted
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
@@ -31,7 +32,8 @@ class _Nameless:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What is left to do once the index knows: files without an id, and memories whose folder and front matter differ.
+    """What is left to do once the index knows: files without an id, and memories whose folder and front matter differ,
+    and those whose succession a person may have changed.
 
     In a file that stayed where it was, front matter was edited, so the file moves; in one that was moved, front matter
     follows.
@@ -39,6 +41,7 @@ class _Rest:
 
     nameless: list[_Nameless]
     misplaced: list[Memory]
+    changed: list[tuple[Memory | None, Memory]]
 
 
 def scan(context: Context) -> int:
@@ -86,7 +89,7 @@ def _take_changes(context: Context) -> int:
         )
         gone = []
     taken = 0
-    rest = _Rest([], [])
+    rest = _Rest([], [], [])
     for start in range(0, max(1, len(changed)), BATCH):
         with context.database.transaction():
             for path in gone if start == 0 else ():
@@ -95,6 +98,8 @@ def _take_changes(context: Context) -> int:
                 taken += _take(context, stat, seen.get(stat.path), rest)
     _give_ids(context, rest.nameless)
     commit(context, rest.misplaced)
+    apply_intents(context)
+    commit(context, agreed(context, rest.changed))
     apply_intents(context)
     _retire_unfiled(context, context.files.unfiled())
     return taken + len(gone)
@@ -124,6 +129,8 @@ def _take(context: Context, stat: FileStat, known: SeenMemoryFile | None, rest: 
         rest.misplaced.append(memory)
     elif said.differs(memory.kind, memory.project):
         rest.misplaced.append(memory)
+    if memory.links or (before and (before.links or before.superseded_by)):
+        rest.changed.append((before, memory))
     rest.nameless.extend(_accept(context, stat, text, digest, memory))
     return 1
 
@@ -184,5 +191,7 @@ def _retire_unfiled(context: Context, unfiled: list[str]) -> None:
     deleted = [replace(memory, retired=retirement) for memory in found if not memory.retired]
     if deleted:
         entries = [entry(context, "retire", memory=memory.id, reason=DELETED) for memory in deleted]
-        commit(context, deleted, entries)
+        gone = {memory.id for memory in deleted}
+        back = [one for memory in deleted for one in released(context, memory) if one.id not in gone]
+        commit(context, [*deleted, *back], entries)
         apply_intents(context)

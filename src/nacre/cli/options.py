@@ -67,6 +67,7 @@ _MEMORY: tuple[Decorator, ...] = (
     click.option("--tag", "tags", type=TEXT, multiple=True, help="Only memories with this tag."),
     click.option("--min-importance", type=IMPORTANCE, help="Only memories of this importance or more (1-10)."),
     click.option("--expiry", type=EXPIRY, multiple=True, help="Only memories meant to hold this long."),
+    click.option("--as-of", type=MOMENT, help="What was true on that day, also what was superseded since."),
     click.option(
         "--scope", type=SCOPE, default="private", show_default=True,
         help="Who asks: a public request sees public memories only.",
@@ -92,7 +93,9 @@ OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip 
 
 def with_memory_filter(function: Function) -> Function:
     """Add the options that choose memories; the function gets them as ``wanted``."""
-    return _with_filter(function, (*_MEMORY, *_PLACE_AND_TIME), ("kinds", "tags", "min_importance", "expiry", "scope"))
+    return _with_filter(
+        function, (*_MEMORY, *_PLACE_AND_TIME), ("kinds", "tags", "min_importance", "expiry", "scope", "as_of")
+    )
 
 
 def with_turn_filter(function: Function) -> Function:
@@ -118,6 +121,7 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
     values["kinds"] = tuple(Kind(kind) for kind in values.get("kinds", ()))
     values["expiry"] = tuple(Expiry(expiry) for expiry in values.get("expiry", ()))
     values["scope"] = Scope(values.get("scope", Scope.PRIVATE))
+    values["as_of"] = values["as_of"].date() if values.get("as_of") else None
     for name in ("projects", "exclude_projects"):
         values[name] = tuple(_known_project(run, project) for project in values[name])
     return Filter(**values)

@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from nacre.model.memory import Memory
+from nacre.model.memory import Confirmation, Memory
 from nacre.model.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 
 if TYPE_CHECKING:
+    from nacre.app.history import Step
     from nacre.app.looking import LinkView, MemoryView, SessionView
     from nacre.app.quickstart import QuickstartResult
     from nacre.app.reviewing import Review
-    from nacre.model.reports import Check, IngestReport
+    from nacre.model.reports import Check, IngestReport, StoreOutcome
     from nacre.model.review import FeedbackReport
     from nacre.storage.sessions import StoredSession, StoredTurn
 
@@ -80,6 +81,7 @@ def view_record(view: MemoryView, vault: str) -> Record:
         "evergreen": memory.evergreen,
         "retired_reason": memory.retired.reason if memory.retired else None,
         "evidence": [evidence_record(item) for item in view.evidence],
+        "confirmed": [_confirmation_record(one) for one in memory.confirmed],
         "links": [_link_record(link) for link in view.links],
         "path": f"{vault}/{view.path}" if view.path else None,
         "recall_count": view.usage.recall_count,
@@ -100,9 +102,42 @@ def view_record(view: MemoryView, vault: str) -> Record:
     }
 
 
+def _confirmation_record(one: Confirmation) -> Record:
+    tool, session_id = split_session(one.session)
+    return {"at": stamp(one.at), "session_id": session_id, "tool": tool, "turn_ids": list(one.turns)}
+
+
+def outcome_record(outcome: StoreOutcome, memory: Memory) -> Record:
+    """What became of a memory that was to be stored."""
+    by = outcome.superseded_by
+    return {
+        "action": outcome.action,
+        "id": outcome.memory_id,
+        "reason": outcome.reason,
+        "memory": memory_record(memory),
+        "supersedes": [{**memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes],
+        "newer": {**memory_record(by.memory), "reason": by.reason} if by else None,
+        "similar": [memory_record(one) for one in outcome.similar],
+    }
+
+
+def step_record(step: Step) -> Record:
+    """One memory in a history."""
+    return {
+        **memory_record(step.memory),
+        "from": step.since.isoformat(),
+        "to": step.until.isoformat() if step.until else None,
+        "reason": step.reason,
+        "asked": step.is_asked,
+    }
+
+
 def _link_record(link: LinkView) -> Record:
     direction = "out" if link.is_outgoing else "in"
-    return {"rel": link.rel, "id": link.other, "subject": link.subject, "direction": direction}
+    return {
+        "rel": link.rel, "id": link.other, "subject": link.subject, "direction": direction, "origin": link.origin,
+        "reason": link.reason,
+    }  # fmt: skip
 
 
 def evidence_record(evidence: Evidence) -> Record:

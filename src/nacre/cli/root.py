@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Keep": {
         "store": Entry("storing:store", "Store one memory."),
         "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
+        "restore": Entry("storing:restore", "Bring back a memory that was superseded or retired."),
         "retire": Entry("storing:retire", "Take memories out of recall; their files are kept."),
         "todo": Entry("todo:todo", "List, add and finish todos."),
         "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),

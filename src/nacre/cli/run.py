@@ -28,7 +28,7 @@ class Run:
     as_json: bool = False
     exit_code: int = 0
     warnings: list[str] = field(default_factory=list)
-    afterwards: list[Callable[[], None]] = field(default_factory=list)
+    afterwards: list[Callable[[], object]] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
 
     @cached_property

@@ -99,6 +99,11 @@ def kinds_of_things() -> dict[str, frozenset[str]]:
     return {name: frozenset(kinds) for name, kinds in found.items()}
 
 
+def names_of_kind(kind: str) -> list[str]:
+    """The names of one kind of thing."""
+    return _things()[kind].split()
+
+
 @cache
 def _things() -> dict[str, str]:
     return tomllib.loads((files(__package__) / "cues" / _THINGS).read_text(encoding="utf-8"))

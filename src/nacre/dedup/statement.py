@@ -16,8 +16,9 @@ _REASON = re.compile(
     r"|[，,]?(?:因为|由于).*$",
     re.IGNORECASE | re.DOTALL,
 )
-_COPULA = frozenset(
-    "is are was were be been has have had will should must can does do did shall gets got get : 是 在 用 由".split()
+_VERBS = frozenset(
+    """is are was were be been has have had will should must can does do did shall gets got get need needs needed
+    require requires required say says go goes come comes take takes make makes put puts want wants : 是 在 用 由""".split()
 )
 
 
@@ -74,7 +75,7 @@ def read(text: str, project: str | None = None) -> Statement:
     topical = [word for word in every if _is_topical(word, language) and word.stem not in own]
     verb = _verb_at(every, main, language)
     found = amounts(every, main, language)
-    numbers = {amount.value for amount in found if is_number_of_a_thing(every, amount, verb, language)}
+    numbers = {amount.value for amount in found if is_number_of_a_thing(every, amount, main, language)}
     counted = tuple(amount for amount in found if amount.value not in numbers)
     phrases, come = _changed(main, language, own)
     has_role = any(_is_role(word, language) for word in every)
@@ -85,7 +86,7 @@ def read(text: str, project: str | None = None) -> Statement:
         order=tuple(word.stem for word in every if word.stem not in own),
         spelled=tuple(word.text for word in every if word.stem not in own),
         words=frozenset(word.stem for word in topical),
-        topic=frozenset(word.stem for word in topical if word.start < verb),
+        topic=frozenset(word.stem for word in topical if word.start < verb and not word.stem[0].isdigit()),
         names=frozenset(
             word.stem for word in topical if _is_name(word, has_role, language) and word.start not in places
         ),
@@ -128,13 +129,17 @@ def _is_topical(word: Word, language: ChangeLanguage) -> bool:
 
 
 def _verb_at(every: Sequence[Word], text: str, language: ChangeLanguage) -> int:
-    """Where what is said begins: at the first verb or colon; an imperative says something from its start."""
+    """Where what is said begins: at the first verb or colon, at once in an imperative; at the end without a verb."""
     colon = text.find(": ")
+    light = language.words.light | _light_stems(language.language)
     for at, word in enumerate(every):
         lower = word.text.lower()
-        if lower in _COPULA or (at and (lower in language.words.light or word.stem in _light_stems(language.language))):
-            return min(word.start, colon) if colon > 0 else word.start
-    return colon if colon > 0 else 0
+        if lower in _VERBS or lower in light or word.stem in light:
+            if not at and colon < 0:
+                return 0
+            if at:
+                return min(word.start, colon) if colon > 0 else word.start
+    return colon if colon > 0 else len(text)
 
 
 @lru_cache(maxsize=8)

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from nacre.dedup.cues import ChangeLanguage
+from nacre.dedup.cues import ChangeLanguage, kinds_of_things
 
 _TOKEN = re.compile(
     r"""
@@ -222,15 +222,25 @@ _LABELS = frozenset(
 )
 
 
-def is_number_of_a_thing(words: list[Word], amount: Amount, verb: int, language: ChangeLanguage) -> bool:
-    """Whether a number before the verb tells which one is meant: "bridge 3 is …", and not how many or which version."""
+def is_number_of_a_thing(words: list[Word], amount: Amount, text: str, language: ChangeLanguage) -> bool:
+    """Whether a number tells which one is meant ("bridge 3", "rule number 4"), and not how many or which version."""
     at = next(at for at, word in enumerate(words) if word.start == amount.start)
-    if amount.sort != "number" or amount.start >= verb or not at:
+    if amount.sort != "number" or not at:
         return False
-    before = words[at - 1].text.lower()
-    after = words[at + 1] if at + 1 < len(words) else None
-    counts = after is not None and after.start < verb and after.text.lower() not in language.words.stop
-    return not (counts or before in language.words.stop or before in _LABELS or not before.isalpha())
+    before, known = words[at - 1], language.words
+    lower = before.text.lower()
+    if text[before.start + len(before.text) : amount.start] not in (" ", " #") or not lower.isalpha() or before.is_name:
+        return False
+    says_what = known.stop | known.light | known.attribute | known.border | _LABELS
+    return lower not in says_what and lower not in kinds_of_things() and not _counts(words, at, language)
+
+
+def _counts(words: list[Word], at: int, language: ChangeLanguage) -> bool:
+    """Whether a number is followed by what it counts."""
+    if at + 1 >= len(words) or words[at + 1].text[0].isdigit():
+        return False
+    after, known = words[at + 1].text.lower(), language.words
+    return after not in known.stop | known.light | known.border
 
 
 def _singular(word: str) -> str:

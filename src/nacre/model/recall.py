@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 
 from nacre.model.memory import Expiry, Kind, Memory, Scope
@@ -28,7 +28,8 @@ class Filter:
 
     ``projects`` without ``strict`` also admits what belongs to no project. ``since`` and ``until`` are half open:
     ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
-    fields from ``kinds`` to ``expiry`` concern memories, ``tools`` concern turns, the others both.
+    fields from ``kinds`` to ``expiry`` concern memories, ``tools`` concern turns, the others both. ``as_of`` asks for
+    what was true on that day, also where it was superseded since.
     """
 
     projects: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class Filter:
     scope: Scope = Scope.PRIVATE
     user_only: bool = False
     tools: tuple[str, ...] = ()
+    as_of: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nacre.model.memory import Memory
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -56,12 +58,27 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced:
+    """A memory that another one superseded, and why in a few words."""
+
+    memory: Memory
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class StoreOutcome:
-    """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats)."""
+    """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats).
+
+    ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
+    what was stored is older. ``similar`` are memories that may say the same, the likeliest first.
+    """
 
     action: str
     memory_id: str
     reason: str | None = None
+    supersedes: tuple[Replaced, ...] = ()
+    superseded_by: Replaced | None = None
+    similar: tuple[Memory, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from nacre.model.memory import Scope
@@ -19,10 +19,15 @@ _VISIBLE = {
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A condition (``1`` when nothing restricts) and the values it binds, in order."""
+    """A condition (``1`` when nothing restricts), the values it binds, in order, and the view of memories it is for."""
 
     sql: str
     values: tuple[object, ...] = ()
+    source: str = "active_memories"
+
+    def into(self, statement: str) -> str:
+        """A fixed statement with the condition at ``{where}`` and the view at ``{source}``."""
+        return statement.format(where=self.sql, source=self.source)
 
     @property
     def is_open(self) -> bool:
@@ -31,8 +36,12 @@ class Clause:
 
 
 def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
-    """The condition on ``active_memories m``; with ``today``, what is no longer true does not pass."""
+    """The condition on memories ``m``: on those that are active, or were on the day that ``as_of`` names.
+
+    With ``today``, what is no longer true does not pass.
+    """
     parts = [
+        *_past_parts(wanted.as_of),
         *_project_parts("m.project", wanted),
         *_time_parts("m.created", wanted),
         *_among("m.kind", wanted.kinds),
@@ -40,7 +49,7 @@ def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
     ]
     if wanted.scope != Scope.PRIVATE:
         parts += _among("m.scope", _VISIBLE[wanted.scope])
-    if today is not None:
+    if today is not None and wanted.as_of is None:
         parts.append(("(m.valid_until IS NULL OR m.valid_until >= ?)", (today.isoformat(),)))
     if wanted.min_importance is not None:
         parts.append(("m.importance >= ?", (wanted.min_importance,)))
@@ -50,7 +59,7 @@ def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
         parts.append((f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags))  # noqa: S608
-    return _all(parts)
+    return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 
 
 def turn_clause(wanted: Filter) -> Clause:
@@ -62,9 +71,22 @@ def turn_clause(wanted: Filter) -> Clause:
     ]
     if wanted.user_only:
         parts.append(("t.speaker = 'owner'", ()))
+    if wanted.as_of:
+        parts.append(("date(t.time / 1000, 'unixepoch') <= ?", (wanted.as_of.isoformat(),)))
     if wanted.scope != Scope.PRIVATE:
         parts.append(("0", ()))
     return _all(parts)
+
+
+def _past_parts(day: date | None) -> list[tuple[str, tuple[object, ...]]]:
+    """What held on a day: it had begun, and had not ended; what was superseded that day had."""
+    if day is None:
+        return []
+    began = "coalesce(m.valid_since, date(m.created / 1000, 'unixepoch')) <= ?"
+    lasted = (
+        "CASE WHEN m.superseded_by IS NULL THEN coalesce(m.valid_until >= ?, 1) ELSE coalesce(m.valid_until > ?, 0) END"
+    )
+    return [(began, (day.isoformat(),)), (lasted, (day.isoformat(), day.isoformat()))]
 
 
 def _project_parts(column: str, wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:

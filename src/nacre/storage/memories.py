@@ -11,6 +11,7 @@ from typing import Any
 from nacre.ids import content_hash
 from nacre.model.memory import (
     Confidence,
+    Confirmation,
     Expiry,
     Kind,
     Link,
@@ -62,9 +63,16 @@ class Memories:
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
         self._db.run("delete_links_of", source=memory.id)
         links: list[dict[str, object]] = [
-            {"source": memory.id, "rel": link.rel, "target": link.to, "origin": _FRONT_MATTER} for link in memory.links
+            {"source": memory.id, "rel": link.rel, "target": link.to, "origin": _FRONT_MATTER, "reason": link.reason}
+            for link in memory.links
         ]
         self._db.run_many("insert_link", links)
+        again: list[dict[str, object]] = [
+            {"memory": memory.id, "ordinal": at, "at": to_ms(one.at), "session": one.session,
+             "turns": json.dumps(one.turns)}
+            for at, one in enumerate(memory.confirmed)
+        ]  # fmt: skip
+        self._db.run_many("insert_confirmation", again)
         self._db.run(
             "index_memory",
             row=number,
@@ -106,17 +114,17 @@ class Memories:
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:
-        """Active memories by row number."""
+        """Memories by row number, as a filter let them through; retired ones are left out."""
         found = self._db.all("find_memories_by_row", rows=json.dumps(list(rows)))
         return dict(zip((row[0] for row in found), self._build(found), strict=True))
 
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
-        """Active memories by id, keyed by row number."""
+        """Memories by id, keyed by row number; retired ones are left out."""
         found = self._db.all("find_active_memories", ids=json.dumps(list(memory_ids)))
         return dict(zip((row[0] for row in found), self._build(found), strict=True))
 
     def neighbours(self, memory_ids: Sequence[str]) -> list[tuple[str, str, float]]:
-        """Active memories one link away, in either direction: (from, to, strength)."""
+        """Memories one link away, in either direction: (from, to, strength). Retired ones are left out."""
         found = self._db.all("list_neighbours", ids=json.dumps(list(memory_ids)))
         return [(source, target, strength) for source, _, target, strength in found]
 
@@ -150,9 +158,14 @@ class Memories:
         """The projects that active memories belong to."""
         return {project for (project,) in self._db.all("list_memory_projects")}
 
-    def links_of(self, memory_id: str) -> list[tuple[str, str, str]]:
-        """Edges at a memory: (source, relation, target)."""
-        return [(row[0], row[1], row[2]) for row in self._db.all("list_links", id=memory_id)]
+    def links_of(self, memory_id: str) -> list[tuple[str, str, str, str, str | None]]:
+        """Edges at a memory: (source, relation, target, origin, reason)."""
+        return [(row[0], row[1], row[2], row[3], row[4]) for row in self._db.all("list_links", id=memory_id)]
+
+    def replaced_by(self, memory_id: str) -> list[Memory]:
+        """The memories that one superseded, in any state, the oldest first."""
+        found = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
+        return [memory for memory in found if memory]
 
     def counts(self) -> dict[str, int]:
         """Active memories by kind, and how many are superseded and retired."""
@@ -166,9 +179,21 @@ class Memories:
         for memory_id, tag in self._db.all("list_tags", ids=ids):
             tags.setdefault(memory_id, []).append(tag)
         links: dict[str, list[Link]] = {}
-        for source, rel, target in self._db.all("list_links_from", ids=ids):
-            links.setdefault(source, []).append(Link(rel, target))
-        return [_from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ()))) for row in rows]
+        for source, rel, target, reason in self._db.all("list_links_from", ids=ids):
+            links.setdefault(source, []).append(Link(rel, target, reason))
+        again = self._confirmations(ids)
+        return [
+            _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ())))
+            for row in rows
+        ]
+
+    def _confirmations(self, ids: str) -> dict[str, list[Confirmation]]:
+        found: dict[str, list[Confirmation]] = {}
+        for memory_id, at, session, turns in self._db.all("list_confirmations", ids=ids):
+            moment = from_ms(at)
+            if moment:
+                found.setdefault(memory_id, []).append(Confirmation(moment, session, tuple(json.loads(turns))))
+        return found
 
 
 def _to_row(memory: Memory) -> dict[str, Any]:
@@ -206,7 +231,7 @@ def _to_row(memory: Memory) -> dict[str, Any]:
     }
 
 
-def _from_row(row: Row, tags: tuple[str, ...], links: tuple[Link, ...]) -> Memory:
+def _from_row(row: Row, tags: tuple[str, ...], links: tuple[Link, ...], confirmed: tuple[Confirmation, ...]) -> Memory:
     (
         _, memory_id, kind, subject, content, importance, expiry, scope, project, inbox, created, updated, since, until,
         speaker, trust, confidence, confidence_score, session, turns, source_file, canonical_key, evergreen, author,
@@ -222,6 +247,7 @@ def _from_row(row: Row, tags: tuple[str, ...], links: tuple[Link, ...]) -> Memor
         valid=Validity(since and date.fromisoformat(since), until and date.fromisoformat(until)),
         speaker=Speaker(speaker), trust=Trust(trust), confidence=Confidence(confidence),
         confidence_score=confidence_score, source=Source(session, tuple(json.loads(turns)), source_file), links=links,
+        confirmed=confirmed,
         canonical_key=canonical_key, evergreen=bool(evergreen), author=author, triggers=tuple(json.loads(triggers)),
         suppressed_contexts=tuple(json.loads(suppressed)), superseded_by=superseded_by,
         retired=Retirement(retired, retired_reason) if retired else None, inbox=bool(inbox), extra=json.loads(extra),

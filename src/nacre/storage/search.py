@@ -28,22 +28,22 @@ SELECT {_TURN_FIELDS} FROM turns_parts f JOIN turns t ON t.row = f.rowid JOIN se
 WHERE turns_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _MATCH_MEMORIES = f"""
-SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts) FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
+SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts) FROM memories_fts f JOIN {{source}} m ON m.row = f.rowid
 WHERE memories_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _MATCH_MEMORY_PARTS = f"""
-SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN active_memories m ON m.row = f.rowid
+SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN {{source}} m ON m.row = f.rowid
 WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _ADMITTED_TURNS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session WHERE {where}
 """
-_ADMITTED_MEMORIES = "SELECT m.row FROM active_memories m WHERE {where}"
+_ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
 _LIST_MEMORIES = """
-SELECT m.row, count(*) OVER () FROM active_memories m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
+SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
 """
 _BROWSE_MEMORIES = """
-SELECT m.row FROM active_memories m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
+SELECT m.row FROM {source} m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
 """
 
 
@@ -108,7 +108,7 @@ class Search:
         if not terms:
             return []
         expression = " OR ".join(_quoted(term.word) for term in terms)
-        rows = self._db.rows(self._match.format(where=where.sql), (expression, *where.values, limit))
+        rows = self._db.rows(where.into(self._match), (expression, *where.values, limit))
         return [self._to_match(row, session, seq, packed) for row, session, seq, packed in rows]
 
     def match_parts(self, names: Sequence[str], where: Clause, limit: int) -> list[tuple[int, int, int]]:
@@ -117,7 +117,7 @@ class Search:
         if not names:
             return []
         expression = " OR ".join(_quoted(name) for name in names)
-        rows = self._db.rows(self._parts.format(where=where.sql), (expression, *where.values, limit))
+        rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
         return [(row, session, seq) for row, session, seq in rows]
 
     def _to_match(self, row: int, session: int, seq: int, packed: str) -> Match:
@@ -148,13 +148,13 @@ def admitted_turns(database: Database, wanted: Filter) -> set[int] | None:
 def admitted_memories(database: Database, wanted: Filter, *, today: date | None = None) -> set[int]:
     """The active memories a filter lets through; with ``today``, those that still hold."""
     where = memory_clause(wanted, today)
-    return {row for (row,) in database.rows(_ADMITTED_MEMORIES.format(where=where.sql), where.values)}
+    return {row for (row,) in database.rows(where.into(_ADMITTED_MEMORIES), where.values)}
 
 
 def browse_memories(database: Database, wanted: Filter, *, limit: int, today: date | None = None) -> list[int]:
     """Active memories by importance, then date, without a query; with ``today``, those that still hold."""
     where = memory_clause(wanted, today)
-    rows = database.rows(_BROWSE_MEMORIES.format(where=where.sql), (*where.values, limit))
+    rows = database.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
     return [row for (row,) in rows]
 
 
@@ -163,7 +163,7 @@ def list_memories(
 ) -> tuple[list[int], int]:
     """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold."""
     where = memory_clause(wanted, today)
-    rows = database.rows(_LIST_MEMORIES.format(where=where.sql), (*where.values, limit, offset))
+    rows = database.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
     return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 
 
@@ -185,7 +185,7 @@ def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | No
 def _admitted(database: Database, sql: str, where: Clause) -> set[int] | None:
     if where.is_open:
         return None
-    return {row for (row,) in database.rows(sql.format(where=where.sql), where.values)}
+    return {row for (row,) in database.rows(where.into(sql), where.values)}
 
 
 def _quoted(term: str) -> str:

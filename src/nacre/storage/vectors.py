@@ -159,6 +159,19 @@ class Vectors:
         best = np.maximum.reduceat(self._pieces @ query, self._first_pieces)
         return dict(zip(self._memories.tolist(), best.tolist(), strict=True))
 
+    def near_memory(self, row: int, *, limit: int) -> list[Near]:
+        """The memories whose best piece is nearest to any piece of a memory, the nearest first."""
+        self._load_memories()
+        at = int(np.searchsorted(self._memories, row))
+        if at >= len(self._memories) or self._memories[at] != row:
+            return []
+        ends = np.append(self._first_pieces[1:], len(self._pieces))
+        own = self._pieces[self._first_pieces[at] : ends[at]]
+        best = np.maximum.reduceat((self._pieces @ own.T).max(axis=1), self._first_pieces)
+        best[at] = -1.0
+        nearest = np.argsort(-best, kind="stable")[:limit]
+        return [Near(int(self._memories[one]), float(best[one])) for one in nearest if best[one] > 0]
+
     def count(self) -> int:
         """Passages with a vector."""
         return int((self._db.one("count_passages") or (0,))[0])

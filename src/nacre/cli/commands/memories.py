@@ -39,17 +39,21 @@ def list_memories(run: Run, limit: int, offset: int, wanted: Filter) -> None:
 
 @command(
     "show",
-    examples=["nacre show 5f0c2a4d", 'nacre show "Database of the billing service"', "nacre show 5f0c2a4d --json"],
+    examples=["nacre show 5f0c2a4d", 'nacre show "Database of the billing service"', "nacre show 5f0c2a4d --history"],
 )
 @click.argument("reference", metavar="ID", type=TEXT)
 @SESSION
 @click.option("--no-update", is_flag=True, help="Do not count this as a use of the memory.")
+@click.option("--history", "with_history", is_flag=True, help="What it superseded, what superseded it, when and why.")
 @click.pass_obj
-def show(run: Run, reference: str, session: str | None, no_update: bool) -> None:
+def show(run: Run, reference: str, session: str | None, no_update: bool, with_history: bool) -> None:
     """Show one memory with its evidence and links.
 
     ID is the memory's id, its beginning or end (four characters or more), or its subject.
     """
+    if with_history:
+        _show_history(run, reference)
+        return
     from nacre.app.looking import look_at
     from nacre.cli.records import view_record
     from nacre.cli.render.memories import render_memory
@@ -57,3 +61,12 @@ def show(run: Run, reference: str, session: str | None, no_update: bool) -> None
     view = look_at(run.context, reference, update=not no_update, session=session)
     vault = run.settings.vault
     run.answer(view_record(view, str(vault)), lambda paper: render_memory(paper, view, vault))
+
+
+def _show_history(run: Run, reference: str) -> None:
+    from nacre.app.history import history_of
+    from nacre.cli.records import step_record
+    from nacre.cli.render.memories import render_history
+
+    steps = history_of(run.context, reference)
+    run.answer({"history": [step_record(step) for step in steps]}, lambda paper: render_history(paper, steps))

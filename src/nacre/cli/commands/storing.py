@@ -1,4 +1,4 @@
-"""``nacre store``, ``nacre edit`` and ``nacre retire``."""
+"""``nacre store``, ``nacre edit``, ``nacre restore`` and ``nacre retire``."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 @click.option("--project", type=TEXT, help="The project it belongs to; . is the one of this folder.")
 @click.option("--tag", "tags", type=TEXT, multiple=True, help="A tag.")
 @click.option("--key", type=TEXT, help="A canonical key: one memory holds it.")
-@click.option("--force", is_flag=True, help="Store it also where the same words are stored already.")
+@click.option("--force", is_flag=True, help="Store it beside whatever says the same or otherwise.")
 @click.pass_obj
 def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...], force: bool, **values: Any) -> None:
     """Store one memory.
 
-    CONTENT is what is to be remembered; - reads it from standard input.
+    CONTENT is what is to be remembered; - reads it from standard input. What says the same as a memory of the same
+    project is not stored twice; what says otherwise takes its place.
     """
     from nacre.app import remembering
-    from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
-    from nacre.cli.render.memories import render_outcome
+    from nacre.cli.records import outcome_record
+    from nacre.cli.render.memories import render_stored
     from nacre.model.memory import Expiry, Kind, Scope
 
     new = remembering.NewMemory(
@@ -52,15 +52,7 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     )  # fmt: skip
     outcome = remembering.store(run.context, new)
     memory = remembering.get(run.context, outcome.memory_id)
-    record = {
-        "action": outcome.action,
-        "id": outcome.memory_id,
-        "reason": outcome.reason,
-        "memory": memory_record(memory),
-    }
-    verb = "Stored" if outcome.action == "stored" else "Known already"
-    run.answer(record, lambda paper: render_outcome(paper, verb, memory, outcome.reason))
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.answer(outcome_record(outcome, memory), lambda paper: render_stored(paper, outcome, memory))
 
 
 @command(
@@ -92,6 +84,22 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     memory = remembering.edit(run.context, reference, **changes) if changes else _edit_file(run, reference)
     run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
     run.afterwards.append(lambda: embed_memories(run.context))
+
+
+@command("restore", examples=["nacre restore 5f0c2a4d"])
+@click.argument("reference", metavar="ID", type=TEXT)
+@click.pass_obj
+def restore(run: Run, reference: str) -> None:
+    """Bring back a memory that was superseded or retired.
+
+    A memory that superseded it stays beside it: both then hold.
+    """
+    from nacre.app import history
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcome
+
+    memory = history.restore(run.context, reference)
+    run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Restored", memory))
 
 
 @command(

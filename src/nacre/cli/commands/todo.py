@@ -65,7 +65,6 @@ def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
 def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]) -> None:
     """Add a todo."""
     from nacre.app import remembering
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
 
     new = remembering.NewMemory(
@@ -82,7 +81,6 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
     }
     verb = "Added" if outcome.action == "stored" else "Known already"
     run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(memory.id[-8:])))
-    run.afterwards.append(lambda: embed_memories(run.context))
 
 
 @todo.command("done", examples=["nacre todo done 5f0c2a4d", 'nacre todo done "Rotate the staging keys"'])

@@ -25,7 +25,9 @@ from nacre.model.review import NEUTRAL_QUALITY
 from nacre.text import normalise, shorten
 
 if TYPE_CHECKING:
+    from nacre.app.history import Step
     from nacre.app.looking import LinkView, MemoryView
+    from nacre.model.reports import StoreOutcome
 
 _HIT_CHARACTERS = 420
 _QUOTE_CHARACTERS = 180
@@ -110,12 +112,49 @@ def components(paper: Paper, score: float, parts: dict[str, float]) -> None:
     paper.table(rows, indent=_INDENT)
 
 
+def render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory) -> None:
+    """What became of a memory that was to be stored, and which others it concerns."""
+    render_outcome(paper, "Stored" if outcome.action == "stored" else "Known already", memory)
+    if outcome.reason:
+        force = "; --force stores it beside" if outcome.action == "known" else ""
+        paper.line(dim(f"{outcome.reason}{force}"), indent=2)
+    for one in outcome.supersedes:
+        _concerned(paper, "supersedes", one.memory, one.reason)
+    if outcome.superseded_by:
+        _concerned(paper, "newer is", outcome.superseded_by.memory, outcome.superseded_by.reason)
+    for similar in outcome.similar:
+        _concerned(paper, "similar", similar, "")
+
+
+def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
+    facts = joined((reason, day(memory.created), short_id(memory)))
+    paper.line(f"{how}: ", shorten(memory.content, _LINE_CHARACTERS), "  ", dim(facts), indent=2, hang=2)
+
+
+def render_history(paper: Paper, steps: Sequence[Step]) -> None:
+    """A chain of memories, the oldest first: when each was true, what ended it and why."""
+    for step in steps:
+        memory = step.memory
+        until = step.until.isoformat() if step.until else ("retired" if memory.retired else "today")
+        mark = bold("▸ ") if step.is_asked else "  "
+        paper.line(mark, dim(f"{step.since} to {until}  "), shorten(memory.content, _HIT_CHARACTERS), hang=4)
+        paper.line(dim(joined((memory.kind.value, memory.subject, short_id(memory)))), indent=4)
+        if step.superseded_by:
+            reason = f": {step.reason}" if step.reason else ""
+            paper.line(dim(f"superseded by {step.superseded_by[-8:]}{reason}"), indent=4)
+    if len(steps) == 1:
+        paper.line(dim("It superseded nothing, and nothing superseded it."), indent=2)
+
+
 def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     """One memory in full."""
     memory = view.memory
     if memory.retired:
         reason = f": {memory.retired.reason}" if memory.retired.reason else ""
         paper.line(Span(f"Retired {minute(memory.retired.at)}{reason}", "yellow"))
+    elif memory.superseded_by:
+        since = f" since {memory.valid.until}" if memory.valid.until else ""
+        paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
     paper.line(bold(memory.subject))
     paper.blank()
     paper.body(memory.content)
@@ -172,7 +211,8 @@ def _evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
 
 def _link_row(link: LinkView) -> tuple[str, Span, str]:
     relation = link.rel if link.is_outgoing else f"← {link.rel}"
-    return relation, dim(link.other[-8:]), link.subject or dim_unknown(link.other)
+    subject = link.subject or dim_unknown(link.other)
+    return relation, dim(link.other[-8:]), f"{subject} ({link.reason})" if link.reason else subject
 
 
 def dim_unknown(other: str) -> str:

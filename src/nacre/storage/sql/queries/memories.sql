@@ -37,20 +37,21 @@ SELECT * FROM memories WHERE substr(id, -length(:suffix)) = :suffix ORDER BY id 
 SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) LIMIT 3;
 
 -- find_memories_by_row --
--- The memories behind search hits.
-SELECT * FROM active_memories WHERE row IN (SELECT value FROM json_each(:rows));
+-- The memories behind search hits: those that a filter let through, perhaps for a day in the past.
+SELECT * FROM past_memories WHERE row IN (SELECT value FROM json_each(:rows));
 
 -- find_active_memories --
--- Several by id.
-SELECT * FROM active_memories WHERE id IN (SELECT value FROM json_each(:ids));
+-- Several by id, to be let through by a filter.
+SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids));
 
 -- find_active_memory_by_content --
 -- The same words again: a person who says what was retired wants it back.
 SELECT id FROM active_memories WHERE content_hash = :content_hash LIMIT 1;
 
 -- find_memory_by_content --
--- The same words again, in any state: a retired memory does not come back by itself.
-SELECT id FROM memories WHERE content_hash = :content_hash LIMIT 1;
+-- The same words again, in any state: a retired memory does not come back by itself. An active one comes first.
+SELECT id FROM memories WHERE content_hash = :content_hash
+ORDER BY superseded_by IS NOT NULL OR retired_at IS NOT NULL, created DESC LIMIT 1;
 
 -- find_memory_by_key --
 -- The active memory that holds a canonical key.
@@ -59,7 +60,10 @@ WHERE canonical_key = :canonical_key AND kind = :kind AND project IS :project LI
 
 -- list_memories_of_session --
 -- What was learned from a session, in any state: the re-extraction guard.
-SELECT id, kind, subject, turns FROM memories WHERE session = :session;
+SELECT id, kind, subject, turns FROM memories WHERE session = :session
+UNION ALL
+SELECT m.id, m.kind, m.subject, c.turns FROM confirmations c JOIN memories m ON m.id = c.memory
+WHERE c.session = :session;
 
 -- list_all_memory_ids --
 -- For comparing index and vault.
@@ -83,7 +87,7 @@ INSERT OR IGNORE INTO tags (memory, tag) VALUES (:memory, :tag);
 
 -- insert_link --
 -- Front matter is the truth for these.
-INSERT OR REPLACE INTO links (source, rel, target, origin) VALUES (:source, :rel, :target, :origin);
+INSERT OR REPLACE INTO links (source, rel, target, origin, reason) VALUES (:source, :rel, :target, :origin, :reason);
 
 -- delete_links_of --
 -- Before a memory's links are written anew.
@@ -91,19 +95,22 @@ DELETE FROM links WHERE source = :source AND origin = 'manual';
 
 -- list_links --
 -- Every edge that starts or ends at a memory.
-SELECT source, rel, target FROM links WHERE source = :id OR target = :id ORDER BY rel, target;
+SELECT source, rel, target, origin, reason FROM links WHERE source = :id OR target = :id ORDER BY rel, target;
 
 -- list_links_from --
 -- The edges that start at some memories: what their front matter says.
-SELECT source, rel, target FROM links WHERE source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
+SELECT source, rel, target, reason FROM links
+WHERE origin = 'manual' AND source IN (SELECT value FROM json_each(:ids)) ORDER BY source, rel, target;
 
 -- list_neighbours --
--- One hop along the links from a set of memories, to active ones.
+-- One hop along the links from a set of memories. What is merely similar is found by its words and its vector.
 SELECT l.source, l.rel, l.target, l.strength FROM links l
-WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.target IN (SELECT id FROM active_memories)
+WHERE l.source IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND l.target IN (SELECT id FROM past_memories)
 UNION
 SELECT l.target, l.rel, l.source, l.strength FROM links l
-WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.source IN (SELECT id FROM active_memories);
+WHERE l.target IN (SELECT value FROM json_each(:ids)) AND l.origin <> 'auto'
+    AND l.source IN (SELECT id FROM past_memories);
 
 -- list_tags --
 -- The tags of some memories.

@@ -48,13 +48,13 @@ SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.pas
 WHERE tp.turn IN (SELECT value FROM json_each(:rows));
 
 -- list_memories_to_embed --
--- Memories without a vector.
-SELECT m.row, m.subject, m.content FROM active_memories m
+-- Memories without a vector; what was superseded is asked for, too, when the question is about the past.
+SELECT m.row, m.subject, m.content FROM past_memories m
 LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL ORDER BY m.row LIMIT :limit;
 
 -- count_memories_to_embed --
 -- How many are left.
-SELECT count(*) FROM active_memories m LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL;
+SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL;
 
 -- insert_memory_vector --
 -- A memory has one vector per piece of its text; a row that went while its vectors were made has none.

@@ -1,0 +1,133 @@
+"""Where a new memory belongs among those that are there: known already, in place of another, or beside them.
+
+What changes is written in the transaction that is open: a new memory and those it supersedes change together or not at
+all. Call with the vault lock held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nacre.app.comparing import Comparison, compare, last_said
+from nacre.app.context import Context
+from nacre.app.superseding import SUPERSEDES, active_again, ended
+from nacre.app.writing import commit
+from nacre.dedup.cues import kinds_of_things, names_of_kind
+from nacre.dedup.judge import Relation
+from nacre.errors import EditConflict
+from nacre.model.memory import Confirmation, Link, Memory
+from nacre.model.reports import Replaced, StoreOutcome
+from nacre.text import words
+
+MOST_CONFIRMATIONS = 20
+"""Of a memory that is said over and over, the latest are kept."""
+
+_CANDIDATES = 16
+_SIMILAR = 3
+_MOST_REPLACED = 5
+
+
+def place(context: Context, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False) -> StoreOutcome:
+    """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
+
+    What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it.
+    """
+    same = _same_words(context, memory, by_hand=by_hand)
+    if same:
+        return same
+    rows = context.comparisons.alike(memory, _rivals(memory), limit=_CANDIDATES)
+    others = {other.id: other for other in (*context.memories.by_rows(rows).values(), *more)}
+    found = compare(memory, [other for other in others.values() if not other.superseded_by])
+    again = next((one for one in found if one.repeats), None)
+    if again:
+        confirm(context, again.other, memory)
+        return StoreOutcome("known", again.other.id, again.verdict.reason)
+    outcome = put(context, memory, found)
+    context.comparisons.wait(memory.id)
+    return outcome
+
+
+def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
+    """Write a memory, and what its comparisons with others change."""
+    newest = min((one for one in found if one.is_replaced), key=lambda one: last_said(one.other), default=None)
+    by = Replaced(newest.other, newest.verdict.reason) if newest else None
+    if by:
+        memory = ended(memory, by.memory)
+    replaced = [one for one in found if one.replaces][:_MOST_REPLACED]
+    gone = [done for one in replaced if (done := _replace(context, one, memory))]
+    links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
+    memory = replace(memory, links=(*memory.links, *links))
+    commit(context, [memory])
+    if by:
+        _take_into_history(context, memory, by)
+    similar = [one.other for one in found if one.verdict.relation is Relation.RELATED and not one.replaces]
+    return StoreOutcome(
+        "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
+    )  # fmt: skip
+
+
+def confirm(context: Context, known: Memory, memory: Memory) -> None:
+    """A memory was said again: count it, and keep where."""
+    context.usage.confirm(known.id)
+    source = memory.source
+    heard = {(known.source.session, turn) for turn in known.source.turns}
+    heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
+    if not source.session or any((source.session, turn) in heard for turn in source.turns):
+        return
+    again = Confirmation(memory.created, source.session, source.turns)
+    confirmed = sorted((*known.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]
+    _change(context, replace(known, confirmed=tuple(confirmed)))
+
+
+def _same_words(context: Context, memory: Memory, *, by_hand: bool) -> StoreOutcome | None:
+    """The memory that says the same in the same words, unless it was superseded before this was said."""
+    same = context.memories.same_content(memory.content, memory.project)
+    known = context.memories.find(same) if same else None
+    if known is None:
+        return None
+    if known.superseded_by:
+        newer = context.memories.find(known.superseded_by)
+        if newer and last_said(memory) > last_said(newer):
+            return None
+    elif known.retired and by_hand:
+        return None
+    elif not known.retired:
+        confirm(context, known, memory)
+    return StoreOutcome("known", known.id, "the same words are stored already")
+
+
+def _rivals(memory: Memory) -> list[str]:
+    """Names of things of the kinds that a memory names: what it may stand in place of."""
+    known = kinds_of_things()
+    kinds = {kind for word in words(memory.content) for kind in known.get(word, ())}
+    return [word for kind in sorted(kinds) for name in names_of_kind(kind) for word in words(name)[:1]]
+
+
+def _replace(context: Context, one: Comparison, memory: Memory) -> Replaced | None:
+    old = ended(one.other, memory)
+    return Replaced(old, one.verdict.reason) if _change(context, old) else None
+
+
+def _take_into_history(context: Context, memory: Memory, by: Replaced) -> None:
+    """A memory that is older than the one in its place: link it there, and let it end what it ended."""
+    newer = by.memory
+    before = [other for other in context.memories.replaced_by(newer.id) if other.id != memory.id]
+    followed = [one for one in compare(memory, before) if one.replaces]
+    for one in followed:
+        _replace(context, replace(one, other=active_again(one.other)), memory)
+    links = tuple(link for link in newer.links if not any(link.to == one.other.id for one in followed))
+    _change(context, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
+    if followed:
+        own = tuple(Link(SUPERSEDES, one.other.id, one.verdict.reason) for one in followed)
+        _change(context, replace(memory, links=(*memory.links, *own)))
+
+
+def _change(context: Context, memory: Memory) -> bool:
+    """Write a changed memory, unless a person is editing its file just now: what they write comes first."""
+    try:
+        commit(context, [memory])
+    except EditConflict as error:
+        context.problems.append(error.message)
+        return False
+    return True

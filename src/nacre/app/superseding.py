@@ -1,0 +1,80 @@
+"""One memory in the place of another: both files say so, and it can be taken back.
+
+The old one has ``superseded_by`` and the day until which it was true, the new one a link ``supersedes`` with the
+reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from nacre.app.comparing import last_said
+from nacre.app.context import Context
+from nacre.model.memory import Link, Memory
+
+SUPERSEDES = "supersedes"
+
+
+def ended(old: Memory, new: Memory) -> Memory:
+    """The old memory as it is once the new one holds: true until then."""
+    day = new.valid.since or last_said(new).date()
+    until = min(day, old.valid.until) if old.valid.until else day
+    return replace(old, superseded_by=new.id, valid=replace(old.valid, until=until))
+
+
+def active_again(old: Memory) -> Memory:
+    """A superseded memory as it is when nothing supersedes it any more."""
+    return replace(old, superseded_by=None, valid=replace(old.valid, until=None))
+
+
+def without_link(new: Memory, old_id: str) -> Memory:
+    """The new memory without its link to one that it superseded."""
+    kept = tuple(link for link in new.links if (link.rel, link.to) != (SUPERSEDES, old_id))
+    return replace(new, links=kept)
+
+
+def superseded(memory: Memory) -> dict[str, str | None]:
+    """What a memory says it superseded: id → reason."""
+    return {link.to: link.reason for link in memory.links if link.rel == SUPERSEDES}
+
+
+def released(context: Context, memory: Memory) -> list[Memory]:
+    """What changes when a memory goes: those it superseded hold again, or are followed by what superseded it.
+
+    The memories as they are to be written; nothing is.
+    """
+    old = [one for one in context.memories.replaced_by(memory.id) if not one.retired]
+    newer = context.memories.find(memory.superseded_by) if memory.superseded_by else None
+    if newer is None or not old:
+        return [active_again(one) for one in old]
+    reasons = superseded(memory)
+    links = tuple(Link(SUPERSEDES, one.id, reasons.get(one.id)) for one in old)
+    return [*(ended(active_again(one), newer) for one in old), replace(newer, links=(*newer.links, *links))]
+
+
+def agreed(context: Context, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:
+    """What else must change when files were edited by hand, so that both sides of a succession say the same.
+
+    ``changed`` are memories before and after. A person may add or take away either side; the other one follows.
+    """
+    follow: dict[str, Memory] = {}
+    for before, after in changed:
+        if after.retired:
+            continue
+        said, had = superseded(after), superseded(before) if before else {}
+        for old in _found(context, said.keys() ^ had.keys()):
+            if old.id in had and old.superseded_by == after.id:
+                follow[old.id] = active_again(old)
+            elif old.id in said and not old.superseded_by:
+                follow[old.id] = ended(old, after)
+        newer = context.memories.find(before.superseded_by or "") if before and not after.superseded_by else None
+        if before and newer:
+            follow[after.id] = active_again(after) if after.valid == before.valid else after
+            follow[newer.id] = without_link(newer, after.id)
+    return list(follow.values())
+
+
+def _found(context: Context, memory_ids: Iterable[str]) -> list[Memory]:
+    found = (context.memories.find(memory_id) for memory_id in sorted(memory_ids))
+    return [memory for memory in found if memory and not memory.retired]

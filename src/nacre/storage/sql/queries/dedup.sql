@@ -1,0 +1,74 @@
+-- insert_confirmation --
+-- Where a memory was said again.
+INSERT INTO confirmations (memory, ordinal, at, session, turns) VALUES (:memory, :ordinal, :at, :session, :turns);
+
+-- list_confirmations --
+-- Of some memories, in order.
+SELECT memory, at, session, turns FROM confirmations
+WHERE memory IN (SELECT value FROM json_each(:ids)) ORDER BY memory, ordinal;
+
+-- list_stated --
+-- What the turns of a session are evidence of: the turns, the words, whether it is superseded. What is retired is not told.
+SELECT m.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL FROM past_memories m
+WHERE m.session = :session
+UNION ALL
+SELECT c.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL
+FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :session;
+
+-- match_memories --
+-- Active memories of one project that hold any of some words, the best first.
+SELECT m.row FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
+WHERE memories_fts MATCH :words AND m.project IS :project ORDER BY rank LIMIT :limit;
+
+-- list_memories_titled --
+-- Active memories of one project with a title or a canonical key.
+SELECT row FROM active_memories
+WHERE project IS :project AND (lower(subject) = lower(:subject) OR canonical_key = :canonical_key) LIMIT :limit;
+
+-- list_superseded_by --
+-- What a memory replaced.
+SELECT id FROM memories WHERE superseded_by = :id ORDER BY created;
+
+-- insert_unsettled --
+-- A memory that waits to be compared by meaning.
+INSERT OR IGNORE INTO unsettled (memory) VALUES (:memory);
+
+-- delete_unsettled --
+-- Compared.
+DELETE FROM unsettled WHERE memory = :memory;
+
+-- list_unsettled --
+-- Which of some rows wait; the oldest first.
+SELECT u.memory FROM unsettled u JOIN memories m ON m.id = u.memory
+WHERE m.row IN (SELECT value FROM json_each(:rows)) ORDER BY m.created, m.row;
+
+-- delete_auto_links --
+-- Before the neighbours of a memory are linked anew.
+DELETE FROM links WHERE source = :source AND origin = 'auto';
+
+-- insert_auto_link --
+-- A link made by hand stays what it is.
+INSERT OR IGNORE INTO links (source, rel, target, origin, strength)
+VALUES (:source, 'related_to', :target, 'auto', :strength);
+
+-- list_unsigned --
+-- Memories without a signature.
+SELECT m.row, m.content FROM memories m LEFT JOIN signatures s ON s.memory = m.row
+WHERE s.memory IS NULL ORDER BY m.row LIMIT :limit;
+
+-- insert_signature --
+-- One MinHash signature.
+INSERT OR REPLACE INTO signatures (memory, numbers)
+SELECT :memory, :numbers WHERE EXISTS (SELECT 1 FROM memories WHERE row = :memory);
+
+-- list_signatures --
+-- Those of the active memories.
+SELECT s.memory, s.numbers FROM signatures s JOIN active_memories m ON m.row = s.memory ORDER BY s.memory;
+
+-- find_memory_row --
+-- The row of a memory.
+SELECT row FROM memories WHERE id = :id;
+
+-- count_terms --
+-- How many memories hold each stem.
+SELECT term, doc FROM memories_terms WHERE term IN (SELECT value FROM json_each(:stems));
