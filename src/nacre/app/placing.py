@@ -23,7 +23,7 @@ from nacre.text import words
 MOST_CONFIRMATIONS = 20
 """Of a memory that is said over and over, the latest are kept."""
 
-_CANDIDATES = 16
+_CANDIDATES = 12
 _SIMILAR = 3
 _MOST_REPLACED = 5
 

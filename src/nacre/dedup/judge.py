@@ -24,6 +24,12 @@ NEARLY_ALL = 0.75
 """The share of the earlier words that a change of plain words repeats; a retraction may repeat a little less."""
 NEARLY_ALL_RETRACTED = 0.7
 
+ENOUGH = 0.3
+"""The share of words in common from which two values may be those of one thing."""
+
+FEW = 3
+"""Fewer topical words than these say too little to be changed by other plain words."""
+
 _NO_CLAIM = frozenset({"asks", "supposes", "recounts", "adds", "narrows", "chats"})
 
 
@@ -96,16 +102,18 @@ def _replaced(pair: Pair, kind: Kind, later: Kind, limits: Calibration) -> str |
     """Why the later statement replaces the earlier one, if it does. Events are all true; only a todo moves a todo."""
     if kind is Kind.EVENT or (later is Kind.TODO) != (kind is Kind.TODO):
         return None
-    if pair.new.moods & _NO_CLAIM or pair.old.moods & {"recounts", "asks"}:
+    if pair.new.moods & _NO_CLAIM:
         return None
-    if pair.has_other_scope or pair.has_other_thing:
+    reason = _names_what_went(pair)
+    if not reason and later is Kind.TODO:
+        reason = pair.other_amount(only_dates=True)
+    elif not reason and kind is not Kind.LESSON and later is not Kind.EVENT:
+        reason = _denied(pair) or _changed_value(pair, limits)
+        if reason and len(pair.contrasts) > 1:
+            return None
+    if not reason or pair.old.moods & {"recounts", "asks"} or pair.has_other_scope or pair.has_other_thing:
         return None
-    named = _names_what_went(pair)
-    if named or kind is Kind.LESSON or later is Kind.EVENT:
-        return named
-    if later is Kind.TODO:
-        return pair.other_amount(only_dates=True)
-    return _denied(pair) or _changed_value(pair, limits)
+    return reason
 
 
 def _denied(pair: Pair) -> str | None:
@@ -118,44 +126,77 @@ def _names_what_went(pair: Pair) -> str | None:
     """The later statement says that something is gone, and the earlier one says that it is there."""
     usual = pair.attributes | pair.parts
     for phrase in pair.new.phrases:
-        telling = phrase - usual
+        telling = [word for word in phrase if word not in usual]
         claimed = {word for word in telling if _said(word, pair.old) and word not in pair.old.gone}
         numbers = {word for word in phrase if word[0].isdigit()}
-        if not claimed - numbers or not numbers <= set(pair.old.order):
+        if not claimed or not numbers <= claimed:
             continue
-        most = len(claimed) > 1 and 2 * len(claimed) >= len(telling)
-        others = pair.shared - phrase - usual
-        if claimed == telling or most or others or claimed & (pair.old.names | pair.new.names):
+        is_named = bool(claimed & (pair.old.names | pair.new.names))
+        if is_named or _is_claimed(pair, telling, claimed):
             return f"no longer: {pair.new.spell(phrase)}"
     return None
 
 
+def _is_claimed(pair: Pair, phrase: list[str], claimed: set[str]) -> bool:
+    """Whether the earlier statement has what has gone: several words of it, or one that is more than a plain word."""
+    if len(claimed) == 1:
+        word = next(iter(claimed))
+        about_one = pair.shared - claimed - pair.attributes
+        is_telling = (
+            bool(about_one) or pair.new.is_exchange or any(map(str.isdigit, word)) or _has_rival(pair.new, word)
+        )
+        return is_telling and len(set(phrase)) == 1
+    is_whole = len(claimed) == len(set(phrase))
+    return is_whole or (2 * len(claimed) >= len(phrase) and bool({phrase[0], phrase[-1]} & claimed))
+
+
+def _has_rival(statement: Statement, word: str) -> bool:
+    """Whether a statement names two things of one kind, one of them by this word."""
+    kinds = statement.things.get(word, frozenset())
+    return any(kinds & others for other, others in statement.things.items() if other != word)
+
+
 def _said(word: str, by: Statement) -> bool:
-    return word in by.order if word[0].isdigit() else held(word, by)
+    return word in by.order or held(word, by)
 
 
 def _changed_value(pair: Pair, limits: Calibration) -> str | None:
     """Both answer one question, and differently."""
-    if pair.new.is_exchange or len(pair.contrasts) > 1:
+    if pair.new.is_exchange:
         return None
     if pair.new.is_negative and not pair.old.is_negative and not pair.new.turns:
         return None
     strength = len(_about(pair)) + pair.same_subject + 2 * pair.same_key
-    near = pair.cosine is not None and pair.cosine >= limits.about
     is_plain = not pair.new.phrases or "retracts" in pair.new.turns
-    one_thing = bool(strength or near) and not pair.is_two_sided
+    one_thing = _is_one_thing(pair, strength, limits)
     if is_plain and one_thing and (value := pair.other_amount()):
         return value
-    if (pair.new.turns or one_thing) and (value := pair.other_kind_of_thing):
+    told_anew = bool(pair.new.turns - {"now"}) and not pair.is_two_sided
+    if (one_thing or told_anew) and (value := pair.other_kind_of_thing):
         return value
     return _changed_name(pair, strength) or _otherwise(pair, strength) if is_plain else None
 
 
+def _is_one_thing(pair: Pair, strength: int, limits: Calibration) -> bool:
+    """Whether two values may be those of one thing: enough in common, and no thing that only one of them names."""
+    if pair.is_two_sided:
+        return False
+    near = pair.cosine is not None and pair.cosine >= limits.alike
+    shares = bool(_about(pair) - pair.attributes) and strength > 0 and _share(pair) >= ENOUGH
+    return near or pair.same_subject or pair.same_key or shares
+
+
+def _share(pair: Pair) -> float:
+    """The share of the topical words of the shorter statement that both have."""
+    return len(_about(pair)) / max(1, min(len(pair.old.words), len(pair.new.words)))
+
+
 def _changed_name(pair: Pair, strength: int) -> str | None:
     in_roles = pair.old.has_role and pair.new.has_role
-    if strength and (in_roles or pair.new.turns):
+    if strength and (in_roles or pair.new.turns) and _share(pair) >= ENOUGH:
         return pair.other_name
-    return pair.other_name if (pair.same_key or strength > 1) and pair.is_framed else None
+    told_of_one = bool(pair.old.topic & pair.new.topic) and strength > 1 and pair.new.topic < pair.new.words
+    return pair.other_name if (pair.same_key or told_of_one) and pair.is_framed else None
 
 
 def _otherwise(pair: Pair, strength: int) -> str | None:
@@ -163,7 +204,9 @@ def _otherwise(pair: Pair, strength: int) -> str | None:
     turns = pair.new.turns
     share = len(_about(pair)) / max(1, len(pair.old.words))
     nearly_all = share >= (NEARLY_ALL_RETRACTED if "retracts" in turns else NEARLY_ALL)
-    if (turns and strength > 1 and nearly_all) or (pair.same_subject and "retracts" in turns):
+    if (turns and len(pair.old.words) >= FEW and strength > 1 and nearly_all) or (
+        pair.same_subject and "retracts" in turns
+    ):
         return "says it otherwise"
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -14,6 +15,10 @@ from nacre.dedup.words import stem
 
 _PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
 _CLOSE_WORDS = 3
+
+FRAME = 0.6
+"""From this share of equal words in equal order on, two texts are built alike."""
+
 _DATES = frozenset({"date", "time", "weekday"})
 
 
@@ -52,7 +57,8 @@ class Pair:
     @cached_property
     def is_framed(self) -> bool:
         """Whether most words are the same, in the same order."""
-        return SequenceMatcher(None, self.old.order, self.new.order, autojunk=False).ratio() >= 0.6
+        equal = sum(end - begin for tag, begin, end, _, _ in self._blocks if tag == "equal")
+        return 2 * equal >= FRAME * (len(self.old.order) + len(self.new.order))
 
     @property
     def attributes(self) -> frozenset[str]:
@@ -88,6 +94,8 @@ class Pair:
     def is_swapped(self) -> bool:
         """Whether one word stands for another between the same words, be it topical in one of them only."""
         silent = _stems(self.language.language, "stop")
+        if self._begins_otherwise(silent):
+            return True
         for before, here, after in zip(self._blocks, self._blocks[1:], self._blocks[2:], strict=False):
             if (before[0], here[0], after[0]) != ("equal", "replace", "equal"):
                 continue
@@ -95,6 +103,13 @@ class Pair:
             if mine and theirs and (mine & self.old.words or theirs & self.new.words):
                 return True
         return False
+
+    def _begins_otherwise(self, silent: frozenset[str]) -> bool:
+        """Whether the two tell to do different things with the same."""
+        old, new = self.old.order, self.new.order
+        if not old or not new or old[0] == new[0] or old[1:2] != new[1:2]:
+            return False
+        return not {old[0], new[0]} & silent and not held(old[0], self.new) and not held(new[0], self.old)
 
     def _unlike(
         self, begin: int, end: int, start: int, stop: int, counts: Callable[[str, Statement], bool]
@@ -117,12 +132,10 @@ class Pair:
     @property
     def _is_opposite(self) -> bool:
         mine, theirs = self.old.words, self.new.words
-        for pair in self.language.opposites:
-            first, second = (stem(word, self.language) for word in pair)
-            for one, other in ((first, second), (second, first)):
-                if one in mine and other in theirs and one not in theirs and other not in mine:
-                    return True
-        return False
+        return any(
+            one in mine and other in theirs and one not in theirs and other not in mine
+            for one, other in _opposites(self.language.language)
+        )
 
     @cached_property
     def has_other_thing(self) -> bool:
@@ -165,7 +178,7 @@ class Pair:
     @cached_property
     def other_kind_of_thing(self) -> str | None:
         """Two known things of one kind, one in each."""
-        mine, theirs = dict(self.old.things), dict(self.new.things)
+        mine, theirs = self.old.things, self.new.things
         for word, kinds in mine.items():
             for other, others in theirs.items():
                 if word not in theirs and other not in mine and kinds & others:
@@ -186,7 +199,9 @@ class Pair:
         if not self.same_subject:
             shapes = {_shape(one) for one in mine} & {_shape(one) for one in theirs}
             mine, theirs = ([word for word in names if _shape(word) in shapes] for names in (mine, theirs))
-        return f"{self.old.spell(mine)} → {self.new.spell(theirs)}" if mine and theirs else None
+        if not mine or not theirs or _sibling(mine[-1]) == _sibling(theirs[-1]):
+            return None
+        return f"{self.old.spell(mine)} → {self.new.spell(theirs)}"
 
 
 def held(word: str, by: Statement) -> bool:
@@ -194,6 +209,11 @@ def held(word: str, by: Statement) -> bool:
     if word in by.words or word in by.joined:
         return True
     return any(one.removesuffix(word) in _PREFIXES or word.removesuffix(one) in _PREFIXES for one in by.words)
+
+
+def _sibling(name: str) -> str:
+    """What is left of names like "node-1" and "node-2": they stand beside each other."""
+    return re.sub(r"\d+", "#", name)
 
 
 def _shape(name: str) -> str:
@@ -205,3 +225,11 @@ def _stems(name: str, words: str) -> frozenset[str]:
     language = next(one for one in languages() if one.language == name)
     plain: frozenset[str] = getattr(language.words, words)
     return frozenset(stem(word, language) for word in plain) | plain
+
+
+@lru_cache(maxsize=8)
+def _opposites(name: str) -> tuple[tuple[str, str], ...]:
+    """Pairs of stems that exclude each other, either way round."""
+    language = next(one for one in languages() if one.language == name)
+    pairs = [(stem(first, language), stem(second, language)) for first, second in language.opposites]
+    return (*pairs, *((second, first) for first, second in pairs))

@@ -1,11 +1,11 @@
-"""A memory as a claim: what it is about, what it says of it, what it says has gone, and in what mood."""
+"""A text as a claim: what it is about, what it says of it, what it says has gone, and in what mood."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, languages, plain_names
 from nacre.dedup.words import Amount, Word, amounts, is_number_of_a_thing, stem, tokens
@@ -18,95 +18,149 @@ _REASON = re.compile(
 )
 _VERBS = frozenset(
     """is are was were be been has have had will should must can does do did shall gets got get need needs needed
-    require requires required say says go goes come comes take takes make makes put puts want wants : 是 在 用 由""".split()
+    require requires required say says go goes come comes take takes make makes put puts want wants
+    i'm i've we're we've it's that's : 是 在 用 由""".split()
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """What comparison knows of a text.
+_BEFORE_NOUNS = frozenset("the a an our my your of for in on per each every this that all no".split())
 
-    ``order`` holds the stems of all words as they stand and ``spelled`` the words themselves; ``words`` are the topical
-    stems, ``topic`` those before the verb, ``names`` those that are names, ``things`` the known ones with their kinds.
-    ``numbers`` tell which one of several is meant. ``phrases`` are what it says has gone, ``come`` for what; ``scopes``
-    is what it is restricted to, by class; ``moods`` are the ways in which it is no plain claim about the present, and
-    ``turns`` the words of change it has.
+
+@dataclass(frozen=True)
+class Statement:
+    """What comparison knows of a text; each part is worked out when it is first asked for.
+
+    ``whole`` is the text, ``text`` the same without its reasons; ``every`` are its words, ``own`` the stems of its
+    project's name, which say nothing within the project.
     """
 
+    whole: str
     text: str
-    order: tuple[str, ...]
-    spelled: tuple[str, ...]
-    words: frozenset[str]
-    topic: frozenset[str]
-    names: frozenset[str]
-    amounts: tuple[Amount, ...]
-    numbers: frozenset[str]
-    things: tuple[tuple[str, frozenset[str]], ...]
-    phrases: tuple[frozenset[str], ...]
-    is_exchange: bool
-    come: frozenset[str]
-    scopes: frozenset[tuple[str, str]]
-    moods: frozenset[str]
-    turns: frozenset[str]
-    joined: frozenset[str]
-    is_negative: bool
-    has_role: bool
+    language: ChangeLanguage = field(repr=False)
+    every: tuple[Word, ...] = field(repr=False)
+    own: frozenset[str]
+
+    @cached_property
+    def _kept(self) -> tuple[Word, ...]:
+        return tuple(word for word in self.every if word.stem not in self.own)
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The stems of all words as they stand."""
+        return tuple(word.stem for word in self._kept)
+
+    @cached_property
+    def _topical(self) -> tuple[Word, ...]:
+        counted = _places(self.every, self._found)
+        return tuple(word for word in self._kept if word.start not in counted and _is_topical(word, self.language))
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The stems that tell what it is about and what it says of it."""
+        return frozenset(word.stem for word in self._topical)
+
+    @cached_property
+    def topic(self) -> frozenset[str]:
+        """Those of them that stand before the verb."""
+        verb = _verb_at(self.every, self.text, self.language)
+        return frozenset(word.stem for word in self._topical if word.start < verb and not word.stem[0].isdigit())
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Those of them that are names."""
+        return frozenset(word.stem for word in self._topical if _is_name(word, self.has_role, self.language))
+
+    @cached_property
+    def things(self) -> dict[str, frozenset[str]]:
+        """The things it names that are known, with their kinds."""
+        return dict(_things(self.every))
+
+    @cached_property
+    def _found(self) -> list[Amount]:
+        return amounts(list(self.every), self.text, self.language)
+
+    @cached_property
+    def numbers(self) -> frozenset[str]:
+        """The numbers that tell which one of several is meant."""
+        every = list(self.every)
+        return frozenset(one.value for one in self._found if is_number_of_a_thing(every, one, self.text, self.language))
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        """What it counts, measures or dates."""
+        return tuple(one for one in self._found if one.value not in self.numbers)
+
+    @cached_property
+    def _changes(self) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+        return _changed(self.text, self.language, self.own)
 
     @property
+    def phrases(self) -> tuple[tuple[str, ...], ...]:
+        """What it says has gone, each phrase apart, its words in order."""
+        return self._changes[0]
+
+    @cached_property
     def gone(self) -> frozenset[str]:
         """All words of what is gone."""
-        return frozenset().union(*self.phrases)
+        return frozenset(word for phrase in self.phrases for word in phrase)
+
+    @property
+    def come(self) -> frozenset[str]:
+        """The words of what came for it."""
+        return self._changes[1] - self.gone
+
+    @property
+    def is_exchange(self) -> bool:
+        """Whether it says what went and what came."""
+        return bool(self.phrases and self._changes[1])
+
+    @cached_property
+    def scopes(self) -> frozenset[tuple[str, str]]:
+        """What it is restricted to: (class, word)."""
+        return frozenset(_scopes(self.text.lower(), self.every, self.language))
+
+    @cached_property
+    def moods(self) -> frozenset[str]:
+        """The ways in which it is no plain claim about the present."""
+        return frozenset(_moods(self.whole.lower(), self.text.lower(), self.language))
+
+    @cached_property
+    def turns(self) -> frozenset[str]:
+        """The words of change it has, by sort."""
+        return frozenset(_turns(self.text.lower(), self.language))
+
+    @cached_property
+    def joined(self) -> frozenset[str]:
+        """Its neighbouring words as one: "back up" is "backup"."""
+        return frozenset(_joined(self.every, self.language))
+
+    @cached_property
+    def is_negative(self) -> bool:
+        """Whether it denies or forbids something."""
+        return bool(_NEGATION.search(self.text.lower()))
+
+    @cached_property
+    def has_role(self) -> bool:
+        """Whether it may say who does or holds something."""
+        return any(_is_role(word, self.language) for word in self.every)
 
     def spell(self, stems: Iterable[str]) -> str:
         """Some of the words as they were written, in order."""
         wanted = set(stems)
-        found = {stem: text for stem, text in zip(self.order, self.spelled, strict=True) if stem in wanted}
-        return " ".join(found.values())
+        return " ".join({word.stem: word.text for word in self._kept if word.stem in wanted}.values())
 
 
 @lru_cache(maxsize=4096)
 def read(text: str, project: str | None = None) -> Statement:
-    """Read a statement; the words of the project's name say nothing within it."""
+    """Read a statement of a project, or of none."""
     language = language_of(text)
     bare = _without(text, project)
     main = _REASON.sub("", bare).strip() or bare
-    every = tokens(main, language)
-    own = _project_stems(project, language)
-    topical = [word for word in every if _is_topical(word, language) and word.stem not in own]
-    verb = _verb_at(every, main, language)
-    found = amounts(every, main, language)
-    numbers = {amount.value for amount in found if is_number_of_a_thing(every, amount, main, language)}
-    counted = tuple(amount for amount in found if amount.value not in numbers)
-    phrases, come = _changed(main, language, own)
-    has_role = any(_is_role(word, language) for word in every)
-    places = _places(every, counted)
-    lower = main.lower()
-    return Statement(
-        text=main,
-        order=tuple(word.stem for word in every if word.stem not in own),
-        spelled=tuple(word.text for word in every if word.stem not in own),
-        words=frozenset(word.stem for word in topical),
-        topic=frozenset(word.stem for word in topical if word.start < verb and not word.stem[0].isdigit()),
-        names=frozenset(
-            word.stem for word in topical if _is_name(word, has_role, language) and word.start not in places
-        ),
-        things=tuple(_things(every)),
-        amounts=counted,
-        numbers=frozenset(numbers),
-        phrases=phrases,
-        is_exchange=bool(phrases and come),
-        come=come.difference(*phrases),
-        scopes=frozenset(_scopes(lower, every, language)),
-        moods=frozenset(_moods(text.lower(), lower, language)),
-        turns=frozenset(_turns(lower, language)),
-        joined=frozenset(_joined(every, language)),
-        is_negative=bool(_NEGATION.search(lower)),
-        has_role=has_role,
-    )
+    return Statement(text, main, language, tuple(tokens(main, language)), _project_stems(project, language))
 
 
 _NEGATION = re.compile(
-    r"\b(?:not|never|no|don't|doesn't|isn't|aren't|won't|cannot|can't|without|avoid|stop)\b|不|别|没|无|禁止"
+    r"\b(?:not|never|no|don't|doesn't|isn't|aren't|won't|cannot|can't|without|avoid)\b|不|别|没|无|禁止"
 )
 
 
@@ -134,7 +188,8 @@ def _verb_at(every: Sequence[Word], text: str, language: ChangeLanguage) -> int:
     light = language.words.light | _light_stems(language.language)
     for at, word in enumerate(every):
         lower = word.text.lower()
-        if lower in _VERBS or lower in light or word.stem in light:
+        is_noun = at > 0 and every[at - 1].text.lower() in _BEFORE_NOUNS
+        if lower in _VERBS or (not is_noun and (lower in light or word.stem in light)):
             if not at and colon < 0:
                 return 0
             if at:
@@ -178,17 +233,18 @@ def _things(every: Sequence[Word]) -> Iterator[tuple[str, frozenset[str]]]:
 
 def _changed(
     text: str, language: ChangeLanguage, own: frozenset[str]
-) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    gone: list[frozenset[str]] = []
+) -> tuple[tuple[tuple[str, ...], ...], frozenset[str]]:
+    gone: list[list[str]] = []
     come: set[str] = set()
     for pattern in language.change.pair:
         for match in pattern.finditer(text):
             found = match.groupdict()
-            gone.append(frozenset(_phrase(found.get("gone") or "", language)))
+            gone.append(list(_phrase(found.get("gone") or "", language)))
             come.update(_phrase(found.get("come") or "", language))
     for pattern in language.change.before:
-        gone += [frozenset(_phrase_before(text[: match.start()], language)) for match in pattern.finditer(text)]
-    return tuple(phrase - own for phrase in gone if phrase - own), frozenset(come - own)
+        gone += [list(_phrase_before(text[: match.start()], language)) for match in pattern.finditer(text)]
+    kept = (tuple(word for word in phrase if word not in own) for phrase in gone)
+    return tuple(phrase for phrase in kept if phrase), frozenset(come - own)
 
 
 def _phrase(text: str, language: ChangeLanguage) -> Iterator[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from nacre.dedup.cues import ChangeLanguage, kinds_of_things
+from nacre.dedup.cues import ChangeLanguage, kinds_of_things, languages
 
 _TOKEN = re.compile(
     r"""
@@ -96,15 +97,25 @@ def _pairs(run: str, start: int, language: ChangeLanguage) -> list[Word]:
     words = language.words
     dividers = sorted((*words.stop, *words.light), key=len, reverse=True)
     pieces = re.split(f"({'|'.join(map(re.escape, dividers))})", run) if dividers else [run]
-    pairs: list[str] = []
+    found: list[Word] = []
     for piece in pieces:
         whole = piece in words.light or piece in language.alike or len(piece) < 2
-        pairs += [piece] if whole else [piece[at : at + 2] for at in range(len(piece) - 1)]
-    return [Word(pair, language.alike.get(pair, pair), start) for pair in pairs if pair]
+        for at in range(1 if whole else len(piece) - 1):
+            pair = piece if whole else piece[at : at + 2]
+            if pair:
+                found.append(Word(pair, language.alike.get(pair, pair), start + at))
+        start += len(piece)
+    return found
 
 
 def stem(word: str, language: ChangeLanguage) -> str:
     """A word without its endings, and one word for those that mean the same here."""
+    return _stem(word, language.language)
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str, name: str) -> str:
+    language = next(one for one in languages() if one.language == name)
     lower = unicodedata.normalize("NFKC", word).lower()
     if lower in language.alike:
         return language.alike[lower]
@@ -187,6 +198,8 @@ def _measure(
         return Amount(sort, f"{number * _DURATIONS[unit]:g}", "", word.start), 2
     if unit in _SIZES:
         return Amount("size", f"{number * _SIZES[unit]:g}", "", word.start), 2
+    if text[max(0, word.start - 1) : word.start] in ("$", "€", "£", "¥"):
+        return Amount("money", f"{number:g}", "", word.start), 1
     if unit in ("%", "percent"):
         return Amount("share", f"{number:g}", "", word.start), 2
     period = _period(after, text[word.start : word.start + 40])
@@ -195,7 +208,7 @@ def _measure(
     if not word.text.isdigit() and not _NUMBER.fullmatch(word.text):
         return (Amount("number", f"{number:g}", unit, word.start), 1) if unit else (None, 1)
     label = _label(words, at, text)
-    silent = language.words.stop | language.words.light | language.words.border
+    silent = language.words.stop | language.words.border
     counted = "" if unit in silent or (after and after[0] in silent) else unit
     return Amount("number", f"{number:g}", label or counted, word.start), 1
 
@@ -240,7 +253,7 @@ def _counts(words: list[Word], at: int, language: ChangeLanguage) -> bool:
     if at + 1 >= len(words) or words[at + 1].text[0].isdigit():
         return False
     after, known = words[at + 1].text.lower(), language.words
-    return after not in known.stop | known.light | known.border
+    return after not in known.stop | known.border
 
 
 def _singular(word: str) -> str:

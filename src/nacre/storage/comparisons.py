@@ -9,7 +9,7 @@ from nacre.model.memory import Memory
 from nacre.storage.database import Database
 from nacre.text import STOP_WORDS, words
 
-MOST_ROWS = 4_000
+MOST_ROWS = 2_000
 """Rows that the words looked for may have together: rare words come first, common ones only where memories are few."""
 
 MOST_WORDS = 16
