@@ -32,7 +32,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, extraction and speed."""
+    """Measure retrieval, silence, extraction, changes and speed."""
 
 
 @command(
@@ -143,9 +143,44 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
     )
 
 
+@command(
+    "stale",
+    examples=[
+        "nacre benchmark stale",
+        "nacre benchmark stale --no-vectors --json",
+        "nacre benchmark stale --through sessions",
+    ],
+)
+@click.option("--data", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Other data of this shape.")
+@click.option("--no-vectors", is_flag=True, help="Compare by words alone.")
+@click.option(
+    "--through",
+    type=click.Choice(["store", "sessions"]),
+    default="store",
+    show_default=True,
+    help="Store each statement, or let it be learned from a session.",
+)
+@click.pass_obj
+def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
+    """Tell whether what changed replaces what was true before, and nothing else.
+
+    Works in a temporary folder; nothing is written to your home.
+    """
+    from nacre.bench.stale import load, measure
+    from nacre.bench.stale_report import render_stale
+
+    with tempfile.TemporaryDirectory(prefix="nacre-stale-") as folder, progress.shown(run) as notify:
+        result = measure(
+            load(data), Path(folder), None if no_vectors else _bundled_embedder, through=through,
+            notify=notify or (lambda _: None),
+        )  # fmt: skip
+    run.answer(dataclasses.asdict(result), lambda paper: render_stale(paper, result))
+
+
 benchmark.add_command(retrieval)
 benchmark.add_command(extraction)
 benchmark.add_command(silence)
+benchmark.add_command(stale)
 benchmark.add_command(speed)
 
 

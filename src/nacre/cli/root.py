@@ -48,7 +48,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
-        "benchmark": Entry("nacre.bench.commands:benchmark", "Measure retrieval, silence, extraction and speed."),
+        "benchmark": Entry(
+            "nacre.bench.commands:benchmark", "Measure retrieval, silence, extraction, changes and speed."
+        ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
 }

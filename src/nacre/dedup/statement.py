@@ -188,13 +188,19 @@ def _verb_at(every: Sequence[Word], text: str, language: ChangeLanguage) -> int:
     light = language.words.light | _light_stems(language.language)
     for at, word in enumerate(every):
         lower = word.text.lower()
-        is_noun = at > 0 and every[at - 1].text.lower() in _BEFORE_NOUNS
+        is_noun = at > 0 and _is_noun(lower, every[at - 1].text.lower(), every[0].text.lower())
         if lower in _VERBS or (not is_noun and (lower in light or word.stem in light)):
             if not at and colon < 0:
                 return 0
             if at:
                 return min(word.start, colon) if colon > 0 else word.start
     return colon if colon > 0 else len(text)
+
+
+def _is_noun(lower: str, before: str, first: str) -> bool:
+    """Whether a word that may be a verb is a noun here: after an article, or bare between an article and a singular."""
+    is_bare = not lower.endswith(("s", "ed", "ing"))
+    return before in _BEFORE_NOUNS or (first in _BEFORE_NOUNS and is_bare and not before.endswith("s"))
 
 
 @lru_cache(maxsize=8)
