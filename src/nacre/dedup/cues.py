@@ -38,7 +38,8 @@ class ChangeCues:
     """Words of change.
 
     ``pair`` names what is gone and perhaps what came, ``before`` follows what is gone; ``now``, ``moved`` and
-    ``retracts`` say only that there was a change. What no longer does a verb of ``trouble`` is what it was.
+    ``retracts`` say only that there was a change. A ``lead`` comes before what is said. What no longer does a verb of
+    ``trouble`` is what it was.
     """
 
     pair: tuple[Pattern, ...]
@@ -46,6 +47,7 @@ class ChangeCues:
     now: Pattern
     moved: Pattern
     retracts: Pattern
+    lead: Pattern
     trouble: Pattern
 
 

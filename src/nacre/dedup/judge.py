@@ -179,7 +179,7 @@ def _changed_value(pair: Pair, limits: Calibration) -> str | None:
 
 def _is_one_thing(pair: Pair, strength: int, limits: Calibration) -> bool:
     """Whether two values may be those of one thing: enough in common, and no thing that only one of them names."""
-    if pair.is_two_sided:
+    if pair.is_two_sided or (pair.is_narrower and not pair.new.turns):
         return False
     near = pair.cosine is not None and pair.cosine >= limits.alike
     shares = bool(_about(pair) - pair.attributes) and strength > 0 and _share(pair) >= ENOUGH
@@ -204,11 +204,20 @@ def _otherwise(pair: Pair, strength: int) -> str | None:
     turns = pair.new.turns
     share = len(_about(pair)) / max(1, len(pair.old.words))
     nearly_all = share >= (NEARLY_ALL_RETRACTED if "retracts" in turns else NEARLY_ALL)
+    if turns and _same_topic(pair) and ("retracts" in turns or (pair.old.is_equation and pair.new.is_equation)):
+        return "says it otherwise"
     if (turns and len(pair.old.words) >= FEW and strength > 1 and nearly_all) or (
         pair.same_subject and "retracts" in turns
     ):
         return "says it otherwise"
     return None
+
+
+def _same_topic(pair: Pair) -> bool:
+    """Whether the two are said of the same thing in the same words."""
+    mine, theirs = pair.old.topic, pair.new.topic
+    both = bool(mine and theirs) and mine < pair.old.words and theirs < pair.new.words
+    return both and all(held(word, pair.new) for word in mine) and all(held(word, pair.old) for word in theirs)
 
 
 def _about(pair: Pair) -> frozenset[str]:

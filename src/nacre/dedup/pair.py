@@ -15,6 +15,8 @@ from nacre.dedup.words import stem
 
 _PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
 _CLOSE_WORDS = 3
+_LONG = 5
+_ENDING = 4
 
 FRAME = 0.6
 """From this share of equal words in equal order on, two texts are built alike."""
@@ -131,7 +133,7 @@ class Pair:
 
     @property
     def _is_opposite(self) -> bool:
-        mine, theirs = self.old.words, self.new.words
+        mine, theirs = set(self.old.order), set(self.new.order)
         return any(
             one in mine and other in theirs and one not in theirs and other not in mine
             for one, other in _opposites(self.language.language)
@@ -158,6 +160,16 @@ class Pair:
         return mine != theirs or (mine and theirs and self.old.has_role and self.new.has_role)
 
     @cached_property
+    def is_narrower(self) -> bool:
+        """Whether the later one is said of a sort of what the earlier one is said of: "password emails" of "emails"."""
+        order, ignored = self.new.order, self.attributes | self.parts
+        return any(
+            {modifier, word} <= self.new.topic and modifier not in ignored and word in self.old.topic
+            and not held(modifier, self.old)
+            for modifier, word in pairwise(order)
+        )  # fmt: skip
+
+    @cached_property
     def is_two_sided(self) -> bool:
         """Whether each is said of something that the other does not name."""
         ignored = self.attributes | self.parts
@@ -167,10 +179,10 @@ class Pair:
     def other_amount(self, *, only_dates: bool = False) -> str | None:
         """An amount that both give, and give differently; ``None`` where they agree on one of its sort."""
         old, new = self.old.amounts, self.new.amounts
-        agreed = {one.sort for one in old for other in new if (one.sort, one.value) == (other.sort, other.value)}
+        agreed = {(one.sort, one.unit) for one in old for other in new if one.says(other)}
         for one in old:
             for other in new:
-                wanted = one.sort in _DATES if only_dates else one.sort not in agreed
+                wanted = one.sort in _DATES if only_dates else (one.sort, one.unit) not in agreed
                 if wanted and one.conflicts(other):
                     return f"{one.text} → {other.text}"
         return None
@@ -199,7 +211,7 @@ class Pair:
         if not self.same_subject:
             shapes = {_shape(one) for one in mine} & {_shape(one) for one in theirs}
             mine, theirs = ([word for word in names if _shape(word) in shapes] for names in (mine, theirs))
-        if not mine or not theirs or _sibling(mine[-1]) == _sibling(theirs[-1]):
+        if not mine or not theirs or (not self.new.turns and _sibling(mine[-1]) == _sibling(theirs[-1])):
             return None
         return f"{self.old.spell(mine)} → {self.new.spell(theirs)}"
 
@@ -208,7 +220,15 @@ def held(word: str, by: Statement) -> bool:
     """Whether a statement has a word, also in two parts ("back up") or with a prefix ("devcontainer")."""
     if word in by.words or word in by.joined:
         return True
-    return any(one.removesuffix(word) in _PREFIXES or word.removesuffix(one) in _PREFIXES for one in by.words)
+    if any(one.removesuffix(word) in _PREFIXES or word.removesuffix(one) in _PREFIXES for one in by.words):
+        return True
+    return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words)
+
+
+def _is_kin(word: str, other: str) -> bool:
+    """Whether two long words begin alike and differ in an ending: "expire" and "expiry", "deploy" and "deployment"."""
+    shorter, longer = sorted((word, other), key=len)
+    return len(shorter) >= _LONG and longer.startswith(shorter) and len(longer) - len(shorter) <= _ENDING
 
 
 def _sibling(name: str) -> str:

@@ -16,6 +16,7 @@ _REASON = re.compile(
     r"|[，,]?(?:因为|由于).*$",
     re.IGNORECASE | re.DOTALL,
 )
+_EQUATION = re.compile(r"(?:\b(?:is|are)\b|:)(?: now| currently)? (?:an? |the )?(?P<what>[\w-]+)", re.IGNORECASE)
 _VERBS = frozenset(
     """is are was were be been has have had will should must can does do did shall gets got get need needs needed
     require requires required say says go goes come comes take takes make makes put puts want wants
@@ -52,7 +53,11 @@ class Statement:
     @cached_property
     def _topical(self) -> tuple[Word, ...]:
         counted = _places(self.every, self._found)
-        return tuple(word for word in self._kept if word.start not in counted and _is_topical(word, self.language))
+        left = [word for word in self._kept if word.start not in counted]
+        telling = tuple(word for word in left if _is_topical(word, self.language))
+        if len(telling) > 1:
+            return telling
+        return tuple(word for word in left if word.text.lower() not in self.language.words.stop and len(word.stem) > 1)
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -127,7 +132,7 @@ class Statement:
     @cached_property
     def turns(self) -> frozenset[str]:
         """The words of change it has, by sort."""
-        return frozenset(_turns(self.text.lower(), self.language))
+        return frozenset(_turns(self.whole.lower(), self.language))
 
     @cached_property
     def joined(self) -> frozenset[str]:
@@ -140,9 +145,15 @@ class Statement:
         return bool(_NEGATION.search(self.text.lower()))
 
     @cached_property
+    def is_equation(self) -> bool:
+        """Whether it only says what something is ("the theme is dark"), and not what is done with it."""
+        match = _EQUATION.search(self.text)
+        return match is not None and not match["what"].lower().endswith(("ed", "en", "ing"))
+
+    @cached_property
     def has_role(self) -> bool:
         """Whether it may say who does or holds something."""
-        return any(_is_role(word, self.language) for word in self.every)
+        return any(_is_role(word, self.language) for word in self.every) or bool(self.joined & self.language.words.role)
 
     def spell(self, stems: Iterable[str]) -> str:
         """Some of the words as they were written, in order."""
@@ -156,12 +167,12 @@ def read(text: str, project: str | None = None) -> Statement:
     language = language_of(text)
     bare = _without(text, project)
     main = _REASON.sub("", bare).strip() or bare
+    lead = language.change.lead.match(main)
+    main = main[lead.end() :] if lead else main
     return Statement(text, main, language, tuple(tokens(main, language)), _project_stems(project, language))
 
 
-_NEGATION = re.compile(
-    r"\b(?:not|never|no|don't|doesn't|isn't|aren't|won't|cannot|can't|without|avoid)\b|不|别|没|无|禁止"
-)
+_NEGATION = re.compile(r"\b(?:not|never|no|\w+n't|cannot|without|avoid)\b|不|别|没|无|禁止")
 
 
 def _without(text: str, project: str | None) -> str:

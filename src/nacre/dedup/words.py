@@ -61,6 +61,10 @@ class Amount:
     span: int = 1
     text: str = ""
 
+    def says(self, other: Amount) -> bool:
+        """Whether both are the same."""
+        return (self.sort, self.value, self.unit) == (other.sort, other.value, other.unit)
+
     def conflicts(self, other: Amount) -> bool:
         """Whether both may answer one question, and answer it differently."""
         if self.sort != other.sort or self.value == other.value:
@@ -191,7 +195,7 @@ def _measure(
         rest = after if word.text.lower() in _TIMES else after[1:]
         if len(rest) > 1 and rest[0] in _PER and _singular(rest[1]) in _DURATIONS:
             return Amount("frequency", f"{_DURATIONS[_singular(rest[1])] / number:g}", "", word.start), 3
-        return Amount("number", f"{number:g}", "time", word.start), 1
+        return (Amount("number", f"{number:g}", "time", word.start) if unit == "time" else None), 1
     before = words[at - 1].text.lower() if at else ""
     if unit in _DURATIONS:
         sort = "frequency" if before in ("every", "each", "per") else "duration"
@@ -238,6 +242,9 @@ _LABELS = frozenset(
 def is_number_of_a_thing(words: list[Word], amount: Amount, text: str, language: ChangeLanguage) -> bool:
     """Whether a number tells which one is meant ("bridge 3", "rule number 4"), and not how many or which version."""
     at = next(at for at, word in enumerate(words) if word.start == amount.start)
+    if amount.sort == "version":
+        is_plain = words[at].text[0] in "vV" and not amount.unit and at + 1 < len(words)
+        return is_plain and words[at + 1].text.lower() not in language.words.light and _counts(words, at, language)
     if amount.sort != "number" or not at:
         return False
     before, known = words[at - 1], language.words
