@@ -243,8 +243,7 @@ def is_number_of_a_thing(words: list[Word], amount: Amount, text: str, language:
     """Whether a number tells which one is meant ("bridge 3", "rule number 4"), and not how many or which version."""
     at = next(at for at, word in enumerate(words) if word.start == amount.start)
     if amount.sort == "version":
-        is_plain = words[at].text[0] in "vV" and not amount.unit and at + 1 < len(words)
-        return is_plain and words[at + 1].text.lower() not in language.words.light and _counts(words, at, language)
+        return words[at].text[0] in "vV" and not amount.unit and _counts(words, at, language)
     if amount.sort != "number" or not at:
         return False
     before, known = words[at - 1], language.words
@@ -260,7 +259,7 @@ def _counts(words: list[Word], at: int, language: ChangeLanguage) -> bool:
     if at + 1 >= len(words) or words[at + 1].text[0].isdigit():
         return False
     after, known = words[at + 1].text.lower(), language.words
-    return after not in known.stop | known.border
+    return after not in known.stop | known.light | known.border
 
 
 def _singular(word: str) -> str:

@@ -52,8 +52,8 @@ INSERT OR IGNORE INTO links (source, rel, target, origin, strength)
 VALUES (:source, 'related_to', :target, 'auto', :strength);
 
 -- list_unsigned --
--- Memories without a signature.
-SELECT m.row, m.content FROM memories m LEFT JOIN signatures s ON s.memory = m.row
+-- Active memories without a signature.
+SELECT m.row, m.content FROM active_memories m LEFT JOIN signatures s ON s.memory = m.row
 WHERE s.memory IS NULL ORDER BY m.row LIMIT :limit;
 
 -- insert_signature --

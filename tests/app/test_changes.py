@@ -1,0 +1,333 @@
+"""What changed replaces what was true before: in both files, in recall, after a rebuild; and it can be taken back."""
+
+from __future__ import annotations
+
+import json
+import signal
+from datetime import UTC, date, datetime
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+import pytest
+
+from nacre.app.maintenance import rebuild
+from nacre.errors import Conflict
+from nacre.model.memory import Link, Memory
+from nacre.model.recall import Filter
+from nacre.storage.comparisons import Comparisons
+from tests.app.conftest import World, says
+from tests.app.test_many_processes import start
+
+DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+def change(world: World, *texts: str, kind: str = "fact") -> list[Memory]:
+    """Store statements, a month apart; the memories as they are in the end."""
+    world.clock.now = DAY
+    with world.open() as memory:
+        ids = []
+        for text in texts:
+            ids.append(memory.store(text, project="acme", kind=kind).memory_id)
+            world.clock.pass_days(30)
+        return [memory.get(one) for one in ids]
+
+
+def contents(world: World, question: str, **options: object) -> list[str]:
+    with world.open() as memory:
+        return [hit.memory.content for hit in memory.recall(question, filter=Filter(**options)).hits]  # type: ignore[arg-type]
+
+
+def active(world: World) -> set[str]:
+    with world.open() as memory:
+        return {one.content for one in memory.list(limit=1000)}
+
+
+OLD = "The ledger stores its rows in MongoDB"
+NEW = "We moved the ledger from MongoDB to PostgreSQL"
+
+
+def test_a_change_is_told_in_both_files_and_recall_obeys_it(world: World) -> None:
+    old, new = change(world, OLD, NEW)
+    assert (old.superseded_by, old.valid.until) == (new.id, date(2026, 4, 1))
+    assert new.links == (Link("supersedes", old.id, "no longer: MongoDB"),)
+    assert f"superseded_by: {new.id}" in world.memory_file(old.id).read_text(encoding="utf-8")
+    assert f"to: {old.id}" in world.memory_file(new.id).read_text(encoding="utf-8")
+    assert contents(world, "the ledger: MongoDB or PostgreSQL?") == [NEW]
+
+
+def test_a_question_about_the_past_gets_what_was_true_then(world: World) -> None:
+    change(world, OLD, NEW)
+    question = "the ledger: MongoDB or PostgreSQL?"
+    assert contents(world, question, as_of=date(2026, 3, 20)) == [OLD]
+    assert contents(world, question, as_of=date(2026, 4, 1)) == [NEW]
+    assert contents(world, question, as_of=date(2026, 2, 1)) == []
+
+
+def test_the_history_tells_all_that_followed_each_other_from_either_end(world: World) -> None:
+    texts = ("The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 9443")
+    memories = change(world, *texts)
+    with world.open() as memory:
+        for one in memories:
+            steps = memory.history(one.id)
+            assert [step.memory.content for step in steps] == list(texts)
+            assert [step.reason for step in steps] == ["8080 → 8443", "8443 → 9443", None]
+            assert [step.since for step in steps[1:]] == [step.until for step in steps[:-1]]
+            assert [step.is_asked for step in steps] == [step.memory.id == one.id for step in steps]
+
+
+def test_a_change_survives_a_rebuild(world: World) -> None:
+    before = change(world, OLD, NEW)
+    rebuild(world.settings(), lambda _: world.context())
+    with world.open() as memory:
+        assert [memory.get(one.id) for one in before] == before
+    assert active(world) == {NEW}
+
+
+def test_retiring_the_new_brings_the_old_back(world: World) -> None:
+    old, new = change(world, OLD, NEW)
+    with world.open() as memory:
+        memory.retire(new.id)
+        assert (memory.get(old.id).superseded_by, memory.get(old.id).valid.until) == (None, None)
+    assert active(world) == {OLD}
+
+
+def test_retiring_one_in_the_middle_joins_its_neighbours(world: World) -> None:
+    first, second, third = change(
+        world, "The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 9443"
+    )
+    with world.open() as memory:
+        memory.retire(second.id)
+        assert memory.get(first.id).superseded_by == third.id
+        assert first.id in {link.to for link in memory.get(third.id).links}
+
+
+def test_what_is_restored_stays_beside_what_replaced_it(world: World) -> None:
+    old, new = change(world, OLD, NEW)
+    with world.open() as memory:
+        memory.restore(old.id)
+        with pytest.raises(Conflict):
+            memory.restore(old.id)
+        assert memory.get(new.id).links == ()
+    assert active(world) == {OLD, NEW}
+    rebuild(world.settings(), lambda _: world.context())
+    assert active(world) == {OLD, NEW}
+
+
+@pytest.mark.parametrize("side", ["old", "new"])
+def test_a_person_who_takes_either_side_away_takes_the_change_back(world: World, side: str) -> None:
+    old, new = change(world, OLD, NEW)
+    file = world.memory_file(old.id if side == "old" else new.id)
+    kept = [
+        line
+        for line in file.read_text(encoding="utf-8").splitlines(keepends=True)
+        if not line.startswith(("superseded_by:", "links:"))
+    ]
+    file.write_text("".join(kept), encoding="utf-8")
+    assert active(world) == {OLD, NEW}
+    with world.open() as memory:
+        assert memory.get(new.id).links == ()
+        assert memory.get(old.id).valid.until is None
+
+
+def test_a_person_may_say_by_hand_that_one_supersedes_the_other(world: World) -> None:
+    old, new = change(world, "The barn is painted red", "Barn paint comes from the harbour")
+    file = world.memory_file(new.id)
+    file.write_text(
+        file.read_text(encoding="utf-8").replace("---\n", f"---\nlinks: [{{rel: supersedes, to: {old.id}}}]\n", 1),
+        encoding="utf-8",
+    )
+    assert active(world) == {new.content}
+
+
+def test_another_project_is_another_memory(world: World) -> None:
+    with world.open() as memory:
+        memory.store(OLD, project="acme")
+        assert memory.store(NEW, project="other").supersedes == ()
+        assert memory.store(OLD, project="other").action == "stored"
+
+
+def test_what_is_forced_stands_beside_whatever_says_otherwise(world: World) -> None:
+    with world.open() as memory:
+        memory.store(OLD, project="acme")
+        assert memory.store(NEW, project="acme", force=True).supersedes == ()
+    assert active(world) == {OLD, NEW}
+
+
+def test_what_was_undone_can_be_said_again(world: World) -> None:
+    change(world, "The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 8080")
+    with world.open() as memory:
+        assert [one.content for one in memory.list()] == ["The gate listens on port 8080"]
+
+
+def test_a_todo_is_closed_by_what_says_that_it_is_done(world: World) -> None:
+    with world.open() as memory:
+        todo = memory.store("Rotate the staging keys", kind="todo", project="acme").memory_id
+        memory.store("Rotating the staging keys is not done yet", kind="fact", project="acme")
+        assert memory.get(todo).superseded_by is None
+        done = memory.store("The staging keys are rotated, all done", kind="event", project="acme")
+        assert memory.get(todo).superseded_by == done.memory_id
+
+
+# Sessions
+
+
+def told(world: World, name: str, text: str, day: str) -> None:
+    record = says(
+        "user", f"Remember that {text}", uuid=f"turn-{name}", session=f"5e55-{name}", at=f"{day}T09:00:00.000Z"
+    )
+    world.transcript(name, record)
+
+
+def test_an_older_session_read_later_becomes_history(world: World) -> None:
+    told(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
+    with world.open() as memory:
+        memory.ingest()
+    told(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
+    told(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
+    with world.open() as memory:
+        memory.ingest()
+        (present,) = memory.list()
+        assert "9443" in present.content
+        steps = memory.history(present.id)
+        assert [step.since for step in steps] == [date(2026, month, 1) for month in (1, 2, 3)]
+        assert [step.until for step in steps] == [date(2026, 2, 1), date(2026, 3, 1), None]
+
+
+def test_one_between_two_takes_its_place_in_history(world: World) -> None:
+    told(world, "a", "the gate of the quarry listens on port 8080.", "2026-01-01")
+    told(world, "c", "the gate of the quarry listens on port 9443.", "2026-03-01")
+    with world.open() as memory:
+        memory.ingest()
+    told(world, "b", "the gate of the quarry listens on port 8443.", "2026-02-01")
+    with world.open() as memory:
+        memory.ingest()
+        steps = memory.history(memory.list()[0].id)
+        assert [step.until for step in steps] == [date(2026, 2, 1), date(2026, 3, 1), None]
+        assert [step.superseded_by for step in steps[:-1]] == [step.memory.id for step in steps[1:]]
+
+
+def test_what_is_said_again_keeps_where_it_was_said(world: World) -> None:
+    told(world, "a", "the quarry gate is painted green.", "2026-01-01")
+    with world.open() as memory:
+        memory.ingest()
+    told(world, "b", "the gate of the quarry is painted green!", "2026-02-01")
+    for _ in range(2):
+        with world.open() as memory:
+            memory.ingest()
+            (known,) = memory.list()
+            assert [(one.session, one.turns) for one in known.confirmed] == [("claude-code:5e55-b", ("turn-b",))]
+            evidence = memory.recall("what colour is the quarry gate painted?").hits[0].evidence
+            assert [one.turn_id for one in evidence] == ["turn-a", "turn-b"]
+        rebuild(world.settings(), lambda _: world.context())
+
+
+def test_a_turn_that_says_what_was_superseded_is_not_shown_beside_memories(world: World) -> None:
+    told(world, "a", "the quarry gate listens on port 8080.", "2026-01-01")
+    told(world, "b", "the quarry gate listens on port 8443.", "2026-02-01")
+    with world.open() as memory:
+        memory.ingest()
+        now = memory.recall("which port does the quarry gate listen on?", turns=3)
+        then = memory.recall(
+            "which port does the quarry gate listen on?", turns=3, filter=Filter(as_of=date(2026, 1, 5))
+        )
+        searched = memory.search_sessions("quarry gate port")
+    assert [turn.turn.id for turn in now.turns] == ["turn-b"]
+    assert [turn.turn.id for turn in then.turns] == ["turn-a"]
+    assert {turn.turn.id for turn in searched.turns} == {"turn-a", "turn-b"}
+
+
+# Many at once
+
+
+def many(world: World, count: int) -> None:
+    for number in range(count):
+        port, day = 8000 + number, f"2026-{1 + number // 28:02}-{1 + number % 28:02}"
+        told(world, f"{number:04}", f"the gate of quarry {number % 7} listens on port {port}.", day)
+
+
+def test_many_memories_at_once_follow_each_other_as_one_by_one(world: World) -> None:
+    many(world, 140)
+    with world.open() as memory:
+        memory.ingest()
+        assert sorted(int(one.content.split()[-1].strip(".")) for one in memory.list()) == list(range(8133, 8140))
+    context = world.context()
+    assert len(Comparisons(context.database).signatures()) == 7
+
+
+def test_signatures_that_are_missing_are_made_before_they_are_needed(world: World) -> None:
+    many(world, 7)
+    with world.open() as memory:
+        memory.ingest()
+    many(world, 147)
+    with world.open() as memory:
+        memory.ingest()
+    assert Comparisons(world.context().database).unsigned(10) == []
+
+
+def test_an_ingest_killed_at_any_moment_goes_on_where_it_was(world: World) -> None:
+    many(world, 120)
+    for lines in range(4):
+        code = "    memory.ingest(on_progress=lambda one: print(one.stage, flush=True))\n"
+        process = start(world, code)
+        assert process.stdout
+        for _ in range(1 + 9 * lines):
+            process.stdout.readline()
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    with world.open() as memory:
+        memory.ingest()
+        assert len(memory.list()) == 7
+        chains = [memory.history(one.id) for one in memory.list()]
+    assert sum(len(chain) for chain in chains) == 120
+    assert len(list(world.vault.rglob("*.md"))) == 120 + len(list(world.vault.rglob("project.md")))
+
+
+# Meaning
+
+
+def test_memories_that_are_near_are_linked_in_the_index_alone(world: World) -> None:
+    with world.open() as memory:
+        first = memory.store("The quarry gate has a green lamp", project="acme").memory_id
+        second = memory.store("The quarry gate has a brass bell", project="acme").memory_id
+        memory.ingest()
+        assert memory.get(first).links == ()
+    for _ in range(2):
+        links = world.context().memories.links_of(first)
+        assert {(source, rel, target, origin) for source, rel, target, origin, _ in links} == {
+            (first, "related_to", second, "auto"), (second, "related_to", first, "auto"),
+        }  # fmt: skip
+        rebuild(world.settings(), lambda _: world.context())
+
+
+@pytest.mark.embedding
+def test_what_says_the_same_in_other_words_is_found_by_its_meaning(world: World) -> None:
+    from nacre.embed.onnx import load_minilm
+
+    world.embedder = load_minilm()  # type: ignore[assignment]
+    with world.open() as memory:
+        first = memory.store("Invoices are numbered in order and without gaps", project="acme")
+        memory.ingest()
+        again = memory.store("The numbers of invoices run in order and have no gaps", project="acme")
+        assert (again.action, again.memory_id) == ("known", first.memory_id)
+        (kept,) = memory.list(filter=Filter(projects=("acme",)))
+        assert kept.id == first.memory_id
+
+
+def test_a_database_of_the_first_schema_is_brought_up(world: World) -> None:
+    world.home.mkdir(parents=True)
+    sql = files("nacre.storage").joinpath("sql/migrations/0001_initial.sql").read_text(encoding="utf-8")
+    connection = apsw.Connection(str(world.home / "nacre.db"))
+    connection.execute(f"{sql}; PRAGMA user_version = 1")
+    connection.close()
+    old, _ = change(world, OLD, NEW)
+    assert old.superseded_by
+    assert active(world) == {NEW}
+
+
+def test_ledger_and_outcome_tell_a_restore(world: World) -> None:
+    old, _ = change(world, OLD, NEW)
+    with world.open() as memory:
+        memory.restore(old.id)
+    lines = [json.loads(line) for line in Path(world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(line["action"], line["memory"]) for line in lines] == [("restore", old.id)]
