@@ -108,7 +108,7 @@ def _replaced(pair: Pair, kind: Kind, later: Kind, limits: Calibration) -> str |
     if not reason and later is Kind.TODO:
         reason = pair.other_amount(only_dates=True)
     elif not reason and kind is not Kind.LESSON and later is not Kind.EVENT:
-        reason = _denied(pair) or _changed_value(pair, limits)
+        reason = _changed_value(pair, limits) or _denied(pair)
         if reason and len(pair.contrasts) > 1:
             return None
     if not reason or pair.old.moods & {"recounts", "asks"} or pair.has_other_scope or pair.has_other_thing:

@@ -103,7 +103,8 @@ class Memories:
     def find_like(self, reference: str) -> list[Memory]:
         """Memories whose id begins or ends with ``reference`` (four characters at least), or with that subject.
 
-        At most three: more than one means that the reference is ambiguous.
+        An active one goes before what was superseded or retired. At most three: more than one means that the
+        reference is ambiguous.
         """
         rows = self._db.all("find_memory", id=reference)
         if not rows and len(reference) >= 4 and all(character in "0123456789abcdef-" for character in reference):
@@ -111,6 +112,7 @@ class Memories:
             rows = rows or self._db.all("find_memories_by_suffix", suffix=reference)
         if not rows:
             rows = self._db.all("find_memories_by_subject", subject=reference)
+            rows = rows or self._db.all("find_past_memories_by_subject", subject=reference)
         return self._build(rows)
 
     def by_rows(self, rows: Sequence[int]) -> dict[int, Memory]:

@@ -36,6 +36,10 @@ SELECT * FROM memories WHERE substr(id, -length(:suffix)) = :suffix ORDER BY id 
 -- Or the subject.
 SELECT * FROM active_memories WHERE lower(subject) = lower(:subject) LIMIT 3;
 
+-- find_past_memories_by_subject --
+-- Of what is not active any more, the latest.
+SELECT * FROM memories WHERE lower(subject) = lower(:subject) ORDER BY created DESC LIMIT 1;
+
 -- find_memories_by_row --
 -- The memories behind search hits: those that a filter let through, perhaps for a day in the past.
 SELECT * FROM past_memories WHERE row IN (SELECT value FROM json_each(:rows));

@@ -1,0 +1,67 @@
+"""The benchmark of changes counts what replaced what, and what it should not have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nacre.bench.stale import load, measure, totals
+from nacre.errors import QueryInvalid
+
+DATA = {
+    "changes": [
+        {
+            "id": "c1", "phrasing": "now", "project": "quarry",
+            "old": {"text": "The gate listens on port 8080", "date": "2025-01-01"},
+            "new": {"text": "The gate now listens on port 8443", "date": "2025-02-01"},
+            "questions": ["which port does the gate listen on?"],
+            "filler": [{"text": "The gate is painted green", "date": "2025-01-05"}],
+        },
+        {
+            "id": "c2", "phrasing": "correction", "project": "barn",
+            "old": {"text": "Hay is stored upstairs", "date": "2025-01-01"},
+            "new": {"text": "Straw fills the cellar", "date": "2025-02-01"},
+            "questions": ["where is hay stored?"],
+        },
+    ],
+    "lookalikes": [
+        {
+            "id": "l1", "why": "another thing", "project": "quarry",
+            "first": {"text": "The lamp is on pole 3", "date": "2025-01-01"},
+            "second": {"text": "The bell is on pole 4", "date": "2025-02-01"}, "expects": "both",
+        }
+    ],
+    "pairs": [
+        {"id": "p1", "a": {"text": "Gates are painted green"}, "b": {"text": "Gates are painted green!"}, "same": True},
+        {"id": "p2", "a": {"text": "Gates are painted green"}, "b": {"text": "Lamps are lit at dusk"}, "same": False},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("through", ["store", "sessions"])
+def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: str) -> None:
+    file = tmp_path / "data.json"
+    file.write_text(json.dumps(DATA), encoding="utf-8")
+    result = measure(load(file), tmp_path / "run", None, through=through)
+    every = totals(result)
+    assert (every.changes, every.superseded, every.stale, every.past) == (2, 1, 1, 2)
+    assert (result.wrong_lookalikes.count, result.wrong_lookalikes.of, result.wrong_others.count) == (0, 1, 0)
+    assert (result.duplicates_found.percent, result.distinct_merged.percent) == (100.0, 0.0)
+    assert {failure.what for failure in result.failures} == {"missed", "stale hit"}
+
+
+def test_nacres_own_data_can_be_read() -> None:
+    data = load(None)
+    assert len(data.changes) >= 60
+    assert len({change.phrasing for change in data.changes}) == 6
+    assert data.lookalikes
+    assert data.pairs
+
+
+def test_other_data_is_refused_with_a_reason(tmp_path: Path) -> None:
+    file = tmp_path / "data.json"
+    file.write_text('{"changes": 3}', encoding="utf-8")
+    with pytest.raises(QueryInvalid, match="no data of this benchmark"):
+        load(file)

@@ -1,0 +1,73 @@
+"""A change as a person sees it: what storing says, what recall shows, the history, the way back."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+
+@pytest.fixture
+def changed(nacre: Nacre) -> tuple[str, str]:
+    """The ids of a memory and of the one that took its place."""
+    old = nacre("store", "The gate listens on port 8080", "--json").json["id"]
+    new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
+    return old, new
+
+
+def test_store_says_what_it_supersedes(nacre: Nacre) -> None:
+    nacre("store", "The gate listens on port 8080")
+    told = nacre("store", "The gate now listens on port 8443").out
+    assert "supersedes: The gate listens on port 8080" in told
+    assert "8080 → 8443" in told
+
+
+def test_store_names_what_is_similar_and_force_stores_beside_what_is_the_same(nacre: Nacre) -> None:
+    first = nacre("store", "Backups of the ledger lie in Zurich", "--json").json["id"]
+    again = nacre("store", "The backups of the ledger lie in Zurich!", "--json").json
+    assert (again["action"], again["id"]) == ("known", first)
+    assert "--force stores it beside" in nacre("store", "Backups of the ledger lie in Zurich").out
+    forced = nacre("store", "Backups of the ledger lie in Zurich", "--force", "--json").json
+    assert forced["action"] == "stored"
+    similar = nacre("store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event", "--json").json
+    assert first in {one["id"] for one in similar["similar"]}
+
+
+def test_what_stands_beside_is_named_on_paper(nacre: Nacre) -> None:
+    nacre("store", "Backups of the ledger lie in Zurich")
+    told = nacre("store", "Backups of the ledger lie in Zurich, says Nadia", "--kind", "event").out
+    assert "similar: Backups of the ledger lie in Zurich" in told
+
+
+def test_show_tells_that_a_memory_was_superseded(nacre: Nacre, changed: tuple[str, str]) -> None:
+    assert f"Superseded by {changed[1][-8:]} since" in nacre("show", changed[0]).out
+
+
+def test_the_history_is_the_same_from_either_end(nacre: Nacre, changed: tuple[str, str]) -> None:
+    for one in changed:
+        steps = nacre("show", one, "--history", "--json").json["history"]
+        assert [step["id"] for step in steps] == list(changed)
+        assert [step["reason"] for step in steps] == ["8080 → 8443", None]
+        assert [step["asked"] for step in steps] == [step["id"] == one for step in steps]
+    told = nacre("show", changed[0], "--history").out
+    assert "superseded by" in told
+    assert "8080 → 8443" in told
+
+
+def test_the_history_of_what_never_changed_says_so(nacre: Nacre) -> None:
+    stored = nacre("store", "The lamp is green", "--json").json["id"]
+    assert "nothing superseded it" in nacre("show", stored, "--history").out
+
+
+def test_list_and_recall_answer_for_a_day_in_the_past(nacre: Nacre, changed: tuple[str, str]) -> None:
+    assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [changed[1]]
+    assert nacre("list", "--as-of", "2020-01-01", "--json").json["memories"] == []
+    assert nacre("recall", "gate port", "--as-of", "2020-01-01", "--json").json["hits"] == []
+
+
+def test_restore_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
+    assert nacre("restore", "The gate listens on port 8080", "--json").json["memory"]["superseded_by"] is None
+    assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
+    nacre("retire", changed[1])
+    assert "Restored" in nacre("restore", changed[1]).out
+    assert nacre("restore", changed[1], "--json", code=4).error["code"] == "conflict"
