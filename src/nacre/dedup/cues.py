@@ -13,10 +13,11 @@ import msgspec
 
 Pattern = re.Pattern[str]
 
-_OPEN_END = {"GONE": r"(?P<gone>\S[^.;!?]*)", "COME": r"(?P<come>\S[^.;!?]*)"}
-_INSIDE = {"GONE": r"(?P<gone>\S[^.;!?]*?)", "COME": r"(?P<come>\S[^.;!?]*?)"}
+_OPEN_END = {"GONE": r"(?P<gone>\S(?:[^.;!?]|\.(?=\w))*)", "COME": r"(?P<come>\S(?:[^.;!?]|\.(?=\w))*)"}
+_INSIDE = {"GONE": r"(?P<gone>\S(?:[^.;!?]|\.(?=\w))*?)", "COME": r"(?P<come>\S(?:[^.;!?]|\.(?=\w))*?)"}
 _FALLBACK = "en"
 _THINGS = "things.toml"
+_LISTS = ("capital", "common")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,15 @@ class ChangeLanguage:
 
 
 @cache
-def plain_names() -> frozenset[str]:
-    """Names of things that are ordinary words, too."""
-    return frozenset(_things()["plain"].split())
+def with_capital() -> frozenset[str]:
+    """Names of things that are ordinary words without a capital."""
+    return frozenset(_things()["capital"].split())
+
+
+@cache
+def no_names() -> frozenset[str]:
+    """Things that are told by ordinary words."""
+    return frozenset(_things()["common"].split())
 
 
 @cache
@@ -94,9 +101,7 @@ def kinds_of_things() -> dict[str, frozenset[str]]:
     """Name → the kinds of thing it may be."""
     found: dict[str, set[str]] = {}
     for kind, names in _things().items():
-        if kind == "plain":
-            continue
-        for name in names.split():
+        for name in names.split() if kind not in _LISTS else ():
             found.setdefault(name, set()).add(kind)
     return {name: frozenset(kinds) for name, kinds in found.items()}
 

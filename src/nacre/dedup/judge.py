@@ -27,6 +27,9 @@ NEARLY_ALL_RETRACTED = 0.7
 ENOUGH = 0.3
 """The share of words in common from which two values may be those of one thing."""
 
+HALF = 0.5
+"""The share from which even known things of different kinds may stand for each other, as kinds are not complete."""
+
 FEW = 3
 """Fewer topical words than these say too little to be changed by other plain words."""
 
@@ -126,7 +129,7 @@ def _names_what_went(pair: Pair) -> str | None:
     """The later statement says that something is gone, and the earlier one says that it is there."""
     usual = pair.attributes | pair.parts
     for phrase in pair.new.phrases:
-        telling = [word for word in phrase if word not in usual]
+        telling = [word for word in phrase if word not in usual] or list(phrase)
         claimed = {word for word in telling if _said(word, pair.old) and word not in pair.old.gone}
         numbers = {word for word in phrase if word[0].isdigit()}
         if not claimed or not numbers <= claimed:
@@ -141,10 +144,9 @@ def _is_claimed(pair: Pair, phrase: list[str], claimed: set[str]) -> bool:
     """Whether the earlier statement has what has gone: several words of it, or one that is more than a plain word."""
     if len(claimed) == 1:
         word = next(iter(claimed))
-        about_one = pair.shared - claimed - pair.attributes
-        is_telling = (
-            bool(about_one) or pair.new.is_exchange or any(map(str.isdigit, word)) or _has_rival(pair.new, word)
-        )
+        agrees = any(one.says(other) for one in pair.old.amounts for other in pair.new.amounts)
+        about_one = agrees or bool(pair.shared - claimed - pair.attributes)
+        is_telling = about_one or pair.new.is_exchange or any(map(str.isdigit, word)) or _has_rival(pair.new, word)
         return is_telling and len(set(phrase)) == 1
     is_whole = len(claimed) == len(set(phrase))
     return is_whole or (2 * len(claimed) >= len(phrase) and bool({phrase[0], phrase[-1]} & claimed))
@@ -171,7 +173,7 @@ def _changed_value(pair: Pair, limits: Calibration) -> str | None:
     one_thing = _is_one_thing(pair, strength, limits)
     if is_plain and one_thing and (value := pair.other_amount()):
         return value
-    told_anew = bool(pair.new.turns - {"now"}) and not pair.is_two_sided
+    told_anew = bool(pair.new.turns - {"now"}) and not pair.has_own_topic
     if (one_thing or told_anew) and (value := pair.other_kind_of_thing):
         return value
     return _changed_name(pair, strength) or _otherwise(pair, strength) if is_plain else None
@@ -182,8 +184,15 @@ def _is_one_thing(pair: Pair, strength: int, limits: Calibration) -> bool:
     if pair.is_two_sided or (pair.is_narrower and not pair.new.turns):
         return False
     near = pair.cosine is not None and pair.cosine >= limits.alike
-    shares = bool(_about(pair) - pair.attributes) and strength > 0 and _share(pair) >= ENOUGH
+    shares = bool(_telling(pair)) and strength > 0 and _share(pair) >= ENOUGH
     return near or pair.same_subject or pair.same_key or shares
+
+
+def _telling(pair: Pair) -> frozenset[str]:
+    """What both are about that is a thing of its own: no property, no case, no part of something else."""
+    cases = {word for _, word in pair.old.scopes | pair.new.scopes}
+    parts = pair.parts if pair.has_own_topic else frozenset()
+    return _about(pair) - pair.attributes - parts - pair.light - cases
 
 
 def _share(pair: Pair) -> float:
@@ -193,10 +202,13 @@ def _share(pair: Pair) -> float:
 
 def _changed_name(pair: Pair, strength: int) -> str | None:
     in_roles = pair.old.has_role and pair.new.has_role
-    if strength and (in_roles or pair.new.turns) and _share(pair) >= ENOUGH:
-        return pair.other_name
+    telling = bool(_telling(pair)) or pair.same_subject or pair.same_key
+    share = _share(pair)
+    if telling and (in_roles or pair.new.turns) and share >= ENOUGH:
+        return pair.other_name if share >= HALF or not pair.are_known_and_unlike else None
     told_of_one = bool(pair.old.topic & pair.new.topic) and strength > 1 and pair.new.topic < pair.new.words
-    return pair.other_name if (pair.same_key or told_of_one) and pair.is_framed else None
+    is_one = (pair.same_key or told_of_one) and pair.is_framed and not pair.are_known_and_unlike
+    return pair.other_name if is_one else None
 
 
 def _otherwise(pair: Pair, strength: int) -> str | None:
@@ -204,7 +216,8 @@ def _otherwise(pair: Pair, strength: int) -> str | None:
     turns = pair.new.turns
     share = len(_about(pair)) / max(1, len(pair.old.words))
     nearly_all = share >= (NEARLY_ALL_RETRACTED if "retracts" in turns else NEARLY_ALL)
-    if turns and _same_topic(pair) and ("retracts" in turns or (pair.old.is_equation and pair.new.is_equation)):
+    is_equation = pair.old.is_equation and pair.new.is_equation
+    if turns and (is_equation or turns - {"now"}) and _same_topic(pair):
         return "says it otherwise"
     if (turns and len(pair.old.words) >= FEW and strength > 1 and nearly_all) or (
         pair.same_subject and "retracts" in turns
@@ -244,7 +257,7 @@ def _differ(pair: Pair) -> bool:
     old, new = pair.old, pair.new
     if old.is_negative != new.is_negative or pair.has_other_scope or old.scopes != new.scopes:
         return True
-    if pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing:
+    if pair.has_other_thing or pair.is_swapped or pair.other_kind_of_thing or (new.phrases and not old.phrases):
         return True
     mine, theirs = ({(one.sort, one.value) for one in found} for found in (old.amounts, new.amounts))
     return (bool(mine and theirs) and not (mine <= theirs or theirs <= mine)) or all(pair.own_names)
@@ -253,6 +266,9 @@ def _differ(pair: Pair) -> bool:
 def _said_again(pair: Pair) -> Verdict:
     added = [word for word in pair.new.words if not held(word, pair.old)]
     lost = [word for word in pair.old.words if not held(word, pair.new)]
+    uncounted = [one for one in pair.old.amounts if not any(one.says(other) for other in pair.new.amounts)]
+    if added and uncounted:
+        return Verdict(Relation.RELATED, "about the same")
     if not added or lost:
         return Verdict(Relation.SAME, "says the same")
     if len(added) > MOST_ADDED * len(pair.new.words):

@@ -16,6 +16,7 @@ from nacre.dedup.words import stem
 _PREFIXES = ("mono", "multi", "micro", "sub", "dev", "pre")
 _CLOSE_WORDS = 3
 _LONG = 5
+_RELATIVE = frozenset({"that", "which", "who", "whose"})
 _ENDING = 4
 
 FRAME = 0.6
@@ -71,6 +72,11 @@ class Pair:
     def parts(self) -> frozenset[str]:
         """Words for parts of a whole."""
         return _stems(self.language.language, "part")
+
+    @property
+    def light(self) -> frozenset[str]:
+        """Words that carry no topic."""
+        return _stems(self.language.language, "light")
 
     @cached_property
     def _blocks(self) -> Sequence[tuple[str, int, int, int, int]]:
@@ -135,7 +141,7 @@ class Pair:
     def _is_opposite(self) -> bool:
         mine, theirs = set(self.old.order), set(self.new.order)
         return any(
-            one in mine and other in theirs and one not in theirs and other not in mine
+            one in mine and other in theirs and one not in theirs and other not in mine and one not in self.new.gone
             for one, other in _opposites(self.language.language)
         )
 
@@ -163,6 +169,8 @@ class Pair:
     def is_narrower(self) -> bool:
         """Whether the later one is said of a sort of what the earlier one is said of: "password emails" of "emails"."""
         order, ignored = self.new.order, self.attributes | self.parts
+        if set(order) & _RELATIVE - set(self.old.order) and self.has_own_topic:
+            return True
         return any(
             {modifier, word} <= self.new.topic and modifier not in ignored and word in self.old.topic
             and not held(modifier, self.old)
@@ -171,10 +179,22 @@ class Pair:
 
     @cached_property
     def is_two_sided(self) -> bool:
-        """Whether each is said of something that the other does not name."""
-        ignored = self.attributes | self.parts
-        mine = any(not held(word, self.new) for word in self.old.topic - ignored)
-        return mine and any(not held(word, self.old) for word in self.new.topic - ignored)
+        """Whether each is said of something that the other does not name.
+
+        A part may be left out where the whole is named: "the admin panel" and "the admin".
+        """
+        return self._has_own(self.old, self.new) and self._has_own(self.new, self.old)
+
+    def _has_own(self, one: Statement, other: Statement) -> bool:
+        topic = one.topic - self.attributes
+        if any(held(word, other) for word in topic - self.parts):
+            topic -= self.parts
+        return any(not held(word, other) for word in topic)
+
+    @property
+    def has_own_topic(self) -> bool:
+        """Whether the later one is said of something that the earlier one does not name."""
+        return self._has_own(self.new, self.old)
 
     def other_amount(self, *, only_dates: bool = False) -> str | None:
         """An amount that both give, and give differently; ``None`` where they agree on one of its sort."""
@@ -204,6 +224,15 @@ class Pair:
         theirs = [word for word in self.new.order if word in self.new.names and not held(word, self.old)]
         return mine, theirs
 
+    @property
+    def are_known_and_unlike(self) -> bool:
+        """Whether the names that differ are of known things on one side, and of nothing of their kind on the other."""
+        old, new = ([one.things.get(word) for word in names] for one, names in self._with_names())
+        return (all(old) or all(new)) and not any(one & other for one in old if one for other in new if other)
+
+    def _with_names(self) -> tuple[tuple[Statement, list[str]], tuple[Statement, list[str]]]:
+        return (self.old, self.own_names[0]), (self.new, self.own_names[1])
+
     @cached_property
     def other_name(self) -> str | None:
         """Names that may stand for each other: paths for paths, other names for other names."""
@@ -220,6 +249,8 @@ def held(word: str, by: Statement) -> bool:
     """Whether a statement has a word, also in two parts ("back up") or with a prefix ("devcontainer")."""
     if word in by.words or word in by.joined:
         return True
+    if "\u3400" <= word[0] <= "\u9fff":
+        return set(word) <= set("".join(by.order))
     if any(one.removesuffix(word) in _PREFIXES or word.removesuffix(one) in _PREFIXES for one in by.words):
         return True
     return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words)

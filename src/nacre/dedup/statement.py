@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, languages, plain_names
-from nacre.dedup.words import Amount, Word, amounts, is_number_of_a_thing, stem, tokens
+from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, languages, no_names, with_capital
+from nacre.dedup.words import Amount, Word, amounts, is_number_of_a_thing, labelled, stem, tokens
 
 _PHRASE_WORDS = 5
 _REASON = re.compile(
@@ -24,6 +24,8 @@ _VERBS = frozenset(
 )
 
 
+_DAYS = frozenset({"weekday", "date", "time"})
+_DAY_BY_DAY = frozenset({"on", "at", "in", "every", "each", "by"})
 _BEFORE_NOUNS = frozenset("the a an our my your of for in on per each every this that all no".split())
 
 
@@ -82,7 +84,7 @@ class Statement:
 
     @cached_property
     def _found(self) -> list[Amount]:
-        return amounts(list(self.every), self.text, self.language)
+        return labelled(amounts(list(self.every), self.text, self.language), self.order)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -121,8 +123,13 @@ class Statement:
 
     @cached_property
     def scopes(self) -> frozenset[tuple[str, str]]:
-        """What it is restricted to: (class, word)."""
-        return frozenset(_scopes(self.text.lower(), self.every, self.language))
+        """What it is restricted to: (class, word); also the day it begins with ("On Monday …")."""
+        found = set(_scopes(self.text.lower(), self.every, self.language))
+        first = {
+            word.start for word in self.every[: 2 if self.every and self.every[0].text.lower() in _DAY_BY_DAY else 1]
+        }
+        found |= {("when", one.value) for one in self._found if one.start in first and one.sort in _DAYS}
+        return frozenset(found)
 
     @cached_property
     def moods(self) -> frozenset[str]:
@@ -233,7 +240,7 @@ def _is_role(word: Word, language: ChangeLanguage) -> bool:
 def _is_name(word: Word, has_role: bool, language: ChangeLanguage) -> bool:
     """Whether a word is a name; at the beginning, where all words have a capital, only of someone who holds a role."""
     lower = word.text.lower()
-    if word.is_name or (lower in kinds_of_things() and lower not in plain_names()):
+    if word.is_name or (lower in kinds_of_things() and lower not in with_capital() | no_names()):
         return True
     return has_role and word.begins and word.text[:1].isupper() and not _is_role(word, language)
 
@@ -244,7 +251,7 @@ def _things(every: Sequence[Word]) -> Iterator[tuple[str, frozenset[str]]]:
         lower = word.text.lower()
         pair = f"{lower}-{every[at + 1].text.lower()}" if at + 1 < len(every) else ""
         kinds = known.get(pair) or known.get(lower)
-        if kinds:
+        if kinds and (lower not in with_capital() or word.text[:1].isupper()):
             yield word.stem, kinds
 
 

@@ -239,6 +239,13 @@ _LABELS = frozenset(
 )
 
 
+def labelled(found: list[Amount], stems: tuple[str, ...]) -> list[Amount]:
+    """Amounts with the port they are: "the port of the gate is 8443"."""
+    is_port = "port" in stems
+    bare = [one for one in found if one.sort == "number" and not one.unit]
+    return [replace(one, unit="port") if is_port and bare == [one] else one for one in found]
+
+
 def is_number_of_a_thing(words: list[Word], amount: Amount, text: str, language: ChangeLanguage) -> bool:
     """Whether a number tells which one is meant ("bridge 3", "rule number 4"), and not how many or which version."""
     at = next(at for at, word in enumerate(words) if word.start == amount.start)
