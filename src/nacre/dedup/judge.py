@@ -176,7 +176,7 @@ def _changed_value(pair: Pair, limits: Calibration) -> str | None:
     told_anew = bool(pair.new.turns - {"now"}) and not pair.has_own_topic
     if (one_thing or told_anew) and (value := pair.other_kind_of_thing):
         return value
-    return _changed_name(pair, strength) or _otherwise(pair, strength) if is_plain else None
+    return _changed_name(pair) or _otherwise(pair, strength) if is_plain else None
 
 
 def _is_one_thing(pair: Pair, strength: int, limits: Calibration) -> bool:
@@ -200,14 +200,13 @@ def _share(pair: Pair) -> float:
     return len(_about(pair)) / max(1, min(len(pair.old.words), len(pair.new.words)))
 
 
-def _changed_name(pair: Pair, strength: int) -> str | None:
+def _changed_name(pair: Pair) -> str | None:
     in_roles = pair.old.has_role and pair.new.has_role
     telling = bool(_telling(pair)) or pair.same_subject or pair.same_key
     share = _share(pair)
     if telling and (in_roles or pair.new.turns) and share >= ENOUGH:
         return pair.other_name if share >= HALF or not pair.are_known_and_unlike else None
-    told_of_one = bool(pair.old.topic & pair.new.topic) and strength > 1 and pair.new.topic < pair.new.words
-    is_one = (pair.same_key or told_of_one) and pair.is_framed and not pair.are_known_and_unlike
+    is_one = (pair.same_key or pair.same_subject) and pair.is_framed and not pair.are_known_and_unlike
     return pair.other_name if is_one else None
 
 

@@ -102,7 +102,7 @@ class Pair:
     def is_swapped(self) -> bool:
         """Whether one word stands for another between the same words, be it topical in one of them only."""
         silent = _stems(self.language.language, "stop")
-        if self._begins_otherwise(silent):
+        if self._begins_otherwise(silent) or self._ends_otherwise(silent):
             return True
         for before, here, after in zip(self._blocks, self._blocks[1:], self._blocks[2:], strict=False):
             if (before[0], here[0], after[0]) != ("equal", "replace", "equal"):
@@ -118,6 +118,13 @@ class Pair:
         if not old or not new or old[0] == new[0] or old[1:2] != new[1:2]:
             return False
         return not {old[0], new[0]} & silent and not held(old[0], self.new) and not held(new[0], self.old)
+
+    def _ends_otherwise(self, silent: frozenset[str]) -> bool:
+        """Whether only the last word is another."""
+        if len(self._blocks) < 2 or self._blocks[-1][0] != "replace" or not self.is_framed:
+            return False
+        mine, theirs = self._unlike(*self._blocks[-1][1:], lambda word, _: word not in silent)
+        return len(mine) == len(theirs) == 1
 
     def _unlike(
         self, begin: int, end: int, start: int, stop: int, counts: Callable[[str, Statement], bool]
