@@ -15,13 +15,11 @@ class Calibration:
     """Cosines of one model.
 
     From ``same`` on two texts that nothing sets apart say the same; at ``alike`` the same share of known repetitions
-    and of known distinct pairs falls on each side; from ``about`` on two texts may answer one question, and from
-    ``link`` on a link between them is worth making.
+    and of known distinct pairs falls on each side; from ``link`` on a link between two texts is worth making.
     """
 
     same: float
     alike: float
-    about: float
     link: float
 
 
