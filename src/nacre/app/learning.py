@@ -9,6 +9,7 @@ from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
 from nacre.app.placing import place
+from nacre.app.placing import place, write_touched
 from nacre.app.using import learned_together
 from nacre.app.writing import apply_intents, redacted
 from nacre.extract.candidate import Candidate
@@ -81,10 +82,12 @@ class _Learner:
         """Place what was found, in the order in which it was said, in one transaction with how far extraction got."""
         with self.context.vault_lock:
             with self.context.database.transaction():
+                touched: set[str] = set()
                 repeated = repetitions(self.context, self.pending)
                 before = len(self.stored)
                 for memory in sorted(self.pending, key=lambda one: one.created):
-                    self.place(memory, repeated)
+                    self.place(memory, repeated, touched)
+                write_touched(self.context, touched)
                 fresh = set(self.stored[before:])
                 learned_together(self.context, [memory for memory in self.pending if memory.id in fresh])
                 for row, seq in self.seen:
@@ -92,11 +95,11 @@ class _Learner:
             apply_intents(self.context)
         self.pending, self.seen = [], []
 
-    def place(self, memory: Memory, repeated: Repetitions) -> None:
+    def place(self, memory: Memory, repeated: Repetitions, touched: set[str]) -> None:
         if self.is_known_evidence(memory):
             self.duplicates += 1
             return
-        outcome = place(self.context, memory, repeated.of(memory))
+        outcome = place(self.context, memory, repeated.of(memory), touched=touched)
         if outcome.action == "stored":
             self.stored.append(memory.id)
             repeated.add(memory)

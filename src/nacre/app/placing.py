@@ -28,12 +28,16 @@ _SIMILAR = 3
 _MOST_REPLACED = 5
 
 
-def place(context: Context, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False) -> StoreOutcome:
+def place(
+    context: Context, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False,
+    touched: set[str] | None = None,
+) -> StoreOutcome:  # fmt: skip
     """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
 
-    What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it.
+    What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it. With
+    ``touched``, the files of memories that were only said again are left to :func:`write_touched`.
     """
-    same = _same_words(context, memory, by_hand=by_hand)
+    same = _same_words(context, memory, by_hand=by_hand, touched=touched)
     if same:
         return same
     rows = context.comparisons.alike(memory, _rivals(memory), limit=_CANDIDATES)
@@ -41,11 +45,19 @@ def place(context: Context, memory: Memory, more: Sequence[Memory] = (), *, by_h
     found = compare(memory, [other for other in others.values() if not other.superseded_by])
     again = next((one for one in found if one.repeats), None)
     if again:
-        confirm(context, again.other, memory)
+        confirm(context, again.other, memory, touched)
         return StoreOutcome("known", again.other.id, again.verdict.reason)
     outcome = put(context, memory, found)
     context.comparisons.wait(memory.id)
     return outcome
+
+
+def write_touched(context: Context, touched: set[str]) -> None:
+    """Bring the files of memories that were said again up to the index, each once."""
+    for memory_id in sorted(touched):
+        memory = context.memories.find(memory_id)
+        if memory:
+            _change(context, memory)
 
 
 def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
@@ -67,20 +79,27 @@ def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreO
     )  # fmt: skip
 
 
-def confirm(context: Context, known: Memory, memory: Memory) -> None:
-    """A memory was said again: count it, and keep where."""
+def confirm(context: Context, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
+    """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
     context.usage.confirm(known.id)
     source = memory.source
     heard = {(known.source.session, turn) for turn in known.source.turns}
     heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
     if not source.session or any((source.session, turn) in heard for turn in source.turns):
         return
+    if len(known.confirmed) == MOST_CONFIRMATIONS and memory.created <= known.confirmed[0].at:
+        return
     again = Confirmation(memory.created, source.session, source.turns)
     confirmed = sorted((*known.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]
-    _change(context, replace(known, confirmed=tuple(confirmed)))
+    known = replace(known, confirmed=tuple(confirmed))
+    if touched is None:
+        _change(context, known)
+    else:
+        context.memories.put(known)
+        touched.add(known.id)
 
 
-def _same_words(context: Context, memory: Memory, *, by_hand: bool) -> StoreOutcome | None:
+def _same_words(context: Context, memory: Memory, *, by_hand: bool, touched: set[str] | None) -> StoreOutcome | None:
     """The memory that says the same in the same words, unless it was superseded before this was said."""
     same = context.memories.same_content(memory.content, memory.project)
     known = context.memories.find(same) if same else None
@@ -93,7 +112,7 @@ def _same_words(context: Context, memory: Memory, *, by_hand: bool) -> StoreOutc
     elif known.retired and by_hand:
         return None
     elif not known.retired:
-        confirm(context, known, memory)
+        confirm(context, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
 
 
