@@ -266,10 +266,12 @@ def _said_again(pair: Pair) -> Verdict:
     added = [word for word in pair.new.words if not held(word, pair.old)]
     lost = [word for word in pair.old.words if not held(word, pair.new)]
     uncounted = [one for one in pair.old.amounts if not any(one.says(other) for other in pair.new.amounts)]
-    if added and uncounted:
+    counted = [one.text for one in pair.new.amounts if not any(one.says(other) for other in pair.old.amounts)]
+    done = pair.language.mood.done
+    if (added and uncounted) or (done.search(pair.new.text) and not done.search(pair.old.text)):
         return Verdict(Relation.RELATED, "about the same")
-    if not added or lost:
+    if lost or not (added or counted):
         return Verdict(Relation.SAME, "says the same")
     if len(added) > MOST_ADDED * len(pair.new.words):
         return Verdict(Relation.RELATED, "says more")
-    return Verdict(Relation.FULLER, f"adds {pair.new.spell(added)}")
+    return Verdict(Relation.FULLER, f"adds {' '.join([pair.new.spell(added), *counted]).strip()}")

@@ -129,13 +129,19 @@ def _stem(word: str, name: str) -> str:
     return language.alike.get(cut, cut)
 
 
+_PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
+_VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
+
+
 def _cut(word: str) -> str:
-    for ending, by in (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ied", "y"), ("ed", ""), ("es", ""), ("s", "")):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
-            word = word[: -len(ending)] + by
-            if ending in ("ing", "ed") and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
-            break
+    """Without the ending of a plural, then of a verb, then a silent e: "meetings", "meeting" and "meet" are one."""
+    for endings in (_PLURALS, _VERB_ENDINGS):
+        for ending, by in endings:
+            if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
+                word = word[: -len(ending)] + by
+                if endings is _VERB_ENDINGS and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+                    word = word[:-1]
+                break
     return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
