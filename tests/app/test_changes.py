@@ -12,9 +12,11 @@ import apsw
 import pytest
 
 from nacre.app.maintenance import rebuild
+from nacre.app.remembering import NewMemory, store
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory
 from nacre.model.recall import Filter
+from nacre.model.session import Trust
 from nacre.storage.comparisons import Comparisons
 from tests.app.conftest import World, says
 from tests.app.test_many_processes import start
@@ -152,6 +154,17 @@ def test_what_is_forced_stands_beside_whatever_says_otherwise(world: World) -> N
         memory.store(OLD, project="acme")
         assert memory.store(NEW, project="acme", force=True).supersedes == ()
     assert active(world) == {OLD, NEW}
+
+
+def test_what_comes_from_an_untrusted_source_ends_nothing_that_the_owner_said(world: World) -> None:
+    context = world.context()
+    store(context, NewMemory(OLD, project="acme"))
+    untrusted = store(context, NewMemory(NEW, project="acme", trust=Trust.UNTRUSTED))
+    assert untrusted.supersedes == ()
+    store(context, NewMemory("The ledger went from PostgreSQL to CockroachDB", project="acme"))
+    context.database.close()
+    assert OLD in active(world)
+    assert NEW not in active(world)
 
 
 def test_what_was_undone_can_be_said_again(world: World) -> None:

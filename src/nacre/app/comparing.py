@@ -9,9 +9,14 @@ from datetime import datetime
 from nacre.dedup.calibration import Calibration, calibration_of
 from nacre.dedup.judge import Relation, Verdict, closes, judge
 from nacre.model.memory import Confidence, Kind, Memory
+from nacre.model.session import Trust
 
 APART = "alternative_to"
 """A link of this relation between two memories says that both hold, whatever a comparison finds."""
+
+
+_UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
+"""What draws on text from outside ends, closes and confirms nothing that the owner said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ def last_said(memory: Memory) -> datetime:
 def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calibration) -> Comparison:
     is_later = last_said(memory) >= last_said(other)
     earlier, later = (other, memory) if is_later else (memory, other)
+    if earlier.trust is Trust.TRUSTED and later.trust is Trust.UNTRUSTED:
+        return Comparison(other, _UNTRUSTED, is_later)
     if earlier.kind is Kind.TODO and closes(earlier, later):
         return Comparison(other, Verdict(Relation.SUPERSEDES, "done"), is_later)
     verdict = judge(earlier, later, cosine, limits)
