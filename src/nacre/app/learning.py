@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
-from nacre.app.placing import place
 from nacre.app.placing import place, write_touched
 from nacre.app.using import learned_together
 from nacre.app.writing import apply_intents, redacted
