@@ -126,6 +126,57 @@ class LessonCues:
 
 
 @dataclass(frozen=True, slots=True)
+class ConcludedCues:
+    """What an agent reports, after a ``lead``, to a ``hunt``: what it was (``cause``, led in by an ``announce`` or under
+    a ``topic``), what mended it (``fix``), what is not certain (``hedge``), not worth telling (``trivial``, ``status``)
+    or only comes next (``step``), that it is ``done``.
+
+    How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``; the trouble
+    ``persists``; the agent's claim is ``refuted`` by itself.
+    """
+
+    lead: Pattern
+    hunt: Pattern
+    announce: Pattern
+    topic: Pattern
+    cause: Pattern
+    fix: Pattern
+    hedge: Pattern
+    trivial: Pattern
+    status: Pattern
+    step: Pattern
+    done: Pattern
+    onward: Pattern
+    go: Pattern
+    objection: Pattern
+    persists: Pattern
+    refuted: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourCues:
+    """A ``wish`` for how the product is to behave, not a ``chore``, and what a report says of that.
+
+    How it behaves ``now``, with its ``contrast``, ``condition`` and ``reason``; an ``aside`` is about code, tests,
+    documents; ``more`` goes on. ``label`` names the change before the words themselves, ``topic`` heads what tells of
+    behaviour, ``whenever`` begins a rule, ``pronoun`` is its subject when that was named before.
+    """
+
+    wish: Pattern
+    chore: Pattern
+    now: Pattern
+    contrast: Pattern
+    condition: Pattern
+    reason: Pattern
+    aside: Pattern
+    more: Pattern
+    label: Pattern
+    topic: Pattern
+    whenever: Pattern
+    pronoun: Pattern
+
+
+@dataclass(frozen=True, slots=True)
 class ReversalCues:
     """Taking back what was said, removing it, giving up ``what`` it names (``scrap``), asking for it to be done,
     changing one's mind.
@@ -232,6 +283,8 @@ class Language:
     answers: Answers
     accepted: AcceptedCues
     lesson: LessonCues
+    concluded: ConcludedCues
+    behaviour: BehaviourCues
     reversal: ReversalCues
     repeated: RepeatedCues
     expiry: ExpiryCues

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from nacre.extract.accepted import accepted
 from nacre.extract.answers import answered
+from nacre.extract.behaviour import behaviours
 from nacre.extract.candidate import Candidate
+from nacre.extract.concluded import concluded
 from nacre.extract.findings import Finding
 from nacre.extract.importance import MAX_STRONG, STRONG
 from nacre.extract.lessons import lessons
@@ -40,7 +42,10 @@ def extract(
 
 
 def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
-    yield from lessons(turns, spoken)
+    told = list(lessons(turns, spoken))
+    told += concluded(turns, spoken, told)
+    yield from told
+    yield from behaviours(turns, spoken, told)
     yield from demands(spoken)
     yield from answered(turns, spoken)
     yield from accepted(turns, spoken, judge)

@@ -1,0 +1,115 @@
+"""How the product behaves since the owner asked for it, in the words of the agent that changed it: decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from nacre.extract.classify import Verdict
+from nacre.extract.context import in_a_row, leans
+from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stretches, welcome
+from nacre.extract.cues import Language, language_of
+from nacre.extract.findings import Finding, to_finding
+from nacre.extract.report import bare, is_certain, passages
+from nacre.extract.reversal import content_words
+from nacre.extract.sentences import Statement
+from nacre.extract.speech import Utterance
+from nacre.model.memory import Kind
+from nacre.model.session import Speaker, Turn
+
+MOST = 2
+"""Decisions of a session that are told like this."""
+
+_LEAST = 2
+_WEIGHT = 1.0
+_MAX_TOGETHER = 380
+_SHARED = 1
+
+
+def behaviours(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
+    """What changed as the owner wished, unless ``known`` findings tell the same exchange already."""
+    told = {at for one in known for at in one.evidence[1:-1]}
+    found = [
+        one
+        for stretch in stretches(turns, spoken)
+        for one in _of(turns, spoken, stretch)
+        if not told & set(one.evidence[1:-1])
+    ]
+    surest = sorted(found, key=lambda one: (-one.score, -one.index))[:MOST]
+    yield from (one for one in found if one in surest)
+
+
+def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
+    if not _wishes(stretch.utterance) or not changed(turns, stretch.begin, stretch.end):
+        return
+    welcomed = welcome(turns, spoken, stretch)
+    said = said_by_agent(turns, stretch)
+    if welcomed is None or not said:
+        return
+    best = _best(turns[said[-1]].text, stretch.utterance)
+    if best is None or refuted(best[1], stretch.end, turns, spoken):
+        return
+    strength, text = best
+    evidence = (stretch.begin, said[-1], *([stretch.end] if stretch.end < len(turns) else []))
+    verdict = Verdict(text, Kind.DECISION, _WEIGHT + welcomed + strength / 10, _WEIGHT)
+    finding = to_finding(verdict, text, evidence, language_of(text), Speaker.AGENT)
+    if finding:
+        yield finding
+
+
+def _wishes(utterance: Utterance) -> bool:
+    """Whether a message asks for the product to behave in some way, rather than for some work to be done."""
+    wanted = [one for one in utterance.statements if not language_of(one.text).behaviour.chore.search(one.text)]
+    return any(language_of(one.text).behaviour.wish.search(one.text) for one in wanted)
+
+
+def _best(text: str, asked: Utterance) -> tuple[int, str] | None:
+    """The sentences of a report that say most about how it is now, and how much."""
+    language = language_of(text)
+    words = content_words(asked.text, language_of(asked.text))
+    best: tuple[int, str] | None = None
+    for passage in passages(text):
+        if language.behaviour.aside.search(passage.heading):
+            continue
+        for place, one in enumerate(passage.statements):
+            strength = _strength(_plain(one, language), passage.heading or one.lead or "", language, words)
+            told = _told(passage.statements, place, language) if strength >= _LEAST else ""
+            if told and (best is None or strength > best[0]):
+                best = strength, told
+    return best
+
+
+def _plain(one: Statement, language: Language) -> str:
+    return bare(language.behaviour.label.sub("", one.text), language)
+
+
+def _told(statements: Sequence[Statement], place: int, language: Language) -> str:
+    """A statement, after the one that names what it is about, before one that goes on about it."""
+    told = _plain(statements[place], language)
+    if not _is_rule(told, language):
+        return ""
+    parts = [told]
+    if leans(told, language) or language.behaviour.pronoun.search(told):
+        before = _plain(statements[place - 1], language) if place else ""
+        if not before or leans(before, language) or not _is_rule(before, language):
+            return ""
+        parts = [before, told]
+    more = _plain(statements[place + 1], language) if place + 1 < len(statements) else ""
+    if more and language.behaviour.more.match(more) and is_certain(more, language):
+        parts.append(more)
+    return in_a_row(parts if len(in_a_row(parts, language)) <= _MAX_TOGETHER else parts[:-1], language)
+
+
+def _is_rule(text: str, language: Language) -> bool:
+    return is_certain(text, language) and not language.behaviour.aside.search(text)
+
+
+def _strength(text: str, topic: str, language: Language, asked: frozenset[str]) -> int:
+    """How many things speak for a rule of the product: that it says what is now, when, instead of what, and why."""
+    cues = language.behaviour
+    if not text or len(content_words(text, language) & asked) < _SHARED:
+        return 0
+    says = bool(cues.now.search(text)) or bool(cues.topic.search(topic))
+    whenever = bool(cues.condition.search(text))
+    if not says and not cues.whenever.match(text):
+        return 0
+    return says + whenever + bool(cues.contrast.search(text)) + bool(cues.reason.search(text))

@@ -1,0 +1,151 @@
+"""What an agent found out about trouble of the owner's, and the owner went on from: lessons told by the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nacre.extract.classify import Verdict
+from nacre.extract.context import in_a_row, leans
+from nacre.extract.course import Stretch, calls, changed, refuted, said_by_agent, stretches, trouble, welcome
+from nacre.extract.cues import Language, language_of
+from nacre.extract.findings import Finding, to_finding
+from nacre.extract.report import bare, is_certain, passages
+from nacre.extract.reversal import content_words
+from nacre.extract.speech import Utterance
+from nacre.model.memory import Kind
+from nacre.model.session import Speaker, Turn
+
+MOST = 2
+"""Lessons of a session that are told like this."""
+
+_WEIGHT = 1.0
+_LEAST_CALLS = 3
+_MAX_TOGETHER = 400
+_MAX_FIX = 260
+_MIN_WORDS = 7
+_MOST_CAUSES = 2
+_SAME = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Conclusion:
+    """What it was and what mended it, in the agent's words, and the turns that say so."""
+
+    causes: tuple[str, ...]
+    fix: str
+    turns: tuple[int, ...]
+
+
+def concluded(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
+    """The agent's findings on the owner's trouble that cost effort, led to a change and met no objection.
+
+    ``known`` are findings of other kinds of evidence; what they rest on is not told again.
+    """
+    told = {at for one in known if one.kind is Kind.LESSON for at in one.evidence}
+    found = [
+        one
+        for stretch in stretches(turns, spoken)
+        for one in _of(turns, spoken, stretch)
+        if not told & set(one.evidence[:-1])
+    ]
+    surest = sorted(found, key=lambda one: (-one.score, -one.index))[:MOST]
+    yield from (one for one in found if one in surest)
+
+
+def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
+    problem = trouble(turns, spoken, stretch)
+    welcomed = welcome(turns, spoken, stretch)
+    if problem is None or welcomed is None or len(calls(turns, stretch.begin, stretch.end)) < _LEAST_CALLS:
+        return
+    conclusion = _conclusion(turns, stretch)
+    if conclusion is None or not _mended(turns, spoken, stretch):
+        return
+    text = _told(problem, conclusion)
+    if refuted(text, stretch.end, turns, spoken):
+        return
+    evidence = (stretch.begin, *conclusion.turns, *([stretch.end] if stretch.end < len(turns) else []))
+    verdict = Verdict(text, Kind.LESSON, _WEIGHT + welcomed, _WEIGHT)
+    finding = to_finding(verdict, text, evidence, language_of(text), Speaker.AGENT)
+    if finding:
+        yield finding
+
+
+def _mended(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> bool:
+    """Whether something was changed for it: in the stretch itself, or in the next when the owner said so."""
+    if changed(turns, stretch.begin, stretch.end):
+        return True
+    after = next((one for one in spoken if one.index >= stretch.end), None)
+    if after is None or not language_of(after.text).concluded.go.search(after.statements[0].text):
+        return False
+    following = next((one.index for one in spoken if one.index > after.index), len(turns))
+    return changed(turns, after.index, following)
+
+
+def _conclusion(turns: Sequence[Turn], stretch: Stretch) -> _Conclusion | None:
+    """The latest cause that is told for certain, with what the closing report says mended it.
+
+    What was said on the way counts only when the closing report tells a fix: the agent may think otherwise by then.
+    """
+    said = said_by_agent(turns, stretch)
+    for at in reversed(said):
+        causes = _causes(turns[at].text)
+        if causes:
+            last = said[-1]
+            fix = _fix(turns[last].text, causes)
+            return _Conclusion(causes, fix, tuple(dict.fromkeys((at, last)))) if fix or at == last else None
+    return None
+
+
+def _causes(text: str) -> tuple[str, ...]:
+    """The sentences of a report that say what it was."""
+    found: list[str] = []
+    for passage in passages(text):
+        language = language_of(text)
+        announced = bool(language.concluded.topic.search(passage.heading)) if passage.heading else False
+        for one in passage.statements:
+            told = bare(one.text, language)
+            if (announced or language.concluded.cause.search(told)) and _is_cause(told, language):
+                found.append(told)
+            announced = bool(language.concluded.announce.match(one.text.strip()))
+    return tuple(dict.fromkeys(found))[:_MOST_CAUSES]
+
+
+def _is_cause(text: str, language: Language) -> bool:
+    enough = not language.joiner or len(text.split()) >= _MIN_WORDS
+    return enough and not leans(text, language) and is_certain(text, language)
+
+
+def _fix(text: str, causes: tuple[str, ...]) -> str:
+    """What a report says mended it, with the sentence that goes on about that."""
+    language = language_of(text)
+    for passage in passages(text):
+        for place, one in enumerate(passage.statements):
+            told = bare(one.text, language)
+            if told in causes or not language.concluded.fix.search(told) or not is_certain(told, language):
+                continue
+            more = next((bare(after.text, language) for after in passage.statements[place + 1 : place + 2]), "")
+            goes_on = (
+                more and more not in causes and is_certain(more, language) and not language.concluded.fix.search(more)
+            )
+            return in_a_row([told, more], language) if goes_on and len(told) + len(more) <= _MAX_FIX else told
+    return ""
+
+
+def _told(problem: str, conclusion: _Conclusion) -> str:
+    """Problem, cause and fix in a row, as far as there is room; the problem only where the cause does not name it."""
+    causes = list(conclusion.causes[:1])
+    language = language_of(causes[0])
+    parts = causes
+    for more in (conclusion.fix, *conclusion.causes[1:]):
+        if more and len(in_a_row([*parts, more], language)) <= _MAX_TOGETHER:
+            parts = [*parts, more]
+    with_problem = in_a_row([problem, *parts], language) if problem else ""
+    if with_problem and len(with_problem) <= _MAX_TOGETHER and not _says_again(problem, causes[0], language):
+        return with_problem
+    return in_a_row(parts, language)
+
+
+def _says_again(problem: str, cause: str, language: Language) -> bool:
+    words = content_words(problem, language)
+    return len(words & content_words(cause, language)) >= _SAME * len(words)

@@ -1,0 +1,154 @@
+"""How the work went: what the owner asked for, what the agent did and reported, how the owner went on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nacre.extract.context import leans
+from nacre.extract.cues import Language, language_of
+from nacre.extract.lessons import find_problem
+from nacre.extract.report import passages
+from nacre.extract.reversal import content_words
+from nacre.extract.sentences import Statement
+from nacre.extract.speech import Utterance, acceptance, is_content
+from nacre.model.session import Flag, Speaker, ToolCall, Trust, Turn
+
+TAKEN_IN_WORDS = 0.2
+GONE_ON_FROM = 0.1
+ENDED = 0.0
+
+_NEAR = 4
+_LATER = 3
+_MAX_PROBLEM = 140
+_OVERLAP = 2
+_EDITING = re.compile(r"edit|write|patch|replace|create_file|insert|apply", re.IGNORECASE)
+_EDITED = re.compile(r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|<<\s?['\"]?\w+|\.write\(", re.IGNORECASE)
+_ERROR = re.compile(
+    r"""
+    (?:^|\s)(?:\w*(?:Error|Exception)\b|Traceback|FAILED?\b|panic|fatal|error\b)\s*[:(\[]
+    | \bexit(?:ed)?(?:\ with)?(?:\ code|\ status)?\ [1-9] | [⨯✗✖]
+    | \b(?:deadline\ exceeded|timed\ out|permission\ denied|connection\ refused|segmentation\ fault)\b
+    """,
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """From one message of the owner to the next: ``begin`` is the owner's turn, ``end`` the next one's or the number
+    of turns; ``at`` is the place among the utterances of the one that begins it.
+    """
+
+    begin: int
+    end: int
+    at: int
+    utterance: Utterance
+
+
+def stretches(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Stretch]:
+    """The session cut at the owner's messages."""
+    first = {one.index: at for at, one in reversed(list(enumerate(spoken)))}
+    begins = sorted(first)
+    ends = [*begins[1:], len(turns)]
+    return [Stretch(begin, end, first[begin], spoken[first[begin]]) for begin, end in zip(begins, ends, strict=False)]
+
+
+def said_by_agent(turns: Sequence[Turn], stretch: Stretch) -> list[int]:
+    """The agent's turns with words of its own in a stretch, in order."""
+    return [at for at in range(stretch.begin + 1, stretch.end) if is_own(turns[at])]
+
+
+def is_own(turn: Turn) -> bool:
+    """Whether a turn is the agent's own words, and none from outside."""
+    return turn.speaker is Speaker.AGENT and turn.trust is Trust.TRUSTED and is_content(turn)
+
+
+def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
+    """The tool calls of a part of the session, without those of sub-agents."""
+    return [call for turn in turns[begin:end] if not turn.flags & Flag.SIDECHAIN for call in turn.tool_calls]
+
+
+def changed(turns: Sequence[Turn], begin: int, end: int) -> bool:
+    """Whether a call in a part of the session changed a file."""
+    return any(
+        call.outcome == "ok" and (_EDITING.search(call.name) or _EDITED.search(call.input))
+        for call in calls(turns, begin, end)
+    )
+
+
+def welcome(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> float | None:
+    """How much the way the owner went on speaks for what the agent ended with; ``None`` where it speaks against it."""
+    after = next((one for one in spoken if one.index >= stretch.end), None)
+    if after is None:
+        return ENDED if _is_finished(turns, stretch) else None
+    language = language_of(after.text)
+    if objects(after, language):
+        return None
+    if acceptance(after, language) is not None or language.concluded.onward.search(after.statements[0].text):
+        return TAKEN_IN_WORDS
+    return GONE_ON_FROM
+
+
+def objects(utterance: Utterance, language: Language) -> bool:
+    """Whether the owner says that it is not so, or not yet."""
+    cues = language.concluded
+    return any(
+        cues.objection.search(language.trim(one.text)) or cues.objection.match(one.text)
+        for one in utterance.statements[:2]
+    )
+
+
+def _is_finished(turns: Sequence[Turn], stretch: Stretch) -> bool:
+    """Whether a session ended on a report of work that is done, and nothing had failed since."""
+    said = said_by_agent(turns, stretch)
+    done = calls(turns, stretch.begin, stretch.end)
+    if not said or said[-1] < stretch.end - 1 or (done and done[-1].outcome != "ok"):
+        return False
+    language = language_of(turns[said[-1]].text)
+    text = turns[said[-1]].text
+    return bool(language.concluded.done.search(text)) and not text.rstrip().endswith(("?", "？"))
+
+
+def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> str | None:
+    """The trouble that a stretch is about, in the owner's words; an empty text where they only pasted what failed."""
+    recent = spoken[max(0, stretch.at - _NEAR) : stretch.at + 1]
+    language = language_of(stretch.utterance.text)
+    problem = find_problem(recent, len(recent), language)
+    if problem:
+        return problem.text if _stands_alone(problem.text, language) else ""
+    hunted = any(language_of(one.text).concluded.hunt.search(one.text) for one in recent)
+    return "" if hunted or any(_ERROR.search(turns[one.index].text) for one in recent) else None
+
+
+def _stands_alone(text: str, language: Language) -> bool:
+    asks = text.endswith(("?", "？")) or language.reject["errand"].search(text)
+    return (
+        len(text) <= _MAX_PROBLEM and not asks and not leans(text, language) and not language.lean.inside.search(text)
+    )
+
+
+def refuted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
+    """Whether somebody said later that what a text claims was not it: the owner soon after, the agent at any time."""
+    words = content_words(text, language_of(text))
+    after = [one for one in spoken if one.index >= end][:_LATER]
+    persists = [
+        one for one in after for said in one.statements if language_of(said.text).concluded.persists.search(said.text)
+    ]
+    if any(one is after[0] or _shares(one.text, words) for one in persists):
+        return True
+    return any(_shares(one.text, words) for one in _withdrawals(turns, end))
+
+
+def _withdrawals(turns: Sequence[Turn], begin: int) -> Iterator[Statement]:
+    for turn in turns[begin:]:
+        if is_own(turn):
+            for passage in passages(turn.text):
+                yield from (
+                    one for one in passage.statements if language_of(one.text).concluded.refuted.search(one.text)
+                )
+
+
+def _shares(text: str, words: frozenset[str]) -> bool:
+    return len(content_words(text, language_of(text)) & words) >= _OVERLAP
