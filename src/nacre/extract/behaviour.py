@@ -10,7 +10,7 @@ from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stret
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import bare, is_certain, passages
-from nacre.extract.reversal import content_words
+from nacre.extract.reversal import ABOUT_THE_SAME, content_words
 from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance
 from nacre.model.memory import Kind
@@ -26,16 +26,19 @@ _SHARED = 1
 
 
 def behaviours(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
-    """What changed as the owner wished, unless ``known`` findings tell the same exchange already."""
-    told = {at for one in known for at in one.evidence[1:-1]}
-    found = [
-        one
-        for stretch in stretches(turns, spoken)
-        for one in _of(turns, spoken, stretch)
-        if not told & set(one.evidence[1:-1])
-    ]
-    surest = sorted(found, key=lambda one: (-one.score, -one.index))[:MOST]
-    yield from (one for one in found if one in surest)
+    """What changed as the owner wished, unless ``known`` findings tell it already."""
+    found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch)]
+    fresh = [one for one in found if not any(_tells(other, one) for other in known)]
+    surest = sorted(fresh, key=lambda one: (-one.score, -one.index))[:MOST]
+    yield from (one for one in fresh if one in surest)
+
+
+def _tells(known: Finding, one: Finding) -> bool:
+    """Whether a finding that rests on the same request or report says about the same."""
+    if not set(known.evidence) & set(one.evidence[:2]):
+        return False
+    theirs, mine = (content_words(text, language_of(text)) for text in (known.content, one.content))
+    return len(theirs & mine) >= ABOUT_THE_SAME * min(len(theirs), len(mine))
 
 
 def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:

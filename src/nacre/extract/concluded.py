@@ -40,17 +40,18 @@ class _Conclusion:
 def concluded(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
     """The agent's findings on the owner's trouble that cost effort, led to a change and met no objection.
 
-    ``known`` are findings of other kinds of evidence; what they rest on is not told again.
+    ``known`` lessons of other evidence are not told again, unless there is more to say.
     """
-    told = {at for one in known if one.kind is Kind.LESSON for at in one.evidence}
-    found = [
-        one
-        for stretch in stretches(turns, spoken)
-        for one in _of(turns, spoken, stretch)
-        if not told & set(one.evidence[:-1])
-    ]
-    surest = sorted(found, key=lambda one: (-one.score, -one.index))[:MOST]
-    yield from (one for one in found if one in surest)
+    found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch)]
+    fresh = [one for one in found if not any(_tells(other, one) for other in known)]
+    surest = sorted(fresh, key=lambda one: (-one.score, -one.index))[:MOST]
+    yield from (one for one in fresh if one in surest)
+
+
+def _tells(known: Finding, one: Finding) -> bool:
+    """Whether a lesson rests on the same words and is not simply contained in the new one."""
+    same = known.kind is Kind.LESSON and set(known.evidence) & set(one.evidence[1:])
+    return bool(same) and known.content not in one.content
 
 
 def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:

@@ -124,9 +124,7 @@ def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
 
 def _stands_alone(text: str, language: Language) -> bool:
     asks = text.endswith(("?", "？")) or language.reject["errand"].search(text)
-    return (
-        len(text) <= _MAX_PROBLEM and not asks and not leans(text, language) and not language.lean.inside.search(text)
-    )
+    return len(text) <= _MAX_PROBLEM and not asks and not leans(text, language)
 
 
 def refuted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:

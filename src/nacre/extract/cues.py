@@ -127,9 +127,9 @@ class LessonCues:
 
 @dataclass(frozen=True, slots=True)
 class ConcludedCues:
-    """What an agent reports, after a ``lead``, to a ``hunt``: what it was (``cause``, led in by an ``announce`` or under
-    a ``topic``), what mended it (``fix``), what is not certain (``hedge``), not worth telling (``trivial``, ``status``)
-    or only comes next (``step``), that it is ``done``.
+    """What an agent reports, after a ``lead``, to a ``hunt``: what it was (``cause``, led in by an ``announce`` or
+    under a ``topic``), what mended it (``fix``), that it is ``done``. Not kept is what is not certain (``hedge``), not
+    worth telling (``trivial``, ``status``) or only comes next (``step``).
 
     How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``; the trouble
     ``persists``; the agent's claim is ``refuted`` by itself.
@@ -174,6 +174,41 @@ class BehaviourCues:
     topic: Pattern
     whenever: Pattern
     pronoun: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class PlanCues:
+    """A plan by its ``opening``; what stands before its ``title``; headings of its ``steps``, of its ``solution``, and
+    all that only name a ``section``; sentences with a ``reason``, best of all one of ``design``; a ``step``, and what
+    is no more the case ``before`` long.
+    """
+
+    opening: Pattern
+    title: Pattern
+    steps: Pattern
+    solution: Pattern
+    section: Pattern
+    reason: Pattern
+    design: Pattern
+    step: Pattern
+    before: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackCues:
+    """A review's remark that is ``handed`` over: the ``harm`` it sees and its ``remedy``."""
+
+    handed: Pattern
+    harm: Pattern
+    remedy: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningCues:
+    """A request for a ``whole`` thing with what it is made of or for; a ``part`` is only a piece of one."""
+
+    whole: Pattern
+    part: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +320,9 @@ class Language:
     lesson: LessonCues
     concluded: ConcludedCues
     behaviour: BehaviourCues
+    plan: PlanCues
+    feedback: FeedbackCues
+    opening: OpeningCues
     reversal: ReversalCues
     repeated: RepeatedCues
     expiry: ExpiryCues

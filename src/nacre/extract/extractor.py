@@ -10,10 +10,13 @@ from nacre.extract.answers import answered
 from nacre.extract.behaviour import behaviours
 from nacre.extract.candidate import Candidate
 from nacre.extract.concluded import concluded
+from nacre.extract.feedback import reviewed
 from nacre.extract.findings import Finding
 from nacre.extract.importance import MAX_STRONG, STRONG
 from nacre.extract.lessons import lessons
 from nacre.extract.meaning import Judge, Meaning
+from nacre.extract.opening import begun
+from nacre.extract.plans import planned
 from nacre.extract.repeated import demands
 from nacre.extract.reversal import settle
 from nacre.extract.speech import Utterance, utterances
@@ -42,14 +45,19 @@ def extract(
 
 
 def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
-    told = list(lessons(turns, spoken))
-    told += concluded(turns, spoken, told)
-    yield from told
-    yield from behaviours(turns, spoken, told)
-    yield from demands(spoken)
-    yield from answered(turns, spoken)
-    yield from accepted(turns, spoken, judge)
-    yield from stated(spoken, judge)
+    found = [
+        *lessons(turns, spoken),
+        *demands(spoken),
+        *answered(turns, spoken),
+        *accepted(turns, spoken, judge),
+        *stated(spoken, judge),
+        *planned(turns, spoken),
+    ]
+    yield from found
+    yield from begun(spoken)
+    yield from reviewed(turns, spoken)
+    yield from concluded(turns, spoken, found)
+    yield from behaviours(turns, spoken, found)
 
 
 def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:

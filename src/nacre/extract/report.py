@@ -19,7 +19,6 @@ _HEADING = re.compile(
     r"^\s{0,3}(?:#{1,6}\s+(?P<marked>\S.*?)\s*#*|\*\*(?P<bold>[^*]{2,80}?)\*\*\s*[:：]?|__(?P<under>[^_]{2,80})__)\s*$"
 )
 _NUMBER = re.compile(r"^(?:\d{1,2}[.)]|[^\w`\"']+)\s*")
-# "(line 40)", "on line 30", "resume.go:336-339"
 _PLACES = re.compile(
     r"""
     \s*[(（](?:(?:at|on|see|in)\ )?(?:`?[\w./-]+\.\w{1,5}`?[:,]?\ ?)?(?:lines?\ |L|:|第\ ?)\d[^()（）]{0,30}[)）]
@@ -81,15 +80,18 @@ def bare(text: str, language: Language) -> str:
     return told[:1].upper() + told[1:] if head.isalpha() else told
 
 
-def is_certain(text: str, language: Language) -> bool:
-    """Whether a sentence is said for certain, of something worth telling, in words enough and not too many."""
+def is_telling(text: str, language: Language) -> bool:
+    """Whether a sentence is of something worth telling, in words enough and not too many."""
     least = _MIN_CHARACTERS if language.joiner else _MIN_CHARACTERS // 2
-    if not least <= len(text) <= _MAX_CHARACTERS or text.endswith((":", "：", "?", "？", "...", "…")):
+    if not least <= len(text) <= _MAX_CHARACTERS or text.endswith(("?", "？", "...", "…")):
         return False
     cues = language.concluded
-    return not (
-        cues.hedge.search(text) or cues.trivial.search(text) or cues.status.search(text) or cues.step.match(text)
-    )
+    return not any(cue.search(text) for cue in (cues.trivial, cues.status, cues.step))
+
+
+def is_certain(text: str, language: Language) -> bool:
+    """Whether a sentence is worth telling and said for certain."""
+    return is_telling(text, language) and not language.concluded.hedge.search(text)
 
 
 def without_places(text: str) -> str:
