@@ -168,6 +168,23 @@ def test_what_was_said_on_the_way_does_not_count_against_the_closing_report() ->
     assert "socket" not in found.content
 
 
+GUESS = "My guess: the scheduler reads the time zone of the container, which is UTC."
+
+
+@pytest.mark.parametrize("reply", ["Confirmed, the scheduler logs UTC.", "you were right!", "That was it. Next topic."])
+def test_a_suspicion_the_owner_confirms_is_a_lesson(reply: str) -> None:
+    found = only(owner("The report is sent at the wrong hour."), agent(f"Hard to say. {GUESS}"), owner(reply))
+    assert found.kind is Kind.LESSON
+    assert found.content == (
+        "The report is sent at the wrong hour. The scheduler reads the time zone of the container, which is UTC."
+    )
+
+
+@pytest.mark.parametrize("reply", ["hm, no", "what else could it be?", "exactly as late as last week"])
+def test_a_suspicion_nobody_confirmed_is_none(reply: str) -> None:
+    assert memories(owner("The report is sent at the wrong hour."), agent(GUESS), owner(reply)) == []
+
+
 # --- how it behaves now ---
 
 WISH = "can the export retry by itself instead of asking the user to press the button again?"

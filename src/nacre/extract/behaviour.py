@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.extract.classify import Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stretches, welcome
+from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stretches, welcome, wishes
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import bare, is_certain, passages
@@ -23,6 +23,7 @@ _LEAST = 2
 _WEIGHT = 1.0
 _MAX_TOGETHER = 380
 _SHARED = 1
+_SHARED_BY_OWNER = 2
 
 
 def behaviours(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
@@ -34,15 +35,17 @@ def behaviours(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequen
 
 
 def _tells(known: Finding, one: Finding) -> bool:
-    """Whether a finding that rests on the same request or report says about the same."""
+    """Whether a finding that rests on the same request or report says about the same; best in the owner's words."""
     if not set(known.evidence) & set(one.evidence[:2]):
         return False
     theirs, mine = (content_words(text, language_of(text)) for text in (known.content, one.content))
-    return len(theirs & mine) >= ABOUT_THE_SAME * min(len(theirs), len(mine))
+    shared = len(theirs & mine)
+    by_owner = known.speaker is Speaker.OWNER and known.evidence == one.evidence[:1]
+    return shared >= ABOUT_THE_SAME * min(len(theirs), len(mine)) or (by_owner and shared >= _SHARED_BY_OWNER)
 
 
 def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
-    if not _wishes(stretch.utterance) or not changed(turns, stretch.begin, stretch.end):
+    if not wishes(stretch.utterance) or not changed(turns, stretch.begin, stretch.end):
         return
     welcomed = welcome(turns, spoken, stretch)
     said = said_by_agent(turns, stretch)
@@ -57,12 +60,6 @@ def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) ->
     finding = to_finding(verdict, text, evidence, language_of(text), Speaker.AGENT)
     if finding:
         yield finding
-
-
-def _wishes(utterance: Utterance) -> bool:
-    """Whether a message asks for the product to behave in some way, rather than for some work to be done."""
-    wanted = [one for one in utterance.statements if not language_of(one.text).behaviour.chore.search(one.text)]
-    return any(language_of(one.text).behaviour.wish.search(one.text) for one in wanted)
 
 
 def _best(text: str, asked: Utterance) -> tuple[int, str] | None:

@@ -112,14 +112,27 @@ def _is_finished(turns: Sequence[Turn], stretch: Stretch) -> bool:
 
 
 def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> str | None:
-    """The trouble that a stretch is about, in the owner's words; an empty text where they only pasted what failed."""
-    recent = spoken[max(0, stretch.at - _NEAR) : stretch.at + 1]
-    language = language_of(stretch.utterance.text)
-    problem = find_problem(recent, len(recent), language)
-    if problem:
-        return problem.text if _stands_alone(problem.text, language) else ""
-    hunted = any(language_of(one.text).concluded.hunt.search(one.text) for one in recent)
-    return "" if hunted or any(_ERROR.search(turns[one.index].text) for one in recent) else None
+    """The trouble that a stretch is about, in the owner's words; an empty text where they only pasted what failed.
+
+    It may have been told a few messages before, unless the owner has asked for something else since.
+    """
+    for at in range(stretch.at, max(-1, stretch.at - _NEAR), -1):
+        one = spoken[at]
+        language = language_of(one.text)
+        problem = find_problem([one], 1, language)
+        if problem:
+            return problem.text if _stands_alone(problem.text, language) else ""
+        if language.concluded.hunt.search(one.text) or _ERROR.search(turns[one.index].text):
+            return ""
+        if wishes(one):
+            return None
+    return None
+
+
+def wishes(utterance: Utterance) -> bool:
+    """Whether a message asks for the product to behave in some way, rather than for some work to be done."""
+    wanted = [one for one in utterance.statements if not language_of(one.text).behaviour.chore.search(one.text)]
+    return any(language_of(one.text).behaviour.wish.search(one.text) for one in wanted)
 
 
 def _stands_alone(text: str, language: Language) -> bool:

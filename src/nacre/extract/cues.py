@@ -132,7 +132,7 @@ class ConcludedCues:
     worth telling (``trivial``, ``status``) or only comes next (``step``).
 
     How the owner goes on: ``onward`` from it, with a word to ``go`` ahead, with an ``objection``; the trouble
-    ``persists``; the agent's claim is ``refuted`` by itself.
+    ``persists``; the agent's claim is ``refuted`` by itself, or its ``guess`` is ``confirmed``.
     """
 
     lead: Pattern
@@ -151,6 +151,8 @@ class ConcludedCues:
     objection: Pattern
     persists: Pattern
     refuted: Pattern
+    guess: Pattern
+    confirmed: Pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from nacre.extract.answers import answered
 from nacre.extract.behaviour import behaviours
 from nacre.extract.candidate import Candidate
 from nacre.extract.concluded import concluded
+from nacre.extract.confirmed import confirmed
 from nacre.extract.feedback import reviewed
 from nacre.extract.findings import Finding
 from nacre.extract.importance import MAX_STRONG, STRONG
@@ -45,16 +46,18 @@ def extract(
 
 
 def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
+    suspected = list(confirmed(turns, spoken))
     found = [
-        *lessons(turns, spoken),
+        *suspected,
+        *(one for one in lessons(turns, spoken) if one.index not in {other.index for other in suspected}),
         *demands(spoken),
         *answered(turns, spoken),
         *accepted(turns, spoken, judge),
         *stated(spoken, judge),
-        *planned(turns, spoken),
     ]
     yield from found
     yield from begun(spoken)
+    yield from planned(turns, spoken)
     yield from reviewed(turns, spoken)
     yield from concluded(turns, spoken, found)
     yield from behaviours(turns, spoken, found)
