@@ -100,6 +100,12 @@ def test_a_session_that_ends_on_anything_else_does_not(ending: str) -> None:
     assert memories(*solved(report=f"{CAUSE} {ending}")) == []
 
 
+@pytest.mark.parametrize("outcome", [None, "rejected", "error: interrupted"])
+def test_an_agent_that_was_stopped_has_reported_nothing(outcome: str | None) -> None:
+    stopped = agent(f"{CAUSE} {FIX} Let me run the tests.", calls=(ToolCall("Bash", "pytest", outcome),))
+    assert memories(owner(TROUBLE), looked(), edited(), stopped, owner("first answer me: what is a batch?")) == []
+
+
 def test_a_chinese_cause_is_a_lesson() -> None:
     report = "找到原因了。导入卡死的根本原因是写入线程一直等读取线程释放队列。已经修复，测试全部通过。"
     found = only(*solved(owner("好的，提交吧"), report=report, trouble="导入几千行之后就卡住了，排查一下"))

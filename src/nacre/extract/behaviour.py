@@ -1,4 +1,7 @@
-"""How the product behaves since the owner asked for it, in the words of the agent that changed it: decisions."""
+"""How the product behaves since the owner asked for it, in the words of the agent that changed it.
+
+A decision where the owner wished for it, a lesson where it mends what they complained about.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from nacre.extract.classify import Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stretches, welcome, wishes
+from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stretches, trouble, welcome, wishes
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import bare, is_certain, passages
@@ -17,9 +20,10 @@ from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Turn
 
 MOST = 2
-"""Decisions of a session that are told like this."""
+"""Memories of a session that are told like this; one more for each twenty messages of the owner above forty."""
 
 _LEAST = 2
+_LEAST_FOR_TROUBLE = 3
 _WEIGHT = 1.0
 _MAX_TOGETHER = 380
 _SHARED = 1
@@ -30,7 +34,7 @@ def behaviours(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequen
     """What changed as the owner wished, unless ``known`` findings tell it already."""
     found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch)]
     fresh = [one for one in found if not any(_tells(other, one) for other in known)]
-    surest = sorted(fresh, key=lambda one: (-one.score, -one.index))[:MOST]
+    surest = sorted(fresh, key=lambda one: (-one.score, -one.index))[: max(MOST, len(spoken) // 20)]
     yield from (one for one in fresh if one in surest)
 
 
@@ -45,18 +49,22 @@ def _tells(known: Finding, one: Finding) -> bool:
 
 
 def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
-    if not wishes(stretch.utterance) or not changed(turns, stretch.begin, stretch.end):
-        return
+    wished = wishes(stretch.utterance)
+    problem = None if wished else trouble(turns, spoken, stretch)
     welcomed = welcome(turns, spoken, stretch)
     said = said_by_agent(turns, stretch)
-    if welcomed is None or not said:
+    if welcomed is None or not said or not (wished or problem) or not changed(turns, stretch.begin, stretch.end):
         return
     best = _best(turns[said[-1]].text, stretch.utterance)
-    if best is None or refuted(best[1], stretch.end, turns, spoken):
+    if best is None or best[0] < (_LEAST if wished else _LEAST_FOR_TROUBLE):
         return
     strength, text = best
+    if refuted(text, stretch.end, turns, spoken):
+        return
+    if problem and problem.text and len(problem.text) + len(text) < _MAX_TOGETHER:
+        text = in_a_row([problem.text, text], language_of(text))
     evidence = (stretch.begin, said[-1], *([stretch.end] if stretch.end < len(turns) else []))
-    verdict = Verdict(text, Kind.DECISION, _WEIGHT + welcomed + strength / 10, _WEIGHT)
+    verdict = Verdict(text, Kind.DECISION if wished else Kind.LESSON, _WEIGHT + welcomed + strength / 10, _WEIGHT)
     finding = to_finding(verdict, text, evidence, language_of(text), Speaker.AGENT)
     if finding:
         yield finding

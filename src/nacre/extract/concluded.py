@@ -57,12 +57,12 @@ def _tells(known: Finding, one: Finding) -> bool:
 def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
     problem = trouble(turns, spoken, stretch)
     welcomed = welcome(turns, spoken, stretch)
-    if problem is None or welcomed is None or len(calls(turns, stretch.begin, stretch.end)) < _LEAST_CALLS:
+    if problem is None or welcomed is None or len(calls(turns, problem.index, stretch.end)) < _LEAST_CALLS:
         return
     conclusion = _conclusion(turns, stretch)
     if conclusion is None or not _mended(turns, spoken, stretch):
         return
-    text = _told(problem, conclusion)
+    text = _told(problem.text, conclusion)
     if refuted(text, stretch.end, turns, spoken):
         return
     evidence = (stretch.begin, *conclusion.turns, *([stretch.end] if stretch.end < len(turns) else []))

@@ -81,6 +81,8 @@ def changed(turns: Sequence[Turn], begin: int, end: int) -> bool:
 def welcome(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> float | None:
     """How much the way the owner went on speaks for what the agent ended with; ``None`` where it speaks against it."""
     after = next((one for one in spoken if one.index >= stretch.end), None)
+    if _is_cut_short(turns, stretch):
+        return None
     if after is None:
         return ENDED if _is_finished(turns, stretch) else None
     language = language_of(after.text)
@@ -89,6 +91,14 @@ def welcome(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
     if acceptance(after, language) is not None or language.concluded.onward.search(after.statements[0].text):
         return TAKEN_IN_WORDS
     return GONE_ON_FROM
+
+
+def _is_cut_short(turns: Sequence[Turn], stretch: Stretch) -> bool:
+    """Whether the agent was stopped before it reported: its last words stand before calls, or with one that failed."""
+    said = said_by_agent(turns, stretch)
+    if not said or calls(turns, said[-1] + 1, stretch.end):
+        return True
+    return any(call.outcome != "ok" for call in turns[said[-1]].tool_calls[-1:])
 
 
 def objects(utterance: Utterance, language: Language) -> bool:
@@ -104,15 +114,23 @@ def _is_finished(turns: Sequence[Turn], stretch: Stretch) -> bool:
     """Whether a session ended on a report of work that is done, and nothing had failed since."""
     said = said_by_agent(turns, stretch)
     done = calls(turns, stretch.begin, stretch.end)
-    if not said or said[-1] < stretch.end - 1 or (done and done[-1].outcome != "ok"):
+    if not said or calls(turns, said[-1], stretch.end) or (done and done[-1].outcome != "ok"):
         return False
     language = language_of(turns[said[-1]].text)
     text = turns[said[-1]].text
     return bool(language.concluded.done.search(text)) and not text.rstrip().endswith(("?", "？"))
 
 
-def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> str | None:
-    """The trouble that a stretch is about, in the owner's words; an empty text where they only pasted what failed.
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What went wrong, in the owner's words where they stand alone, and where it was told."""
+
+    text: str
+    index: int
+
+
+def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Trouble | None:
+    """The trouble that a stretch is about; its text is empty where the owner only pasted what failed.
 
     It may have been told a few messages before, unless the owner has asked for something else since.
     """
@@ -121,9 +139,9 @@ def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
         language = language_of(one.text)
         problem = find_problem([one], 1, language)
         if problem:
-            return problem.text if _stands_alone(problem.text, language) else ""
+            return Trouble(problem.text if _stands_alone(problem.text, language) else "", one.index)
         if language.concluded.hunt.search(one.text) or _ERROR.search(turns[one.index].text):
-            return ""
+            return Trouble("", one.index)
         if wishes(one):
             return None
     return None

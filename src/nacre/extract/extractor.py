@@ -55,11 +55,11 @@ def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> I
         *accepted(turns, spoken, judge),
         *stated(spoken, judge),
     ]
+    found += concluded(turns, spoken, found)
     yield from found
     yield from begun(spoken)
     yield from planned(turns, spoken)
     yield from reviewed(turns, spoken)
-    yield from concluded(turns, spoken, found)
     yield from behaviours(turns, spoken, found)
 
 
