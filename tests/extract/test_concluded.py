@@ -95,9 +95,34 @@ def test_a_session_that_ends_on_work_done_counts() -> None:
     assert only(*solved(report=f"Done. {CAUSE} {FIX}")).kind is Kind.LESSON
 
 
+def test_a_session_that_ends_before_anything_was_checked_does_not() -> None:
+    unchecked = agent("Now I change the queue.", calls=(ToolCall("Edit", "queue.py", "ok"),))
+    assert memories(owner(TROUBLE), looked(), unchecked, agent(f"Done. {CAUSE} {FIX}")) == []
+
+
 @pytest.mark.parametrize("ending", ["Shall I also change the exporter?", "The last test run is still going."])
 def test_a_session_that_ends_on_anything_else_does_not(ending: str) -> None:
     assert memories(*solved(report=f"{CAUSE} {ending}")) == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "report", "content"),
+    [
+        (
+            "The search finds nothing for words with an umlaut, it is broken.",
+            "This happens because the index is built before the words are normalised.",
+            "The search finds nothing for words with an umlaut, it is broken. "
+            "This happens because the index is built before the words are normalised.",
+        ),
+        (
+            "can you debug the search?",
+            "The index is built from the raw words. This is because the normaliser runs only on queries.",
+            "The index is built from the raw words. This is because the normaliser runs only on queries.",
+        ),
+    ],
+)
+def test_a_cause_that_leans_takes_in_what_it_is_about(trouble: str, report: str, content: str) -> None:
+    assert only(*solved(owner("great, commit"), trouble=trouble, report=report)).content == content
 
 
 @pytest.mark.parametrize("outcome", [None, "rejected", "error: interrupted"])
@@ -206,6 +231,28 @@ def test_what_the_product_does_now_that_the_owner_asked_for_is_a_decision(onward
     found = only(*asked(owner(onward)))
     assert (found.kind, found.content, found.speaker) == (Kind.DECISION, NOW, Speaker.AGENT)
     assert found.importance <= 6
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        "All set! The export no longer asks the user to press the button again, even when the network is slow.",
+        "When an attempt fails, the export is now repeated after ten seconds instead of asking the user.",
+        "Changed behavior: the export falls back to asking the user only after three attempts.",
+        "The export will now retry until the deadline rather than ask the user.",
+        "The export now uses the queue of the mailer, so that the user never has to press the button again.",
+        "**How it works:**\n- If an attempt fails, the export waits and retries without the user noticing",
+    ],
+)
+def test_behaviour_is_told_in_many_ways(report: str) -> None:
+    assert only(*asked(owner("thanks, push"), report=report)).kind is Kind.DECISION
+
+
+def test_a_complaint_that_was_mended_is_a_lesson() -> None:
+    report = "Done. The export now retries three times instead of giving up on the first failed attempt."
+    found = only(*asked(owner("commit"), report=report, wish="The export fails on a slow network."))
+    assert found.kind is Kind.LESSON
+    assert found.content == f"The export fails on a slow network. {report.removeprefix('Done. ')}"
 
 
 def test_a_behaviour_among_a_list_of_changes_is_told_without_the_list() -> None:

@@ -87,7 +87,8 @@ def _best(text: str, asked: Utterance) -> tuple[int, str] | None:
 
 
 def _plain(one: Statement, language: Language) -> str:
-    return bare(language.behaviour.label.sub("", one.text), language)
+    rest = language.behaviour.label.sub("", one.text)
+    return bare(rest if rest == one.text else rest[:1].upper() + rest[1:], language)
 
 
 def _told(statements: Sequence[Statement], place: int, language: Language) -> str:

@@ -59,7 +59,7 @@ def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) ->
     welcomed = welcome(turns, spoken, stretch)
     if problem is None or welcomed is None or len(calls(turns, problem.index, stretch.end)) < _LEAST_CALLS:
         return
-    conclusion = _conclusion(turns, stretch)
+    conclusion = _conclusion(turns, stretch, problem.text)
     if conclusion is None or not _mended(turns, spoken, stretch):
         return
     text = _told(problem.text, conclusion)
@@ -83,14 +83,14 @@ def _mended(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
     return changed(turns, after.index, following)
 
 
-def _conclusion(turns: Sequence[Turn], stretch: Stretch) -> _Conclusion | None:
+def _conclusion(turns: Sequence[Turn], stretch: Stretch, problem: str) -> _Conclusion | None:
     """The latest cause that is told for certain, with what the closing report says mended it.
 
     What was said on the way counts only when the closing report tells a fix: the agent may think otherwise by then.
     """
     said = said_by_agent(turns, stretch)
     for at in reversed(said):
-        causes = _causes(turns[at].text)
+        causes = _causes(turns[at].text, problem)
         if causes:
             last = said[-1]
             fix = _fix(turns[last].text, causes)
@@ -98,23 +98,34 @@ def _conclusion(turns: Sequence[Turn], stretch: Stretch) -> _Conclusion | None:
     return None
 
 
-def _causes(text: str) -> tuple[str, ...]:
-    """The sentences of a report that say what it was."""
+def _causes(text: str, problem: str) -> tuple[str, ...]:
+    """The sentences of a report that say what it was, each with the one before where it leans on that."""
     found: list[str] = []
     for passage in passages(text):
         language = language_of(text)
         announced = bool(language.concluded.topic.search(passage.heading)) if passage.heading else False
+        before = ""
         for one in passage.statements:
             told = bare(one.text, language)
             if (announced or language.concluded.cause.search(told)) and _is_cause(told, language):
-                found.append(told)
+                found += _standing(told, before, problem, language)
             announced = bool(language.concluded.announce.match(one.text.strip()))
+            before = told if told and not leans(told, language) and is_certain(told, language) else ""
     return tuple(dict.fromkeys(found))[:_MOST_CAUSES]
+
+
+def _standing(told: str, before: str, problem: str, language: Language) -> list[str]:
+    """A cause that says what it is about: by itself, with the sentence before, or after the owner's words."""
+    if not leans(told, language):
+        return [told]
+    if before:
+        return [in_a_row([before, told], language)]
+    return [in_a_row([problem, told], language)] if problem else []
 
 
 def _is_cause(text: str, language: Language) -> bool:
     enough = not language.joiner or len(text.split()) >= _MIN_WORDS
-    return enough and not leans(text, language) and is_certain(text, language)
+    return enough and is_certain(text, language)
 
 
 def _fix(text: str, causes: tuple[str, ...]) -> str:

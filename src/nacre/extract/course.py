@@ -25,6 +25,9 @@ _MAX_PROBLEM = 140
 _OVERLAP = 2
 _EDITING = re.compile(r"edit|write|patch|replace|create_file|insert|apply", re.IGNORECASE)
 _EDITED = re.compile(r"\bapply_patch\b|\bsed -i|\bcat >|\btee\b|<<\s?['\"]?\w+|\.write\(", re.IGNORECASE)
+_CHECK = re.compile(
+    r"\b(?:\w*tests?|check|lint|build|verify|run|make|cargo|go|tsc|mypy|ruff|tox|mvn|gradle\w*)\b", re.I
+)
 _ERROR = re.compile(
     r"""
     (?:^|\s)(?:\w*(?:Error|Exception)\b|Traceback|FAILED?\b|panic|fatal|error\b)\s*[:(\[]
@@ -72,10 +75,12 @@ def calls(turns: Sequence[Turn], begin: int, end: int) -> list[ToolCall]:
 
 def changed(turns: Sequence[Turn], begin: int, end: int) -> bool:
     """Whether a call in a part of the session changed a file."""
-    return any(
-        call.outcome == "ok" and (_EDITING.search(call.name) or _EDITED.search(call.input))
-        for call in calls(turns, begin, end)
-    )
+    return any(changes(call) for call in calls(turns, begin, end))
+
+
+def changes(call: ToolCall) -> bool:
+    """Whether a call changed a file."""
+    return call.outcome == "ok" and bool(_EDITING.search(call.name) or _EDITED.search(call.input))
 
 
 def welcome(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> float | None:
@@ -111,14 +116,18 @@ def objects(utterance: Utterance, language: Language) -> bool:
 
 
 def _is_finished(turns: Sequence[Turn], stretch: Stretch) -> bool:
-    """Whether a session ended on a report of work that is done, and nothing had failed since."""
-    said = said_by_agent(turns, stretch)
+    """Whether a session ended on a report of work that is done, with a check that passed after the last change.
+
+    The owner may still object when a session that is read while it goes on: what was checked is more likely to stay.
+    """
+    last = said_by_agent(turns, stretch)[-1]
     done = calls(turns, stretch.begin, stretch.end)
-    if not said or calls(turns, said[-1], stretch.end) or (done and done[-1].outcome != "ok"):
+    since = next((at for at in range(len(done), 0, -1) if changes(done[at - 1])), 0)
+    checked = any(call.outcome == "ok" and _CHECK.search(call.input) for call in done[since:])
+    if calls(turns, last, stretch.end) or not checked or done[-1].outcome != "ok":
         return False
-    language = language_of(turns[said[-1]].text)
-    text = turns[said[-1]].text
-    return bool(language.concluded.done.search(text)) and not text.rstrip().endswith(("?", "？"))
+    text = turns[last].text
+    return bool(language_of(text).concluded.done.search(text)) and not text.rstrip().endswith(("?", "？"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def is_telling(text: str, language: Language) -> bool:
     if not least <= len(text) <= _MAX_CHARACTERS or text.endswith(("?", "？", "...", "…")):
         return False
     cues = language.concluded
-    return not any(cue.search(text) for cue in (cues.trivial, cues.status, cues.step))
+    return not any(cue.search(text) for cue in (cues.trivial, cues.status, cues.step, language.reject["identifier"]))
 
 
 def is_certain(text: str, language: Language) -> bool:
