@@ -31,11 +31,22 @@ _SHARED_BY_OWNER = 2
 
 
 def behaviours(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
-    """What changed as the owner wished, unless ``known`` findings tell it already."""
+    """What changed as the owner wished, unless ``known`` findings tell it already, in more than a question."""
     found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch)]
-    fresh = [one for one in found if not any(_tells(other, one) for other in known)]
+    fresh = [one for one in found if not any(_tells(other, one) and not is_answered(other, [one]) for other in known)]
     surest = sorted(fresh, key=lambda one: (-one.score, -one.index))[: max(MOST, len(spoken) // 20)]
     yield from (one for one in fresh if one in surest)
+
+
+def is_answered(wish: Finding, now: Sequence[Finding]) -> bool:
+    """Whether a wish put as a question has become what a report says: then that is told, not the question."""
+    words = len(content_words(wish.content, language_of(wish.content)))
+    told = [one for one in now if len(content_words(one.content, language_of(one.content))) >= words]
+    return _asks(wish) and any(_tells(wish, one) for one in told)
+
+
+def _asks(one: Finding) -> bool:
+    return one.content.endswith(("?", "？"))
 
 
 def _tells(known: Finding, one: Finding) -> bool:

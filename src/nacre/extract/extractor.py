@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from nacre.extract.accepted import accepted
 from nacre.extract.answers import answered
-from nacre.extract.behaviour import behaviours
+from nacre.extract.behaviour import behaviours, is_answered
 from nacre.extract.candidate import Candidate
 from nacre.extract.concluded import concluded
 from nacre.extract.confirmed import confirmed
+from nacre.extract.course import refuted
 from nacre.extract.feedback import reviewed
 from nacre.extract.findings import Finding
 from nacre.extract.importance import MAX_STRONG, STRONG
@@ -47,20 +48,22 @@ def extract(
 
 def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
     suspected = list(confirmed(turns, spoken))
+    borne_out = [one for one in lessons(turns, spoken) if one.index not in {other.index for other in suspected}]
     found = [
         *suspected,
-        *(one for one in lessons(turns, spoken) if one.index not in {other.index for other in suspected}),
+        *(one for one in borne_out if not refuted(one.content, one.index + 1, turns, spoken)),
         *demands(spoken),
         *answered(turns, spoken),
         *accepted(turns, spoken, judge),
         *stated(spoken, judge),
     ]
     found += concluded(turns, spoken, found)
-    yield from found
+    now = list(behaviours(turns, spoken, found))
+    yield from now
+    yield from (one for one in found if not is_answered(one, now))
     yield from begun(spoken)
     yield from planned(turns, spoken)
     yield from reviewed(turns, spoken)
-    yield from behaviours(turns, spoken, found)
 
 
 def _few(findings: list[Finding], utterance_count: int) -> list[Finding]:

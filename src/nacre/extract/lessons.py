@@ -10,6 +10,7 @@ from nacre.extract.classify import PROVEN, Verdict
 from nacre.extract.context import in_a_row, leans
 from nacre.extract.cues import Language, LessonCues, Pattern, language_of
 from nacre.extract.findings import Finding, to_finding
+from nacre.extract.report import without_places
 from nacre.extract.sentences import Statement, split_report
 from nacre.extract.speech import Utterance, acceptance, before, is_content
 from nacre.model.memory import Kind
@@ -48,9 +49,10 @@ class _Lesson:
 
 
 def _finding(lesson: _Lesson) -> Iterator[Finding]:
-    verdict = Verdict(lesson.text, Kind.LESSON, PROVEN, PROVEN)
+    text = without_places(lesson.text)
+    verdict = Verdict(text, Kind.LESSON, PROVEN, PROVEN)
     speaker = Speaker.AGENT if lesson.by_agent else Speaker.OWNER
-    finding = to_finding(verdict, lesson.text, lesson.turns, language_of(lesson.text), speaker)
+    finding = to_finding(verdict, text, lesson.turns, language_of(text), speaker)
     if finding:
         yield finding
 
@@ -237,4 +239,5 @@ def _tells_cause(text: str, language: Language) -> bool:
     least = _MIN_WORDS * 4 if language.joiner else _MIN_WORDS * 2
     if not least <= len(text) <= _MAX_CAUSE or text.endswith((":", "：")):
         return False
-    return not language.lesson.hedge.search(text) and not _is_question(text)
+    idle = (language.lesson.hedge, language.concluded.trivial, language.concluded.status)
+    return not any(cue.search(text) for cue in idle) and not _is_question(text)
