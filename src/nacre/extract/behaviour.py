@@ -16,6 +16,7 @@ from nacre.extract.report import bare, is_certain, passages
 from nacre.extract.reversal import ABOUT_THE_SAME, content_words
 from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance
+from nacre.extract.wording import capitalised
 from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Turn
 
@@ -46,7 +47,7 @@ def is_answered(wish: Finding, now: Sequence[Finding]) -> bool:
 
 
 def _asks(one: Finding) -> bool:
-    return one.content.endswith(("?", "？"))
+    return one.spoken.endswith(("?", "？"))
 
 
 def _tells(known: Finding, one: Finding) -> bool:
@@ -99,7 +100,7 @@ def _best(text: str, asked: Utterance) -> tuple[int, str] | None:
 
 def _plain(one: Statement, language: Language) -> str:
     rest = language.behaviour.label.sub("", one.text)
-    return bare(rest if rest == one.text else rest[:1].upper() + rest[1:], language)
+    return bare(rest if rest == one.text else capitalised(rest, language), language)
 
 
 def _told(statements: Sequence[Statement], place: int, language: Language) -> str:

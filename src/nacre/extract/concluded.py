@@ -13,6 +13,7 @@ from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import bare, is_certain, passages
 from nacre.extract.reversal import content_words
 from nacre.extract.speech import Utterance
+from nacre.extract.wording import capitalised, unlabelled
 from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Turn
 
@@ -146,12 +147,13 @@ def _fix(text: str, causes: tuple[str, ...]) -> str:
 
 def _told(problem: str, conclusion: _Conclusion) -> str:
     """Problem, cause and fix in a row, as far as there is room; the problem only where the cause does not name it."""
-    causes = list(conclusion.causes[:1])
-    language = language_of(causes[0])
-    parts = causes
-    for more in (conclusion.fix, *conclusion.causes[1:]):
+    language = language_of(conclusion.causes[0])
+    causes = [capitalised(unlabelled(one, language), language) for one in conclusion.causes]
+    parts = causes[:1]
+    for more in (conclusion.fix, *causes[1:]):
         if more and len(in_a_row([*parts, more], language)) <= _MAX_TOGETHER:
             parts = [*parts, more]
+    parts.sort(key=lambda one: one == conclusion.fix)
     with_problem = in_a_row([problem, *parts], language) if problem else ""
     if with_problem and len(with_problem) <= _MAX_TOGETHER and not _says_again(problem, causes[0], language):
         return with_problem

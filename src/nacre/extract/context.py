@@ -25,6 +25,8 @@ def stand_alone(text: str, at: int, statements: Sequence[Statement], language: L
             return None
         text = in_a_row([neighbour, text], language)
     following = statements[at + 1].text if at + 1 < len(statements) else ""
+    if language.answers.unsure.search(following):
+        return text
     more = next((one for one in (following, language.trim(following)) if one and _goes_on(one, language)), "")
     return in_a_row([text, more], language) if more and len(text) + len(more) <= MAX_TOGETHER else text
 

@@ -18,6 +18,7 @@ Pattern = re.Pattern[str]
 _SHARED = "shared.toml"
 _FALLBACK = "en"
 _LOOKBEHIND = re.compile(r"(\(\?<[!=][^)]*\))")
+_SPACED_WORD = re.compile(r"[^\W\d_\u2e80-\uffff]+")
 _APOSTROPHE = re.compile(r"(?<=[a-z]n)'(?=t\b)|(?<=\blet)'(?=s\b)|(?<=hat)'(?=s\b)|(?<=here)'(?=s\b)")
 
 
@@ -72,7 +73,7 @@ class Answers:
     """How an answer points at a question, and which questions are only about what to do next (``errand``).
 
     ``either`` offers two ways, ``chore`` names what is done once; ``choosing`` asks to choose or recommends, ``which``
-    only that; ``but`` goes on about a choice. ``asks`` begins a question;
+    only that; ``but`` goes on about a choice. ``asks`` begins a question; ``unsure`` asks whether it is so;
     ``counting`` words only say that there are options.
     """
 
@@ -89,6 +90,7 @@ class Answers:
     which: Pattern
     but: Pattern
     asks: Pattern
+    unsure: Pattern
     counting: frozenset[str]
     ordinals: dict[str, str]
 
@@ -207,9 +209,13 @@ class FeedbackCues:
 
 @dataclass(frozen=True, slots=True)
 class OpeningCues:
-    """A request for a ``whole`` thing with what it is made of or for; a ``part`` is only a piece of one."""
+    """A request for a ``whole`` thing with what it is made of or for; a ``part`` is only a piece of one. What is
+    ``asking`` in it is told as what it ``says`` of the project.
+    """
 
     whole: Pattern
+    asking: Pattern
+    says: str
     part: Pattern
 
 
@@ -260,6 +266,18 @@ class ImportanceCues:
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """What is put differently in a memory: ``acronyms`` in capitals; no ``label`` in front; an ``item`` of a list (its
+    ``name``, and what is said of it) and a ``polite`` question (its ``wish``) as plain sentences.
+    """
+
+    acronyms: frozenset[str]
+    label: Pattern
+    item: Pattern
+    polite: Pattern
+
+
+@dataclass(frozen=True, slots=True)
 class Rewrite:
     """A turn of phrase, and the shorter one a title has for it."""
 
@@ -274,7 +292,9 @@ class SubjectWords:
     ``generic`` and ``weak`` words cannot be all of it; ``stop`` words and ``verbs`` are no nouns; ``links`` and
     ``determiners`` tie and introduce nouns, ``articles`` among them cannot end a phrase. An ``opener`` says what kind
     a statement is, ``front`` what it is said for, ``predicate`` begins what is said; ``noise`` and ``ending`` are
-    dropped; at a ``border`` a clause ends, at a ``joint`` a long one may be cut.
+    dropped; at a ``border`` a clause ends, at a ``joint`` a long one may be cut. ``asked`` is a question about a
+    ``topic``; a clause with a ``stray`` word in front says only where, when or of whom, one that
+    is a ``condition`` only when; ``making`` comes before a thing that is to be.
     """
 
     generic: frozenset[str]
@@ -286,6 +306,10 @@ class SubjectWords:
     articles: frozenset[str]
     opener: Pattern
     front: Pattern
+    asked: Pattern
+    stray: Pattern
+    condition: Pattern
+    making: Pattern
     predicate: Pattern
     noise: Pattern
     ending: Pattern
@@ -331,6 +355,7 @@ class Language:
     importance: ImportanceCues
     reject: dict[str, Pattern]
     alone: AloneCues
+    wording: Wording
     subject: SubjectWords
     score: Score
     cue: tuple[Cue, ...]
@@ -400,4 +425,13 @@ def language_of(text: str) -> Language:
     if text.isascii():
         return _fallback()
     flat = text.replace("\n", " ")
-    return next((one for one in languages() if one.detect.search(flat)), _fallback())
+    return next((one for one in languages() if one.detect.search(flat) and _is_mostly(one, flat)), _fallback())
+
+
+def _is_mostly(language: Language, text: str) -> bool:
+    """Whether a text is in a language's script and does not only quote it: each sign of it counts as half a word."""
+    if language.joiner:
+        return True
+    words = _SPACED_WORD.findall(text)
+    signs = sum(character.isalpha() for character in _SPACED_WORD.sub("", text))
+    return 2 * len(words) <= 3 * signs

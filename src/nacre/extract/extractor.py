@@ -60,8 +60,9 @@ def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> I
     found += concluded(turns, spoken, found)
     now = list(behaviours(turns, spoken, found))
     yield from now
-    yield from (one for one in found if not is_answered(one, now))
-    yield from begun(spoken)
+    project = list(begun(spoken))
+    yield from project
+    yield from (one for one in found if not is_answered(one, now) and not any(map(one.repeats, project)))
     yield from planned(turns, spoken)
     yield from reviewed(turns, spoken)
 

@@ -10,6 +10,7 @@ from nacre.extract.cues import Language
 from nacre.extract.importance import AGENT_CAP, expiry_of, importance_of
 from nacre.extract.subject import key_of, subject_of, tags_of
 from nacre.extract.validate import size_refusal
+from nacre.extract.wording import capitalised, stated_plainly, unlabelled
 from nacre.model.memory import Expiry, Kind
 from nacre.model.session import Speaker
 
@@ -31,6 +32,10 @@ class Finding:
     speaker: Speaker = Speaker.OWNER
     canonical_key: str | None = None
 
+    def repeats(self, other: Finding) -> bool:
+        """Whether it is told from the same statement of the same turn."""
+        return self.index == other.index and (self.spoken in other.spoken or other.spoken in self.spoken)
+
 
 def to_finding(
     verdict: Verdict, content: str, evidence: tuple[int, ...], language: Language, speaker: Speaker = Speaker.OWNER
@@ -39,15 +44,16 @@ def to_finding(
 
     What an agent said weighs six at most (seed facts 1.5).
     """
+    content = stated_plainly(unlabelled(content, language), language)
     about = content if leans(verdict.text, language) else verdict.text
-    subject = subject_of(about, language, whole=verdict.kind is Kind.LESSON)
+    subject = subject_of(about, language, verdict.kind)
     if subject is None or size_refusal(content):
         return None
     importance = importance_of(verdict, language)
     return Finding(
         kind=verdict.kind,
         subject=subject,
-        content=content[0].upper() + content[1:],
+        content=capitalised(content, language),
         spoken=verdict.text,
         index=evidence[-1],
         evidence=evidence,

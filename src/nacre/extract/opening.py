@@ -1,4 +1,4 @@
-"""What a project is, from the request that begins it."""
+"""Opening: what a project is, from the request that begins it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_CHARACTERS = 300
 
 
 def begun(spoken: Sequence[Utterance]) -> Iterator[Finding]:
-    """The request to build a whole thing that says what with or what for, at the beginning of a session."""
+    """What is built, with what or for what, where a session begins with it: said of the project, not as a request."""
     for utterance in spoken[:_FIRST]:
         for one in utterance.statements[:_STATEMENTS]:
             language = language_of(one.text)
@@ -27,7 +27,9 @@ def begun(spoken: Sequence[Utterance]) -> Iterator[Finding]:
                 continue
             if language.opening.part.search(text) or text.endswith(("?", "？")):
                 continue
-            finding = to_finding(Verdict(text, Kind.FACT, _WEIGHT, _WEIGHT), text, (utterance.index,), language)
+            thing = language.opening.asking.sub("", text, count=1)
+            verdict = Verdict(thing, Kind.FACT, _WEIGHT, _WEIGHT)
+            finding = to_finding(verdict, f"{language.opening.says}{thing}", (utterance.index,), language)
             if finding:
                 yield finding
                 return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ _HEADINGS = 2
 _OPENING = 300
 _MAX_TOGETHER = 400
 _MAX_LEAD = 140
+_TELLING_WORDS = 3
+_ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]")
 _APPROVED = "ok"
 _PLAN_CALL = "ExitPlanMode"
 
@@ -95,9 +98,9 @@ def _reasoned(text: str) -> str | None:
 
 
 def _headed(title: str, reason: _Said) -> str:
-    """The heading above a reason, after the title of the plan where there is room."""
-    both = f"{title} – {reason.heading}" if title and title != reason.heading else reason.heading
-    return both if len(both) <= _MAX_LEAD else reason.heading
+    """The heading above a reason without what stands in brackets; the title where that says too little by itself."""
+    heading = _ASIDE.sub("", reason.heading).strip()
+    return heading if len(heading.split()) >= _TELLING_WORDS or not title else title
 
 
 def _prose(part: Passage, language: Language) -> list[_Said]:

@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from nacre.extract.cues import Language
 from nacre.extract.sentences import Statement, split
+from nacre.extract.wording import capitalised, flowing
 
 _REMEMBERED = 64
 _MARK = "\ue000"  # stands for a quotation mark while a text is split
@@ -76,8 +77,7 @@ def bare(text: str, language: Language) -> str:
     head = told.partition(" ")[0]
     if head.isalpha() and head.islower() and head == text.strip().partition(" ")[0]:
         return ""  # split off in the middle of a sentence
-    told = without_places(told)
-    return told[:1].upper() + told[1:] if head.isalpha() else told
+    return capitalised(flowing(without_places(told), language), language)
 
 
 def is_telling(text: str, language: Language) -> bool:

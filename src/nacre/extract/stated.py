@@ -41,6 +41,8 @@ def _verdict(utterance: Utterance, place: int, judge: Judge) -> Verdict | None:
     bonus = language.score.rejected if utterance.correcting else 0.0
     in_request = place > 0 and _is_request(utterance)
     following = utterance.statements[place + 1 : place + 2]
+    if language.answers.unsure.search(statement.text):
+        return None  # the owner only asks whether it is so
     remembered = bool(following and language.remember.after.match(following[0].text))
     affinity = judge.said(language.trim(statement.text))
     texts = [statement.text]

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from nacre.extract.cues import Language
 from nacre.extract.validate import is_generic
+from nacre.extract.wording import capitalised, unlabelled
+from nacre.model.memory import Kind
 
 MAX_CHARACTERS = 60
 MAX_WIDE = 24
@@ -18,25 +20,48 @@ _MIN_WIDE = 3
 _TOKEN = re.compile(r"@?[\w][\w./+#@:'’&-]*[\w+#/]|\w|[^\s\w]")
 _IDENTIFIER = re.compile(r"[_/]|\w\.\w|[a-z][A-Z]|^[A-Z]{2,}s?$|\d")
 _FOLDERS = re.compile(r"(?<!\S)@?(?:[\w.~-]*/){2,}(?=[\w-]+\.\w+)")
-_MARKUP = re.compile(r"[(（][^()（）]*[)）]|[`\"“”*]")
+_MARKUP = re.compile(r"[(（][^()（）]*[)）]|\{[^{}]*\}|[`\"“”*]")
 _SPACES = re.compile(r"\s+")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _KEY_WORD = re.compile(r"[a-z0-9]+")
 _SCOPE = re.compile(r" (?:for|of) (?:the )?(.+?)(?: (?:instead|rather)\b|$)")
+_CALL = re.compile(r"\W*(?P<name>[a-z]\w*)\(\)")
+_WORD_ACROSS = re.compile(r"[^\W\u2e80-\uffff]{2}")
 _BORDER_SIGNS = " \t,;:.!?@—–-，。；：！？、"
 
 
-def subject_of(text: str, language: Language, *, whole: bool = False) -> str | None:
+def subject_of(text: str, language: Language, kind: Kind) -> str | None:
     """The subject of a statement, or ``None`` when it has none worth the name.
 
-    ``whole`` keeps the verb: what went wrong says more than what it went wrong with.
+    A lesson keeps its verb: what went wrong says more than what it went wrong with. Of a decision to add a thing the
+    thing is told.
     """
-    words = language.subject
-    plain = _SPACES.sub(" ", words.noise.sub("", _FOLDERS.sub("", _MARKUP.sub("", text)))).strip()
-    front = words.front.match(plain)
-    subject = _fronted(front, plain[front.end() :], language) if front else None
-    subject = subject or _head(plain, language, whole=whole)
-    return _title(subject, language) if subject else None
+    words, whole = language.subject, kind is Kind.LESSON
+    plain = _FOLDERS.sub("", _MARKUP.sub("", text))
+    plain = _SPACES.sub(" ", words.noise.sub("", unlabelled(plain, language))).strip()
+    asked = words.asked.match(plain)
+    front = None if asked else words.front.match(plain)
+    subject = _answered(asked, plain[asked.end() :], language) if asked else None
+    subject = subject or (_fronted(front, plain[front.end() :], language) if front else None)
+    subject = (
+        subject
+        or _head(plain, language, whole=whole)
+        or _placed(plain, language)
+        or _uncued(_unled(plain, language), language, 2)
+    )
+    if not subject:
+        return None
+    made = words.making.match(subject) if kind in (Kind.DECISION, Kind.FACT) else None
+    if made and _says_something(subject[made.end() :], language, 2):
+        subject = subject[made.end() :]
+    title = _title(subject, language)
+    return title[0].lower() + title[1:] if title and _begins_with_code(text, subject) else title
+
+
+def _begins_with_code(text: str, subject: str) -> bool:
+    """Whether a subject begins with the name of a function that the text begins with."""
+    call = _CALL.match(text)
+    return call is not None and subject.partition(" ")[0] == call["name"]
 
 
 def names_something(text: str, language: Language) -> bool:
@@ -44,10 +69,52 @@ def names_something(text: str, language: Language) -> bool:
     return next(_nouns(text, language), None) is not None
 
 
+def _answered(asked: re.Match[str], answer: str, language: Language) -> str | None:
+    """ "Which tools should we use? Black" as "tools: Black", the answer only where it is short."""
+    topic = asked["topic"]
+    border = language.subject.border.search(answer)
+    told = language.subject.ending.sub("", answer[: border.start() if border else None].strip())
+    if not _is_phrase(topic, language, least=1):
+        return None
+    together = f"{topic}: {told}"
+    return together if told and len(together) <= MAX_CHARACTERS else topic
+
+
+def _placed(text: str, language: Language) -> str | None:
+    """What stands after a preposition, where a statement begins with one and says nothing else: "in cart.js, it …"."""
+    words = language.subject
+    found = ((rest, words.stray.match(rest)) for rest in _unopened(text, language))
+    rest, place = next(((rest, at) for rest, at in found if at), (text, None))
+    if not place:
+        return None
+    rest = _unarticled(rest[place.end() :].strip(), language)
+    border = words.border.search(rest)
+    named = rest[: border.start()] if border else rest
+    condition = words.condition.match(rest[border.end() :]) if border else None
+    together = f"{named} {condition.group()}" if condition else named
+    best = together if len(together) <= MAX_CHARACTERS else named
+    return best if not words.predicate.search(named) and _says_something(best, language, 1) else None
+
+
+def _unled(text: str, language: Language) -> str:
+    """The text without a word before it that only ties it to something else: "if", "in"."""
+    words = language.subject
+    found = ((rest, words.stray.match(rest)) for rest in _unopened(text, language))
+    return next((rest[at.end() :] for rest, at in found if at), text)
+
+
+def _unarticled(text: str, language: Language) -> str:
+    head, _, rest = text.partition(" ")
+    return rest if rest and head.lower() in language.subject.articles else text
+
+
 def _fronted(front: re.Match[str], rest: str, language: Language) -> str | None:
     """ "For this, that" as "this: that", "when this, that" as "that when this"."""
     topic, condition = front["topic"], front["condition"]
+    if condition and language.subject.stray.match(rest):
+        return None
     main = _head(rest, language, whole=bool(topic), least=1 if topic else 2)
+    main = main or (_placed(rest, language) if topic else None)
     if condition and main:
         together = f"{main} {condition[0].lower()}{condition[1:]}"
         return together if len(together) <= MAX_CHARACTERS else main
@@ -59,33 +126,52 @@ def _fronted(front: re.Match[str], rest: str, language: Language) -> str | None:
 def _head(text: str, language: Language, *, whole: bool, least: int = 2) -> str | None:
     """The first clause that says something, without its cue words; its noun phrase where that stands apart.
 
-    A clause with only one noun takes in the next one.
+    A clause with only one noun takes in the next one; one that says only where or when is none.
     """
-    start = 0
+    start = strays = 0
     for border in [*language.subject.border.finditer(text), None]:
         clause = text[start : border.start() if border else None]
         bare = _uncued(clause, language, least)
-        if bare:
+        is_stray = _strays(clause.strip(), bare, language, first=start == 0)
+        strays += is_stray
+        if strays > 1:
+            return None
+        if bare and not is_stray:
             return bare if whole else _before_verb(bare, language) or bare
-        if border and not names_something(clause, language):
+        if border and (is_stray or not names_something(clause, language)):
             start = border.end()
     return None
+
+
+def _strays(clause: str, bare: str, language: Language, *, first: bool) -> bool:
+    """Whether a clause says only where or when, or goes on about the one before it."""
+    words = language.subject
+    leaning = not first and words.stray.match(clause)
+    return bool(words.stray.match(bare or clause) or words.condition.match(clause) or leaning)
 
 
 def _uncued(clause: str, language: Language, least: int) -> str:
     """The clause without as many of the words before its matter as it can lose and still say something."""
     words = language.subject
-    rest = clause = words.ending.sub("", clause).strip(_BORDER_SIGNS)
     best = ""
-    while rest:
+    for rest in _unopened(words.ending.sub("", clause), language):
         best = rest if _says_something(rest, language, least) else best
-        opener = words.opener.match(rest)
-        if not opener or not opener.end():
-            break
-        rest = rest[opener.end() :].strip(_BORDER_SIGNS)
+    named = not best or _is_name(best.partition(" ")[0], language)
+    best = best if named else best[0].lower() + best[1:]
     for rewrite in words.rewrite if best else ():
         best = rewrite.pattern.sub(rewrite.by, best, count=1)
     return best
+
+
+def _unopened(text: str, language: Language) -> Iterator[str]:
+    """The text without one, two, … of the words it begins with that only say what kind of a statement it is."""
+    rest = text.strip(_BORDER_SIGNS)
+    while rest:
+        yield rest
+        opener = language.subject.opener.match(rest)
+        if not opener or not opener.end():
+            return
+        rest = rest[opener.end() :].strip(_BORDER_SIGNS)
 
 
 def _says_something(text: str, language: Language, least: int) -> bool:
@@ -106,7 +192,8 @@ def _before_verb(clause: str, language: Language) -> str | None:
     """What a rule or a fact is about stands before its verb."""
     verb = language.subject.predicate.search(clause)
     phrase = clause[: verb.start()].strip() if verb else ""
-    return phrase if phrase and _is_phrase(phrase, language, least=2) else None
+    least = 1 if _IDENTIFIER.search(phrase) and any(map(str.isalpha, phrase)) else 2
+    return phrase if phrase and _is_phrase(phrase, language, least=least) else None
 
 
 def _is_phrase(text: str, language: Language, *, least: int) -> bool:
@@ -156,7 +243,7 @@ def _is_small(token: str, language: Language) -> bool:
 
 
 def _is_verb(lower: str, language: Language) -> bool:
-    return lower in _inflected(language.subject.verbs)
+    return lower in _inflected(language.subject.verbs) and lower not in language.subject.weak
 
 
 @lru_cache(maxsize=8)
@@ -179,28 +266,41 @@ def _stops(stop: frozenset[str]) -> re.Pattern[str]:
 def _title(text: str, language: Language) -> str | None:
     """At most sixty characters, cut where a clause or phrase begins, with a capital unless it begins with a name."""
     most = MAX_CHARACTERS if language.joiner else MAX_WIDE
-    text = _untied(_shortened(text, most, language).strip(_BORDER_SIGNS), language)
+    short = _shortened(text, most, language)
+    text = _untied(short.strip(_BORDER_SIGNS), language, cut=len(short) < len(text))
     if not text or is_generic(text, language):
         return None
-    return text if _IDENTIFIER.search(text.partition(" ")[0]) else text[0].upper() + text[1:]
+    return text if _IDENTIFIER.search(text.partition(" ")[0]) else capitalised(text, language)
 
 
 def _shortened(text: str, most: int, language: Language) -> str:
     if len(text) <= most:
         return text
     words = language.subject
-    joints = [at.start() for at in words.joint.finditer(text, _MIN_CHARACTERS)]
-    space = text.rfind(" ", _MIN_CHARACTERS, most + 1)
+    joints = [at.start() for one in (words.joint, words.predicate) for at in one.finditer(text, _MIN_CHARACTERS)]
+    space = text.rfind(" ", _MIN_CHARACTERS if language.joiner else 1, most + 1)
+    if not language.joiner and not _WORD_ACROSS.fullmatch(text[most - 1 : most + 1]):
+        space = -1
     return text[: max((at for at in joints if at <= most), default=space if space > 0 else most)]
 
 
-def _untied(text: str, language: Language) -> str:
-    """The text without words at its end that tie it to what is no longer there."""
+def _untied(text: str, language: Language, *, cut: bool) -> str:
+    """The text without words at its end that tie it to what is no longer there, nor a verb where it was ``cut``."""
     words = language.subject
     kept = text.split(" ")
-    while len(kept) > 1 and (kept[-1] in words.articles or words.joint.fullmatch(f" {kept[-1]}")):
+    while len(kept) > 1 and (
+        kept[-1].lower() in words.articles
+        or words.joint.fullmatch(f" {kept[-1]}")
+        or (cut and _leads_on(kept[-1], language))
+    ):
         kept.pop()
-    return " ".join(kept)
+    return " ".join(kept).strip(_BORDER_SIGNS)
+
+
+def _leads_on(word: str, language: Language) -> bool:
+    """Whether a word at the end of a cut text waits for what was cut off: a verb, "only"."""
+    lower = word.lower()
+    return bool(language.joiner) and (_is_verb(lower, language) or (lower.endswith(("ed", "ly")) and len(lower) > 4))
 
 
 def tags_of(text: str, language: Language) -> tuple[str, ...]:
