@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
 from nacre.app.placing import place, write_touched
+from nacre.app.superseding import released
 from nacre.app.using import learned_together
-from nacre.app.writing import apply_intents, redacted
+from nacre.app.writing import apply_intents, commit, entry, redacted
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
-from nacre.model.memory import Confidence, Memory, Source
+from nacre.extract.withdrawn import withdrawal
+from nacre.model.memory import Confidence, Memory, Retirement, Source
 from nacre.model.reports import Progress
+from nacre.model.session import Speaker, Turn
 from nacre.storage.sessions import StoredSession, StoredTurn
 
 BATCH_MEMORIES = 500
+
+QUIET = timedelta(minutes=30)
+"""So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,7 @@ class _Learner:
         self.meaning = meaning_of(context)
         self.pending: list[Memory] = []
         self.seen: list[tuple[int, int]] = []
+        self.withdrawn: dict[str, str] = {}
         self.stored: list[str] = []
         self.duplicates = 0
 
@@ -54,9 +62,31 @@ class _Learner:
         stored = self.context.sessions.get(row)
         turns = self.context.sessions.turns_of(row)
         said = [item.turn for item in turns]
+        end = turns[-1].seq + 1 if turns else 0
+        until = end if self.is_over(stored) else max(begin, _last_of_owner(said) + 1)
         candidates = extract(stored.session, said, begin=begin, meaning=self.meaning)
-        self.pending += [self.to_memory(candidate, stored, turns) for candidate in candidates]
-        self.seen.append((row, turns[-1].seq + 1 if turns else 0))
+        waiting = {turn.id for turn in said[until:]}
+        settled = [one for one in candidates if not waiting & set(one.turns)]
+        self.pending += [self.to_memory(candidate, stored, turns) for candidate in settled]
+        if begin:
+            self.withdraw(stored, said, begin)
+        self.seen.append((row, until))
+
+    def is_over(self, stored: StoredSession) -> bool:
+        """Whether a session has been quiet so long that nobody will answer what was said last."""
+        return stored.ended is None or self.context.now() - stored.ended >= QUIET
+
+    def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
+        """Note the memories of a session that its new turns take back; what another session bears out stays."""
+        for memory_id in {known.id for known in self.context.memories.known_of(stored.session.id)}:
+            memory = self.context.memories.find(memory_id)
+            if memory is None or memory.retired or memory.superseded_by or memory.confirmed:
+                continue
+            if memory.confidence is not Confidence.INFERRED or memory.source.session != stored.session.id:
+                continue
+            words = withdrawal(memory, said, begin=begin)
+            if words:
+                self.withdrawn[memory_id] = f"taken back in its session: {words}"
 
     def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
         times = [item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns]
@@ -91,8 +121,20 @@ class _Learner:
                 learned_together(self.context, [memory for memory in self.pending if memory.id in fresh])
                 for row, seq in self.seen:
                     self.context.sessions.mark_extracted(row, seq)
+                for memory_id, reason in self.withdrawn.items():
+                    self.retire(memory_id, reason)
             apply_intents(self.context)
-        self.pending, self.seen = [], []
+        self.pending, self.seen, self.withdrawn = [], [], {}
+
+    def retire(self, memory_id: str, reason: str) -> None:
+        """Move a memory to ``retired/``; what it had superseded holds again."""
+        memory = self.context.memories.find(memory_id)
+        if memory is None or memory.retired:
+            return
+        clean = self.context.redactor.clean(reason)
+        gone = replace(memory, retired=Retirement(self.context.now(), clean))
+        told = entry(self.context, "retire", memory=memory_id, reason=clean)
+        commit(self.context, [gone, *released(self.context, memory)], [told])
 
     def place(self, memory: Memory, repeated: Repetitions, touched: set[str]) -> None:
         if self.is_known_evidence(memory):
@@ -104,3 +146,8 @@ class _Learner:
             repeated.add(memory)
         else:
             self.duplicates += 1
+
+
+def _last_of_owner(turns: Sequence[Turn]) -> int:
+    """The place of the owner's last turn; -1 without one."""
+    return max((at for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER and turn.text.strip()), default=-1)

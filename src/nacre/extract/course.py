@@ -168,15 +168,20 @@ def _stands_alone(text: str, language: Language) -> bool:
 
 
 def refuted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
-    """Whether somebody said later that what a text claims was not it: the owner soon after, the agent at any time."""
+    """Whether somebody said later that what a text claims was not it."""
+    return refutation(text, end, turns, spoken) is not None
+
+
+def refutation(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> str | None:
+    """The words that say later that what a text claims was not it: the owner's soon after, the agent's at any time."""
     words = content_words(text, language_of(text))
     after = [one for one in spoken if one.index >= end][:_LATER]
     persists = [
         one for one in after for said in one.statements if language_of(said.text).concluded.persists.search(said.text)
     ]
-    if any(one is after[0] or _shares(one.text, words) for one in persists):
-        return True
-    return any(_shares(one.text, words) for one in _withdrawals(turns, end))
+    by_owner = (one.text for one in persists if one is after[0] or _shares(one.text, words))
+    by_agent = (one.text for one in _withdrawals(turns, end) if _shares(one.text, words))
+    return next(by_owner, None) or next(by_agent, None)
 
 
 def _withdrawals(turns: Sequence[Turn], begin: int) -> Iterator[Statement]:

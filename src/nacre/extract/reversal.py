@@ -62,20 +62,27 @@ def _takings(utterances: Sequence[Utterance]) -> Iterator[_Taking]:
         before = utterance.index
 
 
+def taken_back(kind: Kind, content: str, index: int, utterances: Sequence[Utterance], *, begin: int = 0) -> str | None:
+    """The words of the owner at or after ``begin`` that take back what was said in the turn at ``index``."""
+    said = content_words(content, language_of(content))
+    later = [one for one in _takings(utterances) if one.index > index and one.index >= begin]
+    return next((one.text for one in later if _takes_back(one, kind, content, index, said)), None)
+
+
 def _dropped(finding: Finding, said: frozenset[str], takings: Sequence[_Taking]) -> bool:
     later = [one for one in takings if one.index > finding.index]
-    return any(_takes_back(one, finding, said) for one in later)
+    return any(_takes_back(one, finding.kind, finding.content, finding.index, said) for one in later)
 
 
-def _takes_back(taking: _Taking, finding: Finding, said: frozenset[str]) -> bool:
-    if taking.undone == finding.index:
+def _takes_back(taking: _Taking, kind: Kind, content: str, index: int, said: frozenset[str]) -> bool:
+    if taking.undone == index:
         return True
-    if finding.kind not in (Kind.DECISION, Kind.TODO):
+    if kind not in (Kind.DECISION, Kind.TODO):
         return False
     if taking.scrapped and taking.scrapped <= said:
         return True
-    removed = taking.removal and finding.content != taking.text
-    done = finding.kind is Kind.TODO and taking.request
+    removed = taking.removal and content != taking.text
+    done = kind is Kind.TODO and taking.request
     return (removed or done) and len(said & taking.words) >= _SHARED_WORDS
 
 

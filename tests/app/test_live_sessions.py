@@ -1,0 +1,149 @@
+"""Sessions that are read while they go on: what the owner may still object to waits, what they object to is retired."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from nacre.model.memory import Memory
+from tests.app.conftest import World, says
+
+TROUBLE = "the importer hangs after a few thousand rows, can you debug it?"
+REPORT = (
+    "Done. The root cause is that `drain()` waits for the reader, while the reader waits for a free slot in the "
+    "queue. Fixed it by giving the reader a queue of its own, so that neither waits for the other."
+)
+RULE = "Never log card numbers, not even masked ones."
+START = datetime(2026, 11, 18, 9, tzinfo=UTC)
+
+
+def at(minutes: int) -> str:
+    return (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z")
+
+
+def call(minutes: int, name: str, given: dict[str, str], output: str) -> list[dict[str, Any]]:
+    tool = f"tool{minutes}"
+    asked = says("assistant", "", uuid=f"a{minutes}", at=at(minutes))
+    asked["message"]["content"] = [{"type": "tool_use", "id": tool, "name": name, "input": given}]
+    answer = says("user", "", uuid=f"r{minutes}", at=at(minutes))
+    answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": tool, "content": output}]
+    return [asked, answer]
+
+
+def work() -> list[dict[str, Any]]:
+    """An owner's trouble, what an agent did about it in ten minutes, its report."""
+    return [
+        says("user", TROUBLE, uuid="u1", at=at(0)),
+        *call(1, "Read", {"file_path": "importer.py"}, "def load(): ..."),
+        *call(2, "Read", {"file_path": "queue.py"}, "def drain(): ..."),
+        *call(3, "Edit", {"file_path": "queue.py", "old_string": "a", "new_string": "b"}, "edited"),
+        *call(4, "Bash", {"command": "pytest tests/importer"}, "12 passed"),
+        says("assistant", REPORT, uuid="a10", at=at(10)),
+    ]
+
+
+def learned(world: World) -> list[str]:
+    with world.open() as memory:
+        memory.ingest()
+        return [one.kind.value for one in memory.list()]
+
+
+def the_retired(world: World) -> list[Memory]:
+    texts = [path.read_text(encoding="utf-8") for path in (world.vault / "retired").rglob("*.md")]
+    with world.open() as memory:
+        return [memory.get(text.partition("id: ")[2].split()[0]) for text in texts]
+
+
+@pytest.fixture
+def working(world: World) -> World:
+    world.transcript("s1", *work())
+    world.clock.now = START + timedelta(minutes=12)
+    return world
+
+
+def test_a_report_at_the_end_of_a_live_session_waits(working: World) -> None:
+    assert learned(working) == []
+
+
+def test_what_waited_is_learned_once_the_session_has_been_quiet(working: World) -> None:
+    learned(working)
+    working.clock.now += timedelta(minutes=40)
+
+    assert learned(working) == ["lesson"]
+    assert learned(working) == ["lesson"]
+
+
+def test_what_waited_is_learned_once_the_owner_goes_on_from_it(working: World) -> None:
+    learned(working)
+    working.transcript("s1", says("user", "great, commit it", uuid="u2", at=at(13)))
+
+    assert learned(working) == ["lesson"]
+
+
+def test_what_waited_is_not_learned_when_the_owner_objects(working: World) -> None:
+    learned(working)
+    working.transcript("s1", says("user", "no, it still hangs", uuid="u2", at=at(13)))
+    working.clock.pass_days(1)
+
+    assert learned(working) == []
+
+
+def test_what_the_owner_says_does_not_wait(world: World) -> None:
+    world.transcript("s1", says("user", RULE, uuid="u1", at=at(0)), says("assistant", "Ok.", uuid="a1", at=at(1)))
+    world.clock.now = START + timedelta(minutes=2)
+
+    assert learned(world) == ["preference"]
+
+
+def test_a_report_the_owner_objects_to_days_later_is_retired_with_their_words(working: World) -> None:
+    working.clock.pass_days(1)
+    assert learned(working) == ["lesson"]
+
+    working.transcript("s1", says("user", "it still hangs, same as before", uuid="u2", at=at(3000)))
+    working.clock.pass_days(3)
+
+    assert learned(working) == []
+    (gone,) = the_retired(working)
+    assert gone.retired is not None
+    assert gone.retired.reason == "taken back in its session: it still hangs, same as before"
+
+
+def test_a_cause_the_agent_takes_back_later_is_retired(working: World) -> None:
+    working.transcript("s1", says("user", "great, commit it", uuid="u2", at=at(13)))
+    assert learned(working) == ["lesson"]
+
+    words = "The queue of the reader wasn't the cause after all: `drain()` was never called."
+    working.transcript("s1", says("assistant", words, uuid="a11", at=at(20)))
+
+    assert learned(working) == []
+
+
+def test_a_decision_the_owner_scraps_later_is_retired(world: World) -> None:
+    world.transcript("s1", says("user", "We decided to use RabbitMQ for the mails.", uuid="u1", at=at(0)))
+    assert learned(world) == ["decision"]
+
+    world.transcript("s1", says("user", "ok, scrap RabbitMQ. what else is there?", uuid="u2", at=at(5)))
+
+    assert learned(world) == []
+
+
+def test_what_was_retired_is_not_learned_again(working: World) -> None:
+    working.clock.pass_days(1)
+    learned(working)
+    working.transcript("s1", says("user", "it still hangs, same as before", uuid="u2", at=at(3000)))
+    working.clock.pass_days(3)
+    learned(working)
+    working.transcript("s1", says("user", "thanks", uuid="u3", at=at(3001)))
+
+    assert learned(working) == []
+
+
+def test_going_on_with_something_else_takes_nothing_back(working: World) -> None:
+    working.clock.pass_days(1)
+    learned(working)
+    working.transcript("s1", says("user", "next: add a progress bar to the exporter", uuid="u2", at=at(3000)))
+    working.clock.pass_days(3)
+
+    assert learned(working) == ["lesson"]
