@@ -555,7 +555,7 @@ def test_work_that_goes_on_bears_nothing_out(wrap_up: str) -> None:
 
 
 def test_what_works_differently_now_is_the_lesson_where_no_cause_is_told() -> None:
-    told = agent("The client now waits for the acknowledgement of the spooler instead of sending the page again.")
+    told = agent("The printer now waits for the acknowledgement of the spooler instead of sending the page again.")
 
     assert only(_TROUBLE, told, owner("perfect, commit it")).kind is Kind.LESSON
     assert memories(owner("look at the spooler"), told, owner("perfect, commit it")) == []

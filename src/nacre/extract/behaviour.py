@@ -9,7 +9,17 @@ from collections.abc import Iterator, Sequence
 
 from nacre.extract.classify import Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.course import Stretch, changed, refuted, said_by_agent, stretches, trouble, welcome, wishes
+from nacre.extract.course import (
+    Stretch,
+    changed,
+    is_wrapped_up,
+    refuted,
+    said_by_agent,
+    stretches,
+    trouble,
+    welcome,
+    wishes,
+)
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import bare, is_certain, passages
@@ -65,10 +75,13 @@ def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) ->
     problem = None if wished else trouble(turns, spoken, stretch)
     welcomed = welcome(turns, spoken, stretch)
     said = said_by_agent(turns, stretch)
-    if welcomed is None or not said or not (wished or problem) or not changed(turns, stretch.begin, stretch.end):
+    wrapped_up = problem is not None and bool(problem.text) and is_wrapped_up(spoken, stretch)
+    if welcomed is None or not said or not (wished or problem):
+        return
+    if not (wrapped_up or changed(turns, stretch.begin, stretch.end)):
         return
     best = _best(turns[said[-1]].text, stretch.utterance)
-    if best is None or best[0] < (_LEAST if wished else _LEAST_FOR_TROUBLE):
+    if best is None or best[0] < (_LEAST if wished or wrapped_up else _LEAST_FOR_TROUBLE):
         return
     strength, text = best
     if refuted(text, stretch.end, turns, spoken):

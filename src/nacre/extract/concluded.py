@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from nacre.extract.classify import Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.course import Stretch, calls, changed, refuted, said_by_agent, stretches, trouble, welcome
+from nacre.extract.course import (
+    Stretch,
+    calls,
+    changed,
+    is_wrapped_up,
+    refuted,
+    said_by_agent,
+    stretches,
+    trouble,
+    welcome,
+)
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import bare, is_certain, passages
@@ -41,6 +51,7 @@ class _Conclusion:
 def concluded(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
     """The agent's findings on the owner's trouble that cost effort, led to a change and met no objection.
 
+    Where the owner told the trouble and has the work committed, or gives thanks for it, that alone bears them out.
     ``known`` lessons of other evidence are not told again, unless there is more to say.
     """
     found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch)]
@@ -58,10 +69,13 @@ def _tells(known: Finding, one: Finding) -> bool:
 def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
     problem = trouble(turns, spoken, stretch)
     welcomed = welcome(turns, spoken, stretch)
-    if problem is None or welcomed is None or len(calls(turns, problem.index, stretch.end)) < _LEAST_CALLS:
+    if problem is None or welcomed is None:
+        return
+    wrapped_up = bool(problem.text) and is_wrapped_up(spoken, stretch)
+    if not wrapped_up and len(calls(turns, problem.index, stretch.end)) < _LEAST_CALLS:
         return
     conclusion = _conclusion(turns, stretch, problem.text)
-    if conclusion is None or not _mended(turns, spoken, stretch):
+    if conclusion is None or not (wrapped_up or _mended(turns, spoken, stretch)):
         return
     text = _told(problem.text, conclusion)
     if refuted(text, stretch.end, turns, spoken):

@@ -98,6 +98,17 @@ def welcome(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
     return GONE_ON_FROM
 
 
+def is_wrapped_up(spoken: Sequence[Utterance], stretch: Stretch) -> bool:
+    """Whether the owner has the work of a stretch committed, or gives thanks for it: then it was what they wanted."""
+    after = next((one for one in spoken if one.index >= stretch.end), None)
+    if after is None:
+        return False
+    language = language_of(after.text)
+    head = [one.text for one in after.statements[:2]]
+    doubts = any(language.lesson.unsolved.search(one) or one.rstrip().endswith(("?", "？")) for one in head)
+    return bool(language.accepted.finished.match(head[0])) and not doubts
+
+
 def _is_cut_short(turns: Sequence[Turn], stretch: Stretch) -> bool:
     """Whether the agent was stopped before it reported: its last words stand before calls, or with one that failed."""
     said = said_by_agent(turns, stretch)

@@ -32,7 +32,7 @@ def lessons(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Find
     told: set[int] = set()
     for at, utterance in enumerate(spoken):
         lesson = _confirmed(turns, spoken, at, utterance) or _accepted(turns, spoken, at, utterance)
-        lesson = lesson or _wrapped_up(turns, spoken, at, utterance) or _proven(turns, spoken, at, utterance)
+        lesson = lesson or _proven(turns, spoken, at, utterance)
         if lesson and not told & set(lesson.causes):
             told |= set(lesson.causes)
             yield from _finding(lesson)
@@ -86,19 +86,6 @@ def _accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utter
         return None
     explained = _explanation(turns, before(turns, utterance.index, Speaker.OWNER) or 0, utterance.index, nearby=True)
     return _told(spoken, at, explained, utterance.index) if explained else None
-
-
-def _wrapped_up(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
-    """After the owner's trouble and the agent's account of it the owner has the work committed, or says thanks."""
-    language = language_of(utterance.text)
-    head = [one.text for one in utterance.statements[:2]]
-    if not language.accepted.finished.match(head[0]) or any(map(language.lesson.unsolved.search, head)):
-        return None
-    if at == 0 or any(_is_question(one) for one in head):
-        return None
-    explained = _explanation(turns, spoken[at - 1].index, utterance.index, nearby=True, fixes=True)
-    problem = find_problem(spoken, at, language, look_back=_NEAR)
-    return _told(spoken, at, explained, utterance.index) if explained and problem else None
 
 
 def _proven(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
