@@ -1,4 +1,4 @@
-"""What an agent concluded or proposed, and the owner accepted in words."""
+"""Finds, in words: what an agent concluded or proposed, and the owner accepted in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Complete an answer that only points ("A.", "let's do 1", "yes") with the words it answers."""
+"""Finds, in words: an answer that only points ("A.", "yes"), completed with what it answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent's message asks at its end."""
+"""Reads for answers: what an agent's message asks at its end, and the options it offers."""
 
 from __future__ import annotations
 

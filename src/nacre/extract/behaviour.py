@@ -1,4 +1,4 @@
-"""How the product behaves since the owner asked for it, in the words of the agent that changed it.
+"""Finds, in reports: how the product behaves since the owner asked for it, in the words of the agent that changed it.
 
 A decision where the owner wished for it, a lesson where it mends what they complained about.
 """

@@ -1,4 +1,4 @@
-"""What extraction proposes."""
+"""The result of extraction: one proposed memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind of memory a statement is, and how sure that is."""
+"""Weighs: which kind of memory a statement is, and how sure that is."""
 
 from __future__ import annotations
 

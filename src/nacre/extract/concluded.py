@@ -1,4 +1,4 @@
-"""What an agent found out about trouble of the owner's, and the owner went on from: lessons told by the agent."""
+"""Finds, in reports: what an agent found out about trouble of the owner's, who went on from it: lessons."""
 
 from __future__ import annotations
 

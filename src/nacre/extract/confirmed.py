@@ -1,4 +1,4 @@
-"""What an agent only suspected and the owner found to be so: a lesson."""
+"""Finds, in words: what an agent only suspected and the owner found to be so: a lesson."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make a statement stand alone: take in the neighbour it leans on, or give it up."""
+"""Finishes: makes a statement stand alone, with the neighbour it leans on, or gives it up."""
 
 from __future__ import annotations
 

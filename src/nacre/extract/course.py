@@ -1,4 +1,4 @@
-"""How the work went: what the owner asked for, what the agent did and reported, how the owner went on."""
+"""Reads: how the work went: what the owner asked for, what the agent did and reported, how the owner went on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cue tables: what words tell a decision from a preference, per language. Data in ``cues/*.toml``."""
+"""The data: the cue tables: what words tell a decision from a preference, per language. Data in ``cues/*.toml``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session's turns → candidate memories: what the owner said or accepted, and nothing else."""
+"""All stages in a row: a session's turns → candidate memories, what the owner said or accepted and nothing else."""
 
 from __future__ import annotations
 

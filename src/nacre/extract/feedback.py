@@ -1,4 +1,4 @@
-"""Review remarks that the owner handed over and the agent acted on: a lesson in the reviewer's words."""
+"""Finds, in reports: remarks of a review that were handed over and followed: lessons in the reviewer's words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A candidate in the making."""
+"""Finishes: a candidate in the making, with its subject, weight and the turns that show it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from nacre.extract.classify import Verdict
 from nacre.extract.context import leans
 from nacre.extract.cues import Language
 from nacre.extract.importance import AGENT_CAP, expiry_of, importance_of
-from nacre.extract.subject import key_of, subject_of, tags_of
+from nacre.extract.subject import subject_of
+from nacre.extract.tags import key_of, tags_of
 from nacre.extract.validate import size_refusal
 from nacre.extract.wording import capitalised, stated_plainly, unlabelled
 from nacre.model.memory import Expiry, Kind

@@ -1,4 +1,4 @@
-"""How much a memory weighs and how long it is meant to hold (agenr's calibration)."""
+"""Finishes: how much a memory weighs and how long it is meant to hold (agenr's calibration)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trouble, its cause and the owner's word that this was it: a lesson."""
+"""Finds, in words: trouble, its cause and the owner's word, or a command's, that this was it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement means, as far as an embedding model can tell: how near it is to what is worth keeping.
+"""Weighs: what a statement means, as far as an embedding model can tell: how near it is to what is worth keeping.
 
 Extraction works without it; then the cue tables alone decide.
 """

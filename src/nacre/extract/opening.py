@@ -1,4 +1,4 @@
-"""Opening: what a project is, from the request that begins it."""
+"""Finds, in words: what a project is, from the request that begins it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a plan is as it is: the design decision and its reason, never the steps."""
+"""Finds, in reports: why a plan is as it is: the design decision and its reason, never the steps."""
 
 from __future__ import annotations
 

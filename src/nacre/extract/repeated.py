@@ -1,4 +1,4 @@
-"""How the owner wants things done, when they had to ask for it again and again."""
+"""Finds, in words: how the owner wants things done, when they had to ask for it again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read what an agent reports, or a plan says: statements under their headings, without what only points into code."""
+"""Reads: what an agent reports, or a plan says: statements under their headings, without what only points into code."""
 
 from __future__ import annotations
 

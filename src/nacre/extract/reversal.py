@@ -1,4 +1,4 @@
-"""Statements that did not last: taken back, undone, replaced by a later one, already done."""
+"""Settles: statements that did not last: taken back, undone, replaced by a later one, already done."""
 
 from __future__ import annotations
 

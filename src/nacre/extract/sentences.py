@@ -1,4 +1,4 @@
-"""Split what someone typed into statements; leave out what they only pasted."""
+"""Reads: what someone typed, split into statements without what they only pasted."""
 
 from __future__ import annotations
 

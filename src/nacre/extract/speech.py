@@ -1,4 +1,4 @@
-"""What the owner said in a session, turn by turn."""
+"""Reads: what the owner said in a session, turn by turn."""
 
 from __future__ import annotations
 

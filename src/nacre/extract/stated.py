@@ -1,4 +1,4 @@
-"""What the owner stated plainly."""
+"""Finds, in words: what the owner stated plainly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement is about: a noun phrase where there is a clean one, else the head of the statement itself."""
+"""Finishes: what a statement is about, a noun phrase where there is a clean one, else its head."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from nacre.model.memory import Kind
 
 MAX_CHARACTERS = 60
 MAX_WIDE = 24
-MAX_TAGS = 4
 
 _MIN_CHARACTERS = 20
 _MIN_WIDE = 3
@@ -23,8 +22,6 @@ _FOLDERS = re.compile(r"(?<!\S)@?(?:[\w.~-]*/){2,}(?=[\w-]+\.\w+)")
 _MARKUP = re.compile(r"[(（][^()（）]*[)）]|\{[^{}]*\}|[`\"“”*]")
 _SPACES = re.compile(r"\s+")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
-_KEY_WORD = re.compile(r"[a-z0-9]+")
-_SCOPE = re.compile(r" (?:for|of) (?:the )?(.+?)(?: (?:instead|rather)\b|$)")
 _CALL = re.compile(r"\W*(?P<name>[a-z]\w*)\(\)")
 _WORD_ACROSS = re.compile(r"[^\W\u2e80-\uffff]{2}")
 _BORDER_SIGNS = " \t,;:.!?@—–-，。；：！？、"
@@ -301,19 +298,3 @@ def _leads_on(word: str, language: Language) -> bool:
     """Whether a word at the end of a cut text waits for what was cut off: a verb, "only"."""
     lower = word.lower()
     return bool(language.joiner) and (_is_verb(lower, language) or (lower.endswith(("ed", "ly")) and len(lower) > 4))
-
-
-def tags_of(text: str, language: Language) -> tuple[str, ...]:
-    """Up to four topics the statement names, in order of first mention."""
-    found = ((names.search(text), topic) for topic, names in language.topics.items())
-    return tuple(topic for _, topic in sorted((match.start(), topic) for match, topic in found if match))[:MAX_TAGS]
-
-
-def key_of(text: str, subject: str, language: Language) -> str | None:
-    """``billing-service-database``, when the statement names one such thing and what it is for."""
-    things = [thing for thing, names in language.things.items() if names.search(text)]
-    scope = _SCOPE.search(subject)
-    if len(things) != 1 or not scope or is_generic(scope[1], language):
-        return None
-    words = [*_KEY_WORD.findall(scope[1].lower()), *things[0].split("-")]
-    return "-".join(words) if 3 <= len(words) <= 5 else None

@@ -1,4 +1,4 @@
-"""Why a statement is not worth keeping, if so."""
+"""Refuses: why a statement is not worth keeping, if so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Withdrawn: what was learned from a session before it went on, and is taken back by what was said since."""
+"""Settles, later on: what was learned from a session before it went on, and is taken back by what was said since."""
 
 from __future__ import annotations
 

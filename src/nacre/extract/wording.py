@@ -1,4 +1,4 @@
-"""How a memory is put: a capital where a sentence begins, no labels, a wish as a statement."""
+"""Finishes: how a memory is put: a capital where a sentence begins, no labels, a wish as a statement."""
 
 from __future__ import annotations
 
