@@ -80,6 +80,7 @@ def test_a_subject_is_what_a_person_would_write(said: str, subject: str) -> None
         ("Your proposed commands and they both exit immediately.", "Proposed commands exit immediately"),
         # what a question asks about
         ("Which linters should we set up? Ruff + mypy", "Linters: Ruff + mypy"),
+        ("What's the map source — the city or the county? The city.", "Map source: The city"),
         ("Should the rounding be half-even or half-up? Half even, the bank wants it.", "Rounding: Half even"),
         # what is to be made, what is denied, what is turned around
         (

@@ -102,3 +102,14 @@ def test_a_few_foreign_signs_do_not_make_a_text_foreign(text: str) -> None:
 def test_an_english_sentence_that_quotes_a_foreign_word_is_read_as_english() -> None:
     found = only(owner("Never translate the word 茶 in the menus, our customers know it by that name."))
     assert found.kind is Kind.PREFERENCE
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The wholesaler wants all orders by Tuesday evening, so that the van is loaded in time.",
+        "The staging mail host is smtp-stage-02, so make sure the config says so.",
+    ],
+)
+def test_how_the_world_is_is_a_fact(said: str) -> None:
+    assert only(owner(said)).kind is Kind.FACT
