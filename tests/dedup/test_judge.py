@@ -80,6 +80,12 @@ def test_what_only_looks_like_a_change_supersedes_nothing(earlier: str, later: s
     assert relation(earlier, later) in (Relation.RELATED, Relation.UNRELATED)
 
 
+def test_a_word_that_is_also_a_prefix_stands_for_no_other_word() -> None:
+    earlier = "Before a drawer is emptied, the sizes are compared and the clerk is asked"
+    later = "The list only used the first drawer of a multi drawer chest; it now uses all drawers"
+    assert relation(earlier, later, kind="decision", then="lesson") is not Relation.SUPERSEDES
+
+
 def test_events_are_all_true() -> None:
     assert relation("Released 2.3.0 on Monday", "Released 2.4.0 on Friday", kind="event") is not Relation.SUPERSEDES
 

@@ -258,9 +258,13 @@ def held(word: str, by: Statement) -> bool:
         return True
     if "\u3400" <= word[0] <= "\u9fff":
         return set(word) <= set("".join(by.order))
-    if any(one.removesuffix(word) in _PREFIXES or word.removesuffix(one) in _PREFIXES for one in by.words):
+    if any(_is_prefixed(one, word) or _is_prefixed(word, one) for one in by.words):
         return True
     return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words)
+
+
+def _is_prefixed(longer: str, shorter: str) -> bool:
+    return longer.endswith(shorter) and longer.removesuffix(shorter) in _PREFIXES
 
 
 def _is_kin(word: str, other: str) -> bool:
