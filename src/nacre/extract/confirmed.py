@@ -25,8 +25,10 @@ def confirmed(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Fi
         language = language_of(utterance.text)
         first = utterance.statements[0].text
         agent = trusted_agent(turns, utterance.index)
+        if agent is None or not language.concluded.confirmed.match(first) or first.endswith("?"):
+            continue
         problem = find_problem(spoken, at, language)
-        if agent is None or problem is None or not language.concluded.confirmed.match(first) or first.endswith("?"):
+        if problem is None:
             continue
         guess = _guess(turns[agent].text, first)
         text = in_a_row([problem.text, guess], language) if guess else ""

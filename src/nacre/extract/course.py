@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nacre.extract.context import leans
 from nacre.extract.cues import Language, language_of
@@ -169,8 +170,14 @@ def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
 
 def wishes(utterance: Utterance) -> bool:
     """Whether a message asks for the product to behave in some way, rather than for some work to be done."""
-    wanted = [one for one in utterance.statements if not language_of(one.text).behaviour.chore.search(one.text)]
-    return any(language_of(one.text).behaviour.wish.search(one.text) for one in wanted)
+    return any(_is_wish(one.text) for one in utterance.statements)
+
+
+@lru_cache(maxsize=4096)
+def _is_wish(text: str) -> bool:
+    """Asked for the same statement from the messages that follow it, too."""
+    behaviour = language_of(text).behaviour
+    return not behaviour.chore.search(text) and bool(behaviour.wish.search(text))
 
 
 def _stands_alone(text: str, language: Language) -> bool:

@@ -420,6 +420,12 @@ def _fallback() -> Language:
     return languages()[-1]
 
 
+@cache
+def language_named(name: str) -> Language:
+    """The cue table of a language, by what the table calls itself."""
+    return next(one for one in languages() if one.language == name)
+
+
 def language_of(text: str) -> Language:
     """The cue table for a text: the first whose script it is written in."""
     if text.isascii():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from nacre.extract.classify import PROVEN, Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.cues import Language, LessonCues, Pattern, language_of
+from nacre.extract.cues import Language, LessonCues, Pattern, language_named, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.report import without_places
 from nacre.extract.sentences import Statement, split_report
@@ -181,17 +182,27 @@ def find_problem(
     """The owner's latest statement of trouble before an utterance."""
     for earlier in reversed(utterances[max(0, at - look_back) : at]):
         for one in earlier.statements:
-            text = language.trim(one.text)
-            if _tells_trouble(text, language):
+            text = _trouble_in(one.text, language.language)
+            if text:
                 return Problem(text, earlier.index)
     return None
 
 
+@lru_cache(maxsize=4096)
+def _trouble_in(text: str, name: str) -> str | None:
+    """The trouble that a statement tells of; asked for the same statement from every message that follows it."""
+    language = language_named(name)
+    told = language.trim(text)
+    return told if _tells_trouble(told, language) else None
+
+
 def _tells_trouble(text: str, language: Language) -> bool:
-    trouble = language.lesson.problem.search(text) and not language.lean.start.match(text)
     says_enough = len(text.split()) >= _MIN_WORDS or not language.joiner
+    if len(text) > _MAX_PROBLEM or not says_enough:
+        return False
+    trouble = language.lesson.problem.search(text) and not language.lean.start.match(text)
     asked = _is_question(text) and not language.lesson.trouble_asked.search(text)
-    return bool(trouble) and says_enough and len(text) <= _MAX_PROBLEM and not asked
+    return bool(trouble) and not asked
 
 
 def _is_question(text: str) -> bool:
