@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from nacre.dedup.calibration import Calibration, calibration_of
 from nacre.dedup.judge import Relation, Verdict, closes, judge
 from nacre.model.memory import Confidence, Kind, Memory
-from nacre.model.session import Trust
+from nacre.model.session import Speaker, Trust
 
 APART = "alternative_to"
 """A link of this relation between two memories says that both hold, whatever a comparison finds."""
 
+
+SUPERSEDES = "supersedes"
+"""A link of this relation says which memory another one replaced."""
+
+CONTRADICTS = "contradicts"
+"""A link of this relation says that another memory is likely to be outdated: a person has to say."""
 
 _UNTRUSTED = Verdict(Relation.RELATED, "from an untrusted source")
 """What draws on text from outside ends, closes and confirms nothing that the owner said."""
@@ -38,6 +44,16 @@ class Comparison:
         return not self.is_later and self.verdict.relation is Relation.SUPERSEDES
 
     @property
+    def doubts(self) -> bool:
+        """Whether the one in question makes it likely, and no more, that the other is outdated."""
+        return self.is_later and self.verdict.relation is Relation.DOUBTS
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the other one, which is later, makes it likely that this one is outdated."""
+        return not self.is_later and self.verdict.relation is Relation.DOUBTS
+
+    @property
     def repeats(self) -> bool:
         """Whether the one in question says nothing that the other does not."""
         relation = self.verdict.relation
@@ -50,11 +66,24 @@ def compare(
     """Compare a memory with others of its project; ``cosines`` are by id, of vectors that ``model`` made."""
     limits = calibration_of(model)
     cosines = cosines or {}
-    return [
+    found = [
         _compared(memory, other, cosines.get(other.id), limits)
         for other in others
         if other.id != memory.id and other.project == memory.project and not _are_apart(memory, other)
     ]
+    return _one_alone(memory, found)
+
+
+def _one_alone(memory: Memory, found: list[Comparison]) -> list[Comparison]:
+    """One statement ends one other; what it seems to end beside that, a person has to say."""
+    has_ended = any(link.rel == SUPERSEDES for link in memory.links)
+    ends = [one for one in found if one.is_later and one.verdict.relation is Relation.SUPERSEDES and one.verdict.odds]
+    best = None if has_ended else max(ends, key=lambda one: one.verdict.odds, default=None)
+    return [_doubted(one) if one in ends and one is not best else one for one in found]
+
+
+def _doubted(one: Comparison) -> Comparison:
+    return replace(one, verdict=replace(one.verdict, relation=Relation.DOUBTS))
 
 
 def last_said(memory: Memory) -> datetime:
@@ -68,11 +97,25 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
     if earlier.trust is Trust.TRUSTED and later.trust is Trust.UNTRUSTED:
         return Comparison(other, _UNTRUSTED, is_later)
     if earlier.kind is Kind.TODO and closes(earlier, later):
-        return Comparison(other, Verdict(Relation.SUPERSEDES, "done"), is_later)
-    verdict = judge(earlier, later, cosine, limits)
+        verdict = Verdict(Relation.SUPERSEDES, "done")
+    else:
+        verdict = judge(earlier, later, cosine, limits)
     if _share_a_key(earlier, later) and verdict.relation in (Relation.RELATED, Relation.UNRELATED):
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
+    if _only_the_agent(later) and not _only_the_agent(earlier):
+        verdict = _of_the_agent(verdict)
     return Comparison(other, verdict, is_later)
+
+
+def _only_the_agent(memory: Memory) -> bool:
+    return memory.speaker is not Speaker.OWNER
+
+
+def _of_the_agent(verdict: Verdict) -> Verdict:
+    """What only the agent said ends nothing that the owner said."""
+    if verdict.relation is Relation.SUPERSEDES:
+        return replace(verdict, relation=Relation.DOUBTS)
+    return replace(verdict, relation=Relation.RELATED) if verdict.relation is Relation.FULLER else verdict
 
 
 def _share_a_key(one: Memory, other: Memory) -> bool:

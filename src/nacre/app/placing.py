@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nacre.app.comparing import Comparison, compare, last_said
+from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said
 from nacre.app.context import Context
-from nacre.app.superseding import SUPERSEDES, active_again, ended
+from nacre.app.superseding import active_again, doubted, ended
 from nacre.app.writing import commit
 from nacre.dedup.cues import kinds_of_things, names_of_kind
 from nacre.dedup.judge import Relation
@@ -70,10 +70,15 @@ def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreO
     gone = [done for one in replaced if (done := _replace(context, one, memory))]
     links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
     memory = replace(memory, links=(*memory.links, *links))
+    for one in found:
+        memory = doubted(memory, one.other.id, one.verdict.reason) if one.doubts and not by else memory
     commit(context, [memory])
+    for one in found:
+        if one.is_doubted and not by:
+            _change(context, doubted(one.other, memory.id, one.verdict.reason))
     if by:
         _take_into_history(context, memory, by)
-    similar = [one.other for one in found if one.verdict.relation is Relation.RELATED and not one.replaces]
+    similar = [one.other for one in found if one.verdict.relation in (Relation.RELATED, Relation.DOUBTS)]
     return StoreOutcome(
         "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
     )  # fmt: skip

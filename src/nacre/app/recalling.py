@@ -32,6 +32,7 @@ from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
+from nacre.recall.outdated import newer_first
 from nacre.recall.question import Question, read_question
 from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
@@ -75,10 +76,13 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
     sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
-    hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
+    shown = [*_diverse(confident, query), *along][: query.limit]
+    doubts = () if query.filter.as_of else context.reviews.doubts([item.memory.id for item in shown])
+    pairs = [(doubt.older, doubt.newer) for doubt in doubts]
+    hits, truncated = _cut(newer_first(shown, pairs, lambda item: item.memory.id), query)
     result = RecallResult(
         query=query.text,
-        hits=tuple(_memory_hit(context, item, query) for item in hits),
+        hits=tuple(_memory_hit(context, item, query, pairs) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
         lanes=lanes.told(),
         abstained=bool(ranked) and not hits,
@@ -286,11 +290,14 @@ def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMem
     return kept, False
 
 
-def _memory_hit(context: Context, item: ScoredMemory, query: RecallQuery) -> MemoryHit:
+def _memory_hit(
+    context: Context, item: ScoredMemory, query: RecallQuery, doubts: Sequence[tuple[str, str]]
+) -> MemoryHit:
     """A hit as it is shown; what was said in sessions is private."""
     evidence = evidence_of(context, item.memory) if query.filter.scope == Scope.PRIVATE else ()
     components = {**item.components, **_absolute(item)}
-    return MemoryHit(item.memory, round(item.score, 4), components, evidence)
+    outdated_by = tuple(newer for older, newer in doubts if older == item.memory.id)
+    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by)
 
 
 def evidence_of(context: Context, memory: Memory) -> tuple[Evidence, ...]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.app import remembering
+from nacre.app.comparing import APART, SUPERSEDES
 from nacre.app.context import Context
 from nacre.app.scanning import scan
+from nacre.app.superseding import ended, without_doubt
 from nacre.app.using import fold_usage, queue_reviews
-from nacre.errors import NotFound
-from nacre.model.memory import Memory
+from nacre.app.writing import entry, save
+from nacre.errors import Conflict, NotFound
+from nacre.model.memory import Link, Memory
 from nacre.recall.quality import KEPT_QUALITY
 from nacre.storage.reviews import QueuedReview
 from nacre.storage.times import to_ms
@@ -39,9 +42,15 @@ def pending(context: Context) -> list[Review]:
 
 
 def dismiss(context: Context, references: Sequence[str]) -> list[Memory]:
-    """Keep memories that wait for review; their quality is .3 at least. Raises NotFound, Conflict."""
+    """Keep memories that wait for review; their quality is .3 at least.
+
+    What seemed to say otherwise holds beside them. Raises NotFound, Conflict.
+    """
     kept = [review.memory for review in _waiting(context, references)]
     usage = context.usage.of([memory.id for memory in kept])
+    apart = [one for memory in kept for one in _apart(context, memory)]
+    if apart:
+        save(context, apart)
     with context.database.transaction():
         for memory in kept:
             context.reviews.dismiss(memory.id, to_ms(context.now()) or 0)
@@ -57,6 +66,39 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
         remembering.retire(context, [review.memory.id], reason or f"review: {review.entry.detail}")[0]
         for review in found
     ]
+
+
+def replace_outdated(context: Context, references: Sequence[str]) -> list[Memory]:
+    """Let the newest memory that says otherwise take the place of each; as they are now. Raises NotFound, Conflict."""
+    replaced = []
+    for review in _waiting(context, references):
+        old = review.memory
+        newer = next(reversed(_newer(context, old)), None)
+        if newer is None:
+            raise Conflict(f"no newer memory says otherwise than {old.subject!r}", hint="nacre review retire ID")
+        reason = next((link.reason for link in newer.links if link.to == old.id), None)
+        newer = without_doubt(newer, old.id)
+        newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, old.id, reason)))
+        old = ended(old, newer)
+        save(context, [old, newer], [entry(context, "supersede", memory=old.id, by=newer.id)])
+        context.reviews.dismiss(old.id, to_ms(context.now()) or 0)
+        replaced.append(old)
+    return replaced
+
+
+def _newer(context: Context, memory: Memory) -> list[Memory]:
+    """The memories that make it likely that this one is outdated, the oldest first."""
+    found = [context.memories.find(doubt.newer) for doubt in context.reviews.doubts([memory.id])]
+    return [one for one in found if one]
+
+
+def _apart(context: Context, memory: Memory) -> list[Memory]:
+    """A memory and those that doubted it, as they are once a person said that all of them hold."""
+    newer = _newer(context, memory)
+    if not newer:
+        return []
+    links = tuple(Link(APART, one.id) for one in newer)
+    return [replace(memory, links=(*memory.links, *links)), *(without_doubt(one, memory.id) for one in newer)]
 
 
 def _waiting(context: Context, references: Sequence[str]) -> list[Review]:

@@ -71,7 +71,7 @@ def _settle(context: Context, memory_id: str, near: Sequence[tuple[Memory, float
     again = next((one for one in found if one.repeats), None)
     if again:
         return _absorb(context, memory, again)
-    if any(one.replaces or one.is_replaced for one in found):
+    if any(one.replaces or one.is_replaced or one.doubts or one.is_doubted for one in found):
         return put(context, memory, found)
     return None
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nacre.app.comparing import last_said
+from nacre.app.comparing import CONTRADICTS, SUPERSEDES, last_said
 from nacre.app.context import Context
 from nacre.model.memory import Link, Memory
-
-SUPERSEDES = "supersedes"
 
 
 def ended(old: Memory, new: Memory) -> Memory:
@@ -30,8 +28,24 @@ def active_again(old: Memory) -> Memory:
 
 def without_link(new: Memory, old_id: str) -> Memory:
     """The new memory without its link to one that it superseded."""
-    kept = tuple(link for link in new.links if (link.rel, link.to) != (SUPERSEDES, old_id))
-    return replace(new, links=kept)
+    return _without(new, SUPERSEDES, old_id)
+
+
+def without_doubt(new: Memory, old_id: str) -> Memory:
+    """The new memory without its doubt about another."""
+    return _without(new, CONTRADICTS, old_id)
+
+
+def _without(memory: Memory, rel: str, to: str) -> Memory:
+    return replace(memory, links=tuple(link for link in memory.links if (link.rel, link.to) != (rel, to)))
+
+
+def doubted(new: Memory, old_id: str, reason: str) -> Memory:
+    """The new memory with a link that says that it may have outdated another one."""
+    link = Link(CONTRADICTS, old_id, reason)
+    return new if any((one.rel, one.to) == (link.rel, old_id) for one in new.links) else replace(
+        new, links=(*new.links, link)
+    )  # fmt: skip
 
 
 def superseded(memory: Memory) -> dict[str, str | None]:

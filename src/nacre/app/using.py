@@ -36,6 +36,7 @@ PAIRED_A_USE = 5
 PAIRED_A_SESSION = 20
 MOST_BY_USE = 9
 _SITTING_MS = 30 * 60 * 1000
+_SHORT_ID = 8
 _KEPT_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
 _SESSION_CHARACTERS = 200
@@ -138,6 +139,9 @@ def queue_reviews(context: Context) -> None:
         detail = f"quality {quality:.2f} after {recalls} recalls"
         suggested = Action.REVIEW if is_kept else Action.RETIRE
         context.reviews.add(memory, Reason.LOW_QUALITY, detail, suggested, at, once=False)
+    for doubt in context.reviews.doubts():
+        detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise ({doubt.reason})"
+        context.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
     for memory, times in context.reviews.contradicted():
         detail = f"contradicted {times} times"
         context.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from nacre.app.comparing import CONTRADICTS
 from nacre.app.context import Context, open_context
 from nacre.app.embedding import embed_pending
 from nacre.app.ingesting import IngestOptions, ingest
@@ -105,7 +106,8 @@ class PhrasingResult:
     """Changes told in one way: how many, how many replaced the old memory, and what the questions found.
 
     ``stale`` counts questions that still found the old memory among the first five, ``found`` those that found the
-    new one, ``past`` changes whose old memory comes back for the day before.
+    new one, ``past`` changes whose old memory comes back for the day before. ``first`` counts questions that found the
+    old memory before any other, ``doubted`` changes that were only marked.
     """
 
     phrasing: str
@@ -115,6 +117,8 @@ class PhrasingResult:
     stale: int = 0
     found: int = 0
     past: int = 0
+    first: int = 0
+    doubted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +294,13 @@ def _judged(
     if not done:
         note = "the new one was taken for the old" if old.id == new.id else "both stay"
         failures.append(Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text))
-    stale = found = 0
+    doubted = any(link.rel == CONTRADICTS and link.to == old.id for link in new.links)
+    stale = found = first = 0
     for question in change.questions:
         hits = _asked(context, question, change.project)
         is_stale = old.id in hits and old.id != new.id
         stale += is_stale
+        first += is_stale and hits[0] == old.id
         found += new.id in hits
         if is_stale:
             failures.append(Failure("stale hit", change.id, question, old.content, new.content))
@@ -303,6 +309,7 @@ def _judged(
         so_far, changes=so_far.changes + 1, superseded=so_far.superseded + done, stale=so_far.stale + stale,
         questions=so_far.questions + len(change.questions), found=so_far.found + found,
         past=so_far.past + (old.id in past and new.id not in past),
+        first=so_far.first + first, doubted=so_far.doubted + (doubted and not done),
     )  # fmt: skip
 
 
@@ -355,6 +362,6 @@ def totals(result: StaleResult) -> PhrasingResult:
         every = replace(
             every, changes=every.changes + one.changes, superseded=every.superseded + one.superseded,
             questions=every.questions + one.questions, stale=every.stale + one.stale, found=every.found + one.found,
-            past=every.past + one.past,
+            past=every.past + one.past, first=every.first + one.first, doubted=every.doubted + one.doubted,
         )  # fmt: skip
     return every

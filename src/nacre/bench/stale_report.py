@@ -5,7 +5,17 @@ from __future__ import annotations
 from nacre.bench.stale import PhrasingResult, StaleResult, totals
 from nacre.cli.paper import Paper, bold, dim
 
-_HEADINGS = ("phrasing", "changes", "superseded", "questions", "stale hits", "new found", "past found")
+_HEADINGS = (
+    "phrasing",
+    "changes",
+    "superseded",
+    "marked",
+    "questions",
+    "stale first",
+    "stale hits",
+    "new found",
+    "past found",
+)
 
 
 def render_stale(paper: Paper, result: StaleResult) -> None:
@@ -36,5 +46,5 @@ def render_stale(paper: Paper, result: StaleResult) -> None:
 
 
 def _row(one: PhrasingResult) -> list[str]:
-    figures = (one.changes, one.superseded, one.questions, one.stale, one.found, one.past)
+    figures = (one.changes, one.superseded, one.doubted, one.questions, one.first, one.stale, one.found, one.past)
     return [one.phrasing, *map(str, figures)]

@@ -159,6 +159,7 @@ def memory_hit_record(hit: MemoryHit) -> Record:
         **memory_record(hit.memory),
         "score": hit.score,
         "evidence": [evidence_record(item) for item in hit.evidence],
+        "outdated_by": list(hit.outdated_by),
         "components": hit.components,
     }
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from nacre.dedup.calibration import Calibration
+from nacre.dedup.change import log_odds, signs
 from nacre.dedup.cues import language_of
 from nacre.dedup.pair import Pair, held
 from nacre.dedup.statement import Statement, read
@@ -33,17 +34,22 @@ HALF = 0.5
 FEW = 3
 """Fewer topical words than these say too little to be changed by other plain words."""
 
+SURE = 2.25
+LIKELY = 0.5
+"""Log odds from which a change is taken for one, and from which a person is asked (docs/dedup.md)."""
+
 _NO_CLAIM = frozenset({"asks", "supposes", "recounts", "adds", "narrows", "chats"})
 
 
 class Relation(StrEnum):
     """How a later statement stands to an earlier one.
 
-    ``supersedes``: the earlier one is no longer true. ``same``: it says nothing new; ``fuller``: it says the same and a
-    little more. ``related``: both are about one thing.
+    ``supersedes``: the earlier one is no longer true; ``doubts``: that is likely, but not sure. ``same``: it says
+    nothing new; ``fuller``: it says the same and a little more. ``related``: both are about one thing.
     """
 
     SUPERSEDES = "supersedes"
+    DOUBTS = "doubts"
     SAME = "same"
     FULLER = "fuller"
     RELATED = "related"
@@ -52,10 +58,11 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How two statements stand to each other, and why in a few words."""
+    """How two statements stand to each other, why in a few words, and the log odds of a change where they decided."""
 
     relation: Relation
     reason: str = ""
+    odds: float = 0.0
 
 
 _UNRELATED = Verdict(Relation.UNRELATED)
@@ -68,8 +75,10 @@ def judge(earlier: Memory, later: Memory, cosine: float | None, limits: Calibrat
     none.
     """
     pair = pair_of(earlier, later, cosine)
-    reason = _replaced(pair, earlier.kind, later.kind, limits)
-    return Verdict(Relation.SUPERSEDES, reason) if reason else _likeness(pair, earlier.kind is later.kind, limits)
+    likeness = _likeness(pair, earlier.kind is later.kind, limits)
+    if _excludes(pair, earlier.kind, later.kind):
+        return likeness
+    return _change(pair, earlier.kind, later.kind, limits, likeness.relation) or likeness
 
 
 def pair_of(earlier: Memory, later: Memory, cosine: float | None = None) -> Pair:
@@ -101,22 +110,50 @@ def closes(todo: Memory, later: Memory) -> bool:
     return pair.same_key or (not pair.own_names[0] and len(asked) > 1 and all(held(word, pair.new) for word in asked))
 
 
-def _replaced(pair: Pair, kind: Kind, later: Kind, limits: Calibration) -> str | None:
-    """Why the later statement replaces the earlier one, if it does. Events are all true; only a todo moves a todo."""
-    if kind is Kind.EVENT or (later is Kind.TODO) != (kind is Kind.TODO):
+def _excludes(pair: Pair, kind: Kind, later: Kind) -> bool:
+    """Whether the later statement is none that ends such an earlier one, or both speak of other times, cases, things.
+
+    Events are all true; only a todo moves a todo, and a lesson ends nothing but a lesson.
+    """
+    if kind is Kind.EVENT or (later is Kind.TODO) != (kind is Kind.TODO) or (later is Kind.LESSON) > (kind is later):
+        return True
+    is_past = bool(pair.old.moods & {"recounts", "asks"}) or bool(pair.new.moods & _NO_CLAIM)
+    return is_past or _happened(pair) or pair.has_other_scope or pair.has_other_thing or pair.is_other_case
+
+
+def _happened(pair: Pair) -> bool:
+    """Whether both tell what was done on a day: both stay true, whatever kind they were given."""
+    done = pair.language.mood.done
+    return all(done.search(one.text) and any(a.sort == "date" for a in one.amounts) for one in (pair.old, pair.new))
+
+
+def _change(pair: Pair, kind: Kind, later: Kind, limits: Calibration, likeness: Relation) -> Verdict | None:
+    """Whether the later statement replaces the earlier one, surely or probably."""
+    said = _names_what_went(pair)
+    if later is Kind.TODO:
+        reason = said or pair.other_amount(only_dates=True)
+        return Verdict(Relation.SUPERSEDES, reason) if reason else None
+    if not said and (kind is Kind.LESSON or later is Kind.EVENT):
         return None
-    if pair.new.moods & _NO_CLAIM:
+    value, reason = told(pair, limits)
+    odds = log_odds(pair, signs(pair, by_words=bool(reason), other_value=bool(value)))
+    if odds < LIKELY or (not reason and likeness in (Relation.SAME, Relation.FULLER)):
         return None
-    reason = _names_what_went(pair)
-    if not reason and later is Kind.TODO:
-        reason = pair.other_amount(only_dates=True)
-    elif not reason and kind is not Kind.LESSON and later is not Kind.EVENT:
-        reason = _changed_value(pair, limits) or _denied(pair)
-        if reason and len(pair.contrasts) > 1:
-            return None
-    if not reason or pair.old.moods & {"recounts", "asks"} or pair.has_other_scope or pair.has_other_thing:
+    is_announced = bool(reason or pair.new.turns or pair.new.phrases)
+    if not is_announced and pair.old.words <= pair.shared:
         return None
-    return reason
+    reason = reason or value or pair.other_amount() or pair.other_kind_of_thing or pair.other_name
+    is_told = bool(said) and (bool(pair.telling - pair.new.gone) or pair.likeness >= NEARLY_ALL)
+    is_sure = is_told or (is_announced and odds >= SURE)
+    relation = Relation.SUPERSEDES if is_sure else Relation.DOUBTS
+    return Verdict(relation, reason or "announces a change", odds)
+
+
+def told(pair: Pair, limits: Calibration) -> tuple[str | None, str | None]:
+    """The value that differs, and what the words say of the change; either may be missing."""
+    value = _changed_value(pair, limits)
+    reason = _names_what_went(pair) or (value or _denied(pair) if len(pair.contrasts) <= 1 else None)
+    return value, reason
 
 
 def _denied(pair: Pair) -> str | None:
@@ -168,7 +205,7 @@ def _changed_value(pair: Pair, limits: Calibration) -> str | None:
         return None
     if pair.new.is_negative and not pair.old.is_negative and not pair.new.turns:
         return None
-    strength = len(_about(pair)) + pair.same_subject + 2 * pair.same_key
+    strength = len(pair.about) + pair.same_subject + 2 * pair.same_key
     is_plain = not pair.new.phrases or "retracts" in pair.new.turns
     one_thing = _is_one_thing(pair, strength, limits)
     if is_plain and one_thing and (value := pair.other_amount()):
@@ -184,26 +221,14 @@ def _is_one_thing(pair: Pair, strength: int, limits: Calibration) -> bool:
     if pair.is_two_sided or (pair.is_narrower and not pair.new.turns):
         return False
     near = pair.cosine is not None and pair.cosine >= limits.alike
-    shares = bool(_telling(pair)) and strength > 0 and _share(pair) >= ENOUGH
+    shares = bool(pair.telling) and strength > 0 and pair.share >= ENOUGH
     return near or pair.same_subject or pair.same_key or shares
-
-
-def _telling(pair: Pair) -> frozenset[str]:
-    """What both are about that is a thing of its own: no property, no case, no part of something else."""
-    cases = {word for _, word in pair.old.scopes | pair.new.scopes}
-    parts = pair.parts if pair.has_own_topic else frozenset()
-    return _about(pair) - pair.attributes - parts - pair.light - cases
-
-
-def _share(pair: Pair) -> float:
-    """The share of the topical words of the shorter statement that both have."""
-    return len(_about(pair)) / max(1, min(len(pair.old.words), len(pair.new.words)))
 
 
 def _changed_name(pair: Pair) -> str | None:
     in_roles = pair.old.has_role and pair.new.has_role
-    telling = bool(_telling(pair)) or pair.same_subject or pair.same_key
-    share = _share(pair)
+    telling = bool(pair.telling) or pair.same_subject or pair.same_key
+    share = pair.share
     if telling and (in_roles or pair.new.turns) and share >= ENOUGH:
         return pair.other_name if share >= HALF or not pair.are_known_and_unlike else None
     is_one = (pair.same_key or pair.same_subject) and pair.is_framed and not pair.are_known_and_unlike
@@ -213,7 +238,7 @@ def _changed_name(pair: Pair) -> str | None:
 def _otherwise(pair: Pair, strength: int) -> str | None:
     """A change of plain words needs words of change, and nearly all of what was said before."""
     turns = pair.new.turns
-    share = len(_about(pair)) / max(1, len(pair.old.words))
+    share = len(pair.about) / max(1, len(pair.old.words))
     nearly_all = share >= (NEARLY_ALL_RETRACTED if "retracts" in turns else NEARLY_ALL)
     is_equation = pair.old.is_equation and pair.new.is_equation
     if turns and (is_equation or turns - {"now"}) and _same_topic(pair):
@@ -230,11 +255,6 @@ def _same_topic(pair: Pair) -> bool:
     mine, theirs = pair.old.topic, pair.new.topic
     both = bool(mine and theirs) and mine < pair.old.words and theirs < pair.new.words
     return both and all(held(word, pair.new) for word in mine) and all(held(word, pair.old) for word in theirs)
-
-
-def _about(pair: Pair) -> frozenset[str]:
-    """What both are about: the words they share without numbers and the new value."""
-    return frozenset(word for word in pair.shared if not word[0].isdigit()) - pair.new.come
 
 
 def _likeness(pair: Pair, same_kind: bool, limits: Calibration) -> Verdict:

@@ -58,6 +58,23 @@ class Pair:
         return (len(self.shared) + back) / size if size else 0.0
 
     @cached_property
+    def about(self) -> frozenset[str]:
+        """What both are about: the words they share without numbers and the new value."""
+        return frozenset(word for word in self.shared if not word[0].isdigit()) - self.new.come
+
+    @cached_property
+    def telling(self) -> frozenset[str]:
+        """What both are about that is a thing of its own: no property, no case, no part of something else."""
+        cases = {word for _, word in self.old.scopes | self.new.scopes}
+        parts = self.parts if self.has_own_topic else frozenset()
+        return self.about - self.attributes - parts - self.light - cases
+
+    @cached_property
+    def share(self) -> float:
+        """The share of the topical words of the shorter statement that both are about."""
+        return len(self.about) / max(1, min(len(self.old.words), len(self.new.words)))
+
+    @cached_property
     def is_framed(self) -> bool:
         """Whether most words are the same, in the same order."""
         equal = sum(end - begin for tag, begin, end, _, _ in self._blocks if tag == "equal")
@@ -140,9 +157,16 @@ class Pair:
         """Whether the two speak of different cases, or the later one of one case only."""
         old, new = self.old.scopes, self.new.scopes
         added = {(name, word) for name, word in new - old if word not in self.new.gone | self.new.come}
-        if {name for name, _ in added} & {name for name, _ in old - new}:
+        dropped = {(name, word) for name, word in old - new if word not in self.new.gone}
+        if {name for name, _ in added} & {name for name, _ in dropped} or self._is_general(dropped):
             return True
         return any(not held(word, self.old) for _, word in added) or self._is_opposite
+
+    def _is_general(self, dropped: set[tuple[str, str]]) -> bool:
+        """Whether the earlier one speaks of one case by an adjective ("the staging api …"), the later one of none."""
+        return any(
+            name == "environment" and word in self.old.topic and not held(word, self.new) for name, word in dropped
+        )
 
     @property
     def _is_opposite(self) -> bool:
@@ -166,6 +190,28 @@ class Pair:
             and not held(word, self.old) and not held(modifier, self.old)
             for modifier, word in pairwise(order)
         )  # fmt: skip
+
+    @cached_property
+    def is_other_case(self) -> bool:
+        """Whether both speak of one sort of thing, each of another one: "EU customers …" and "US customers …".
+
+        So do two that differ in a name and in an amount: what changed is one of them.
+        """
+        mine, theirs = self._qualified(self.old, self.new), self._qualified(self.new, self.old)
+        changing = self.new.gone | self.new.come
+        if any(not theirs[head] & changing for head in mine.keys() & theirs.keys()):
+            return True
+        return all(self.own_names) and not self.new.is_exchange and self.other_amount() is not None
+
+    def _qualified(self, one: Statement, other: Statement) -> dict[str, frozenset[str]]:
+        """Shared word → the words right before it that only this statement has."""
+        found: dict[str, set[str]] = {}
+        silent = self.light | _stems(self.language.language, "stop")
+        for before, word in pairwise(one.order):
+            is_own = before in one.words and before not in silent and not held(before, other)
+            if is_own and word in one.words and held(word, other):
+                found.setdefault(word, set()).add(before)
+        return {word: frozenset(befores) for word, befores in found.items()}
 
     def _may_be_said(self, contrast: Contrast) -> bool:
         """Whether what differs may be what is said, not what it is said of: "Ana leads", "Stripe is the provider"."""

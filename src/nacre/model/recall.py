@@ -104,12 +104,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence."""
+    """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
+
+    ``outdated_by`` are newer memories that are likely to say otherwise.
+    """
 
     memory: Memory
     score: float
     components: dict[str, float]
     evidence: tuple[Evidence, ...] = ()
+    outdated_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -19,6 +21,15 @@ class QueuedReview:
     detail: str | None
     suggested: Action
     since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A memory that is likely to be outdated, the newer one that says otherwise, and in what."""
+
+    older: str
+    newer: str
+    reason: str | None
 
 
 class Reviews:
@@ -51,6 +62,11 @@ class Reviews:
     def low_quality(self) -> list[tuple[str, float, int]]:
         """Active memories below the border: (memory, quality, recall count)."""
         return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]
+
+    def doubts(self, memory_ids: Sequence[str] | None = None) -> list[Doubt]:
+        """Which memories are likely to be outdated by which, the oldest doubt first; of some memories, or of all."""
+        ids = None if memory_ids is None else json.dumps(list(memory_ids))
+        return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids)]
 
     def contradicted(self) -> list[tuple[str, int]]:
         """Active memories that were contradicted more than once: (memory, how often)."""

@@ -11,13 +11,18 @@ from nacre.cli.run import Run
 @click.group(
     "review",
     cls=DefaultGroup,
-    examples=["nacre review", "nacre review dismiss 5f0c2a4d", "nacre review retire 5f0c2a4d --reason 'no longer so'"],
+    examples=[
+        "nacre review",
+        "nacre review dismiss 5f0c2a4d",
+        "nacre review replace 5f0c2a4d",
+    ],
 )
 @click.pass_context
 def review(context: click.Context) -> None:
     """Keep or retire memories that seem of little use.
 
-    A memory waits here when it is recalled often and rarely used, when it was contradicted, or when you called it bad.
+    A memory waits here when it is recalled often and rarely used, when a newer one seems to contradict it, or when you
+    called it bad.
     """
     if context.invoked_subcommand is None:
         _list(context.obj)
@@ -45,7 +50,7 @@ def list_reviews(run: Run) -> None:
 def dismiss(run: Run, references: tuple[str, ...]) -> None:
     """Keep memories that wait.
 
-    Their quality is raised to .3 where it is lower.
+    Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
     """
     from nacre.app import reviewing
     from nacre.cli.records import memory_record
@@ -55,6 +60,25 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
     run.answer(
         {"dismissed": [memory_record(memory) for memory in kept]},
         lambda paper: render_outcomes(paper, "Kept", kept),
+    )
+
+
+@review.command("replace", examples=["nacre review replace 5f0c2a4d"])
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.pass_obj
+def replace(run: Run, references: tuple[str, ...]) -> None:
+    """Let the newer memory take the place of one that it outdated.
+
+    The older one is found for its own time only; nacre restore brings it back.
+    """
+    from nacre.app import reviewing
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcomes
+
+    replaced = reviewing.replace_outdated(run.context, references)
+    run.answer(
+        {"replaced": [memory_record(memory) for memory in replaced]},
+        lambda paper: render_outcomes(paper, "Replaced", replaced),
     )
 
 

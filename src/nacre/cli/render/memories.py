@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
 from nacre.cli.render.usage import render_together
 from nacre.cli.render.words import (
+    SHORT_ID,
     count,
     day,
     kind_span,
@@ -86,6 +87,9 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
         paper.line(shorten(memory.content, _HIT_CHARACTERS), indent=_INDENT)
     facts = (memory.project, when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
     paper.line(dim(joined(facts)), indent=_INDENT)
+    if hit.outdated_by:
+        newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
+        paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
     if explain:

@@ -51,7 +51,7 @@ def render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
         facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
         paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
         paper.blank()
-    paper.line(dim("nacre review dismiss ID keeps a memory, nacre review retire ID takes it out of recall"))
+    paper.line(dim("nacre review dismiss ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))
 
 
 def render_together(paper: Paper, together: Sequence[CompanionView]) -> None:

@@ -22,6 +22,14 @@ UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :mem
 SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory
 WHERE u.quality < 0.2 AND u.recall_count >= 10;
 
+-- list_doubts --
+-- Which active memory is likely to have outdated which: (older, newer, reason); of the older ones given, or of all.
+SELECT l.target, l.source, l.reason FROM links l
+JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
+WHERE l.rel = 'contradicts' AND l.origin = 'manual'
+    AND (:ids IS NULL OR l.target IN (SELECT value FROM json_each(:ids)))
+ORDER BY newer.created, l.source;
+
 -- list_contradicted --
 -- Contradicted more than once.
 SELECT u.memory, u.contradictions FROM usage u JOIN active_memories m ON m.id = u.memory WHERE u.contradictions >= 2;

@@ -1,0 +1,86 @@
+"""A project with many memories, some of which are changed one after the other in plain words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.app.conftest import World
+
+PARTS = ("API", "worker", "gateway")
+CASES = ("staging", "production")
+
+SIBLINGS = [
+    f"The {case} {part} {said}"
+    for case in CASES
+    for part in PARTS
+    for said in (
+        f"runs on port {8000 + 100 * CASES.index(case) + PARTS.index(part)}",
+        f"keeps its logs for {10 + CASES.index(case) + PARTS.index(part)} days",
+        f"has {2 + PARTS.index(part)} replicas",
+    )
+]
+CHANGES = [
+    ("The API listens on port 8080", "The API now listens on port 9090"),
+    ("The worker polls every 30 seconds", "The worker now polls every 10 seconds"),
+    ("The gateway times out after 60 seconds", "The gateway now times out after 20 seconds"),
+    ("The staging server is called heron", "The staging server is now called egret"),
+    ("The production server is called otter", "The production server is now called beaver"),
+    ("Deploys happen on Mondays", "Deploys now happen on Thursdays"),
+    ("Sessions are stored in Redis", "Sessions are stored in Valkey instead of Redis"),
+    ("The importer parses feeds with lxml", "The importer uses selectolax instead of lxml"),
+    ("Uploads are limited to 10 MB", "Uploads are now limited to 25 MB"),
+    ("Invoices are sent by Postmark", "Invoices are sent by Mailgun now, no longer by Postmark"),
+    ("Errors are reported to Sentry", "We moved error reports from Sentry to GlitchTip"),
+    ("The frontend is built with webpack", "The frontend is now built with Vite instead of webpack"),
+    ("Nadia owns the billing module", "Tomas took over the billing module from Nadia"),
+    ("Passwords have at least 8 characters", "Passwords now have at least 12 characters"),
+    ("The default branch is master", "The default branch is main now"),
+    ("The search index is rebuilt every night at 2:00", "The search index is now rebuilt every night at 4:00"),
+    ("Backups are kept for 30 days", "Backups are now kept for 90 days"),
+    ("The docs are hosted on Netlify", "The docs moved from Netlify to Cloudflare"),
+    ("The linter is flake8", "The linter is ruff now"),
+    ("Reports are exported as CSV", "Reports are no longer exported as CSV, they are Parquet files"),
+]
+OTHERS = [
+    f"The {thing} {said}"
+    for thing, said in (
+        ("admin page", "lists the last hundred orders"), ("changelog", "is written by hand"),
+        ("mobile app", "caches the map tiles"), ("billing job", "runs after midnight"),
+        ("calendar export", "speaks ics"), ("map", "shows the bus stops"), ("style guide", "asks for short lines"),
+        ("metrics page", "is public"), ("test data", "comes from a script"), ("licence", "is Apache 2.0"),
+        ("support rota", "changes on Mondays"), ("tax table", "is read from a file"),
+        ("password reset mail", "is plain text"), ("signup form", "asks for a phone number"),
+        ("webhook sender", "retries five times"), ("image resizer", "writes WebP"),
+        ("audit log", "cannot be changed"), ("team calendar", "is in Nextcloud"), ("onboarding page", "links the wiki"),
+        ("release notes", "name their authors"), ("data export", "takes a minute"), ("price list", "is in euro"),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.embedding
+@pytest.mark.parametrize("with_vectors", [False, True])
+def test_plain_changes_in_a_crowd_end_what_they_changed_and_nothing_beside(world: World, with_vectors: bool) -> None:
+    from nacre.embed.onnx import load_minilm
+
+    if with_vectors:
+        world.embedder = load_minilm()  # type: ignore[assignment]
+    else:
+        world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with world.open() as memory:
+        stored = {}
+        for text in [*SIBLINGS, *OTHERS, *(old for old, _ in CHANGES)]:
+            stored[text] = memory.store(text, project="crowd").memory_id
+            world.clock.pass_days(0.05)
+        memory.ingest()
+        for text in stored:
+            assert memory.get(stored[text]).superseded_by is None, text
+        ended = []
+        for old, new in CHANGES:
+            world.clock.pass_days(1)
+            outcome = memory.store(new, project="crowd")
+            ended.append(memory.get(stored[old]).superseded_by == outcome.memory_id)
+        harmed = [text for text in (*SIBLINGS, *OTHERS) if memory.get(stored[text]).superseded_by]
+        assert harmed == []
+        assert len(stored) == 60
+        missed = [CHANGES[at] for at, done in enumerate(ended) if not done]
+        assert len(missed) <= 2, missed
