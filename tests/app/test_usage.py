@@ -127,6 +127,44 @@ def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
     assert view(plain, falcon).usage.recall_count == 2
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"at": 1e400, "ids": ["ID"]}',
+        '{"at": -1e30, "ids": ["ID"]}',
+        '{"at": 17, "ids": ["ID"], "session": ["s"]}',
+        '{"at": 17, "ids": ["ID"], "session": "\\ud800"}',
+        '{"at": 17, "ids": ["\\ud800"]}',
+        '{"at": 17, "ids": [["ID"]]}',
+        "[" * 100_000,
+        "null",
+        "\0\0",
+    ],
+)
+def test_a_line_that_makes_no_sense_stops_no_command_that_writes(plain: World, line: str) -> None:
+    (falcon,) = store(plain, FALCON)
+    recall(plain, FALCON_ASKED)
+    with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
+        spool.write("\n" + line.replace("ID", falcon))
+    recall(plain, FALCON_ASKED)
+    assert view(plain, falcon).usage.recall_count == 2
+    assert not list(plain.home.glob("usage.*.taken"))
+
+
+def test_a_session_may_have_any_name(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    recall(plain, FALCON_ASKED, session="torn \udcff name")
+    assert view(plain, falcon).usage.recall_count == 1
+
+
+def test_a_spool_that_cannot_be_read_stops_no_command(plain: World) -> None:
+    store(plain, FALCON)
+    (plain.home / "usage.jsonl").mkdir()
+    recall(plain, FALCON_ASKED)
+    (kettle,) = store(plain, KETTLE)
+    assert view(plain, kettle).memory.content == KETTLE
+
+
 def test_no_recall_is_lost_while_other_processes_fold(plain: World) -> None:
     store(plain, FALCON)
     asking = [

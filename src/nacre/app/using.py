@@ -39,6 +39,7 @@ _SITTING_MS = 30 * 60 * 1000
 _SHORT_ID = 8
 _KEPT_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
+_LATEST_MS = 2**62
 _SESSION_CHARACTERS = 200
 _PATIENCE_SECONDS = 0.25
 
@@ -77,7 +78,7 @@ def spool_use(
 
 def session_name(session: str) -> str:
     """A host's session id as it is kept."""
-    return session.strip()[:_SESSION_CHARACTERS]
+    return session.strip()[:_SESSION_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
 
 
 def fold_usage(context: Context) -> int:
@@ -85,7 +86,7 @@ def fold_usage(context: Context) -> int:
 
     Memories that were recalled often enough gain importance, in their files; see docs/usage.md.
     """
-    if not (context.settings.home / SPOOL).exists() and not _left(context):
+    if not _is_readable(context.settings.home / SPOOL) and not _left(context):
         return 0
     counted = 0
     with context.vault_lock:
@@ -184,8 +185,9 @@ def _steps_taken(context: Context) -> dict[str, int]:
         return {}
     taken: dict[str, int] = {}
     for item in entries:
-        memory = str(item.details.get("memory"))
-        taken[memory] = max(taken.get(memory, 0), int(item.details.get("steps", 0)))
+        memory, steps = str(item.details.get("memory")), item.details.get("steps")
+        if isinstance(steps, int):
+            taken[memory] = max(taken.get(memory, 0), steps)
     return taken
 
 
@@ -215,24 +217,39 @@ def _sitting(context: Context, at: int) -> str:
 
 
 def _read(taken: Path) -> Iterator[Use]:
+    """What was noted; a line that makes no sense is passed over, or nothing could be written ever after."""
     for line in taken.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             values = json.loads(line)
-            ids = tuple(str(memory_id) for memory_id in values["ids"])
-            yield Use(int(values["at"]), ids, values.get("session"), bool(values.get("look")))
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
+            at, ids, session = int(values["at"]), tuple(map(_text, values["ids"])), values.get("session")
+            if 0 <= at < _LATEST_MS:
+                yield Use(at, ids, _text(session) if session else None, bool(values.get("look")))
+
+
+def _text(value: object) -> str:
+    """A text that the database can hold. Raises TypeError, ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(f"not a text: {value!r}")
+    value.encode("utf-8")
+    return value
 
 
 def _left(context: Context) -> list[Path]:
     """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
-    return sorted(context.settings.home.glob("usage.*.taken"))
+    return sorted(filter(_is_readable, context.settings.home.glob("usage.*.taken")))
+
+
+def _is_readable(spool: Path) -> bool:
+    """A spool that cannot be read waits; what a command is for does not wait for it."""
+    return spool.is_file() and os.access(spool, os.R_OK)
 
 
 def _take(context: Context) -> list[Path]:
     """Take the spool away; nobody is writing to it then."""
     spool = context.settings.home / SPOOL
     taken = spool.with_name(f"usage.{context.ids()}.taken")
+    if not _is_readable(spool):
+        return []
     try:
         with _spool_lock(context):
             spool.rename(taken)
