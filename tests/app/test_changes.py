@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from nacre.app.checking import doctor
 from nacre.app.maintenance import rebuild
 from nacre.app.remembering import NewMemory, store
 from nacre.errors import Conflict
@@ -344,3 +345,77 @@ def test_ledger_and_outcome_tell_a_restore(world: World) -> None:
         memory.restore(old.id)
     lines = [json.loads(line) for line in Path(world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(line["action"], line["memory"]) for line in lines] == [("restore", old.id)]
+
+
+# A chain that loses some of its memories
+
+PORTS = ("The gate listens on port 8080", "The gate listens on port 8443", "The gate listens on port 9443")
+
+
+def rebuilt(world: World) -> None:
+    rebuild(world.settings(), lambda _: world.context())
+
+
+def test_retiring_several_of_a_chain_at_once_brings_back_what_they_replaced(world: World) -> None:
+    _, second, third = change(world, *PORTS)
+    with world.open() as memory:
+        memory.retire(second.id, third.id)
+    assert active(world) == {PORTS[0]}
+    rebuilt(world)
+    assert active(world) == {PORTS[0]}
+
+
+def test_retiring_the_two_in_the_middle_joins_what_is_left(world: World) -> None:
+    first, second, third, fourth = change(world, *PORTS, "The gate listens on port 9555")
+    with world.open() as memory:
+        memory.retire(third.id, second.id)
+        assert [step.memory.id for step in memory.history(first.id) if not step.memory.retired] == [first.id, fourth.id]
+        assert {link.to for link in memory.get(fourth.id).links} >= {first.id}
+    assert active(world) == {"The gate listens on port 9555"}
+
+
+def test_deleting_several_files_of_a_chain_brings_back_what_they_replaced(world: World) -> None:
+    _, second, third = change(world, *PORTS)
+    for gone in (second, third):
+        world.memory_file(gone.id).unlink()
+    assert active(world) == {PORTS[0]}
+
+
+def test_what_is_restored_after_its_retirement_replaces_again_what_it_had(world: World) -> None:
+    _, new = change(world, OLD, NEW)
+    with world.open() as memory:
+        memory.retire(new.id)
+        memory.restore(new.id)
+    assert active(world) == {NEW}
+    rebuilt(world)
+    assert active(world) == {NEW}
+
+
+def test_a_rebuild_keeps_what_was_restored_though_others_had_replaced_it(world: World) -> None:
+    first, second, _ = change(world, *PORTS)
+    with world.open() as memory:
+        memory.retire(second.id)  # the third takes over the first
+        memory.restore(second.id)
+        memory.restore(first.id)
+    assert active(world) == set(PORTS)
+    rebuilt(world)
+    assert active(world) == set(PORTS)
+
+
+@pytest.mark.parametrize("by", ["itself", "nothing", "a circle"])
+def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(world: World, by: str) -> None:
+    one, other = change(world, "The lamp is green", "Marta waters the plants")
+    said = {"itself": one.id, "nothing": "01a1f848-0000-7000-8000-000000000000", "a circle": other.id}[by]
+    files_of = {one.id: said, **({other.id: one.id} if by == "a circle" else {})}
+    for memory_id, newer in files_of.items():
+        file = world.memory_file(memory_id)
+        file.write_text(file.read_text("utf-8").replace("\n---\n", f"\nsuperseded_by: {newer}\n---\n", 1), "utf-8")
+    found = {check.name: check for check in doctor(world.context())}
+    assert "The lamp is green" in found["changes"].detail
+    with world.open() as memory:
+        assert memory.history(one.id)
+        for memory_id in files_of:
+            if memory.get(memory_id).superseded_by:
+                memory.restore(memory_id)
+    assert active(world) == {"The lamp is green", "Marta waters the plants"}
+    assert "changes" not in {check.name for check in doctor(world.context())}

@@ -21,6 +21,7 @@ OK, WARNING, FAILURE = "ok", "warning", "failure"
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
 _TOP_EDGES = 5
+_MOST_NAMED = 5
 
 
 def doctor(context: Context) -> list[Check]:
@@ -32,7 +33,9 @@ def doctor(context: Context) -> list[Check]:
         _disk(context),
         _integrity(context),
         _parity(context),
+        *_lost(context),
         _model(context),
+        *_reranker(context),
     ]
 
 
@@ -87,6 +90,28 @@ def _parity(context: Context) -> Check:
         hint = "mend the file; its last good version is still recalled"
         return Check("vault", FAILURE, "; ".join(context.problems), hint)
     return Check("vault", OK, f"{len(files)} memory files in {context.settings.vault}")
+
+
+def _lost(context: Context) -> Iterator[Check]:
+    """Memories that nobody meant to lose: what should have taken their place does not hold."""
+    lost = context.memories.lost()
+    if lost:
+        named = "; ".join(f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MOST_NAMED])
+        more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+        detail = f"superseded by nothing that holds, so never recalled: {named}{more}"
+        yield Check("changes", WARNING, detail, f"nacre restore {lost[0][0][-8:]}")
+
+
+def _reranker(context: Context) -> Iterator[Check]:
+    if not context.settings["recall.reranker"]:
+        return
+    try:
+        loaded = context.reranker
+    except NacreError as error:
+        yield Check("reranker", WARNING, error.message, error.hint or "recall works without it")
+        return
+    if loaded:
+        yield Check("reranker", OK, str(context.settings["recall.reranker"]))
 
 
 def _model(context: Context) -> Check:

@@ -9,7 +9,7 @@ from nacre.app.comparing import APART, last_said
 from nacre.app.context import Context
 from nacre.app.remembering import get
 from nacre.app.scanning import scan
-from nacre.app.superseding import active_again, superseded, without_link
+from nacre.app.superseding import SUPERSEDES, active_again, agreed, superseded, without_link
 from nacre.app.writing import entry, save
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory
@@ -50,27 +50,39 @@ def history_of(context: Context, reference: str) -> list[Step]:
 def restore(context: Context, reference: str) -> Memory:
     """Bring back a memory that was superseded or retired; returns it as it is now.
 
-    What superseded it stays beside it: both then hold, and no comparison ends either again. Raises NotFound, Conflict.
+    What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
+    was retired is superseded by it again. Raises NotFound, Conflict.
     """
     with context.vault_lock:
         scan(context)
         memory = get(context, reference)
         if not memory.superseded_by and not memory.retired:
             raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")
-        newer = context.memories.find(memory.superseded_by) if memory.superseded_by else None
+        followers = _followers(context, memory)
         back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
-        changed = [back]
-        if newer:
-            changed = [replace(back, links=(*back.links, Link(APART, newer.id))), without_link(newer, memory.id)]
+        apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
+        back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
+        again = agreed(context, [(None, back)]) if memory.retired else []
+        changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
         save(context, changed, [entry(context, "restore", memory=memory.id)])
         return changed[0]
 
 
 def _before(context: Context, memory: Memory, found: dict[str, Memory]) -> None:
-    for old in context.memories.replaced_by(memory.id):
-        if old.id not in found:
-            found[old.id] = old
-            _before(context, old, found)
+    """Add all that a memory superseded, and what that superseded."""
+    waiting = [memory]
+    while waiting:
+        older = [old for old in context.memories.replaced_by(waiting.pop().id) if old.id not in found]
+        found.update((old.id, old) for old in older)
+        waiting += older
+
+
+def _followers(context: Context, memory: Memory) -> list[Memory]:
+    """Whatever says that it superseded a memory, or is named by it."""
+    said = [link[0] for link in context.memories.links_of(memory.id) if link[1:3] == (SUPERSEDES, memory.id)]
+    ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *said])
+    found = (context.memories.find(newer) for newer in ids if newer != memory.id)
+    return [newer for newer in found if newer]
 
 
 def _began(memory: Memory) -> date:

@@ -129,7 +129,7 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
     with context.vault_lock:
         scan(context)
         fold_usage(context)
-        memories = [get(context, reference) for reference in references]
+        memories = list({memory.id: memory for memory in (get(context, one) for one in references)}.values())
         gone = next((memory for memory in memories if memory.retired), None)
         if gone:
             raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
@@ -140,8 +140,7 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
         retired = [replace(memory, retired=Retirement(now, clean)) for memory in memories]
         details = {"reason": clean} if clean else {}
         entries = [entry(context, "retire", memory=memory.id, **details) for memory in retired]
-        back = [one for memory in retired for one in released(context, memory)]
-        save(context, [*retired, *(one for one in back if one.id not in {memory.id for memory in retired})], entries)
+        save(context, [*retired, *released(context, retired)], entries)
         return retired
 
 

@@ -191,7 +191,5 @@ def _retire_unfiled(context: Context, unfiled: list[str]) -> None:
     deleted = [replace(memory, retired=retirement) for memory in found if not memory.retired]
     if deleted:
         entries = [entry(context, "retire", memory=memory.id, reason=DELETED) for memory in deleted]
-        gone = {memory.id for memory in deleted}
-        back = [one for memory in deleted for one in released(context, memory) if one.id not in gone]
-        commit(context, [*deleted, *back], entries)
+        commit(context, [*deleted, *released(context, deleted)], entries)
         apply_intents(context)

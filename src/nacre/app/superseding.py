@@ -6,7 +6,7 @@ reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from nacre.app.comparing import CONTRADICTS, SUPERSEDES, last_said
@@ -53,18 +53,36 @@ def superseded(memory: Memory) -> dict[str, str | None]:
     return {link.to: link.reason for link in memory.links if link.rel == SUPERSEDES}
 
 
-def released(context: Context, memory: Memory) -> list[Memory]:
-    """What changes when a memory goes: those it superseded hold again, or are followed by what superseded it.
+def released(context: Context, gone: Sequence[Memory]) -> list[Memory]:
+    """What changes when memories go: those they superseded hold again, or are followed by what still holds.
 
     The memories as they are to be written; nothing is.
     """
-    old = [one for one in context.memories.replaced_by(memory.id) if not one.retired]
-    newer = context.memories.find(memory.superseded_by) if memory.superseded_by else None
-    if newer is None or not old:
-        return [active_again(one) for one in old]
-    reasons = superseded(memory)
-    links = tuple(Link(SUPERSEDES, one.id, reasons.get(one.id)) for one in old)
-    return [*(ended(active_again(one), newer) for one in old), replace(newer, links=(*newer.links, *links))]
+    going = {memory.id for memory in gone}
+    changed: dict[str, Memory] = {}
+    for memory in gone:
+        old = [one for one in context.memories.replaced_by(memory.id) if not one.retired and one.id not in going]
+        newer = _still_holding(context, memory, going) if old else None
+        if newer is None:
+            changed.update((one.id, active_again(one)) for one in old)
+            continue
+        changed.update((one.id, ended(active_again(one), newer)) for one in old)
+        reasons, newer = superseded(memory), changed.get(newer.id, newer)
+        links = tuple(Link(SUPERSEDES, one.id, reasons.get(one.id)) for one in old)
+        changed[newer.id] = replace(newer, links=(*newer.links, *links))
+    return list(changed.values())
+
+
+def _still_holding(context: Context, memory: Memory, going: Collection[str]) -> Memory | None:
+    """The first in the line of what superseded a memory that is there and does not go, too."""
+    passed: set[str] = set()
+    newer: Memory | None = memory
+    while newer and newer.superseded_by and newer.superseded_by not in passed:
+        passed.add(newer.superseded_by)
+        newer = context.memories.find(newer.superseded_by)
+        if newer and newer.id not in going and not newer.retired:
+            return newer
+    return None
 
 
 def agreed(context: Context, changed: Iterable[tuple[Memory | None, Memory]]) -> list[Memory]:

@@ -169,6 +169,10 @@ class Memories:
         found = (self.find(row[0]) for row in self._db.all("list_superseded_by", id=memory_id))
         return [memory for memory in found if memory]
 
+    def lost(self) -> list[tuple[str, str]]:
+        """Ids and subjects of memories that are superseded by nothing that holds, so that no recall finds them."""
+        return [(row[0], row[1]) for row in self._db.all("list_lost")]
+
     def counts(self) -> dict[str, int]:
         """Active memories by kind, and how many are superseded and retired."""
         found = {str(kind): int(count) for kind, count in self._db.all("count_memories")}

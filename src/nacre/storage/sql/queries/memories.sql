@@ -85,6 +85,15 @@ SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC;
 -- Superseded and retired.
 SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories;
 
+-- list_lost --
+-- Superseded by nothing that holds: what took their place is not there or retired, or they follow each other in a circle.
+WITH RECURSIVE held (id) AS (
+    SELECT id FROM active_memories
+    UNION
+    SELECT m.id FROM memories m JOIN held ON m.superseded_by = held.id
+)
+SELECT id, subject FROM memories WHERE retired_at IS NULL AND id NOT IN (SELECT id FROM held) ORDER BY id;
+
 -- insert_tag --
 -- Idempotent.
 INSERT OR IGNORE INTO tags (memory, tag) VALUES (:memory, :tag);
