@@ -132,3 +132,12 @@ def test_without_a_baseline_there_is_nothing_to_compare_with(nacre: Nacre, store
 
 def test_an_empty_home_says_how_to_begin(nacre: Nacre) -> None:
     assert "nacre ingest" in nacre("eval").out
+
+
+def test_a_saved_query_holds_no_secret(nacre: Nacre, user_home: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5" * 3 + "F6g7H8"
+    nacre("eval", "add", f"where is {token} used?")
+    nacre("eval", "add", "another one", "--id", f"id {token}")
+    kept = next(user_home.rglob("eval-queries.json")).read_text(encoding="utf-8").lower()
+    assert "redacted" in kept
+    assert token.lower() not in kept

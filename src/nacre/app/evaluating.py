@@ -135,7 +135,7 @@ def load_queries(file: Path) -> tuple[SavedQuery, ...]:
         found = tuple(_read_query(item) for item in json.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return DEFAULT_QUERIES
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise QueryInvalid(f"{file} holds no queries: {error}", hint=f"it should be {_SHAPE}") from error
     if not all(item.id and item.query for item in found):
         raise QueryInvalid(f"{file} holds a query without id or words", hint=f"it should be {_SHAPE}")
@@ -154,9 +154,8 @@ def _read_query(item: Mapping[str, Any]) -> SavedQuery:
 def add_query(context: Context, file: Path, text: str, *, query_id: str | None, expects: Sequence[str]) -> SavedQuery:
     """Save a query; the default ones stay. Raises NotFound for an expected memory, Conflict for an id that is taken."""
     queries = load_queries(file)
-    added = SavedQuery(
-        query_id or slugify(text), text.strip(), tuple(get(context, reference).id for reference in expects)
-    )
+    asked, name = context.redactor.clean(text.strip()), context.redactor.clean((query_id or "").strip())
+    added = SavedQuery(name or slugify(asked), asked, tuple(get(context, reference).id for reference in expects))
     if not added.id or not added.query:
         raise QueryInvalid("the question is empty", hint='nacre eval add "which database do we use?"')
     if added.id in {query.id for query in queries}:
@@ -222,7 +221,7 @@ def load_baseline(context: Context) -> Baseline:
         )
     except FileNotFoundError as error:
         raise NotFound("there is no baseline to compare with", hint="nacre eval --save-baseline keeps one") from error
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise QueryInvalid(
             f"{file} holds no baseline: {error}", hint="nacre eval --save-baseline makes it anew"
         ) from error

@@ -148,7 +148,7 @@ def project_slug(context: Context, name: str) -> str:
     from nacre.vault.layout import slugify
 
     if name != HERE:
-        slug = slugify(name)
+        slug = slugify(context.redactor.clean(name))
         known = projects(context)
         if name in known:
             return name
