@@ -16,7 +16,7 @@ _UNSPACED = re.compile(
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
     r"""
-    [\w.@~-]*[/\\][\w./\\@~+-]+         # paths
+    (?:(?<![\w.@~-])[\w.@~-]+)?[/\\][\w./\\@~+-]+  # paths; the look behind keeps long tokens linear
     | \b\w+(?:::\w+)+                   # qualified names
     | \b[A-Za-z]\w*(?:[._-]\w+)+\b      # dotted, snake and kebab case
     | \b[a-z]+(?:[A-Z][a-z0-9]*)+\b     # camelCase
@@ -111,7 +111,9 @@ def identifiers(text: str) -> list[str]:
         if len(bare) < 3 or (bare.isalpha() and bare[1:].islower()):
             continue
         for match in _IDENTIFIER.finditer(bare):
-            found[match.group()[:_IDENTIFIER_CHARACTERS]] = None
+            name = match.group()[:_IDENTIFIER_CHARACTERS]
+            if _WORD.search(name):
+                found[name] = None
     return list(found)
 
 

@@ -55,6 +55,15 @@ def test_what_no_turn_speaks_of_gets_no_turn(pottery: World, question: str) -> N
     assert shown(pottery, question) == []
 
 
+@pytest.mark.parametrize("question", ["what about 98431?", "////"])
+def test_a_number_that_nobody_said_and_mere_signs_get_nothing_however_near(world: World, question: str) -> None:
+    with world.open() as memory:
+        for number, text in enumerate(("The quarry gate has a green lamp", "Ask Marta what it is about")):
+            memory.store(text, project=f"p{number}")
+        memory.ingest()
+        assert memory.recall(question).hits == ()
+
+
 @pytest.mark.parametrize(
     ("question", "turn"),
     [

@@ -144,7 +144,8 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     idle = _other_spellings(question, known)
     wanted = {at for at, term in enumerate(terms) if term.word not in idle and _tells(term.word, question, known)}
     if not wanted:
-        return Telling()
+        unheard = Telling(total=1.0, unknown=1.0, identifiers=float(bool(question.names)))
+        return unheard if question.telling else Telling()
     idf = weigh(corpus).idf
     unknown = {at for at in wanted if not corpus.frequencies[at]}
     pairs = {at for at in unknown if is_unspaced(terms[at].word)}
