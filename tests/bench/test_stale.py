@@ -52,6 +52,14 @@ def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: 
     assert {failure.what for failure in result.failures} == {"missed", "stale hit"}
 
 
+def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
+    file = tmp_path / "data.json"
+    twins = [{"id": "p1", "a": {"text": "Gates are green"}, "b": {"text": "Lamps are lit at dusk"}, "same": True}]
+    file.write_text(json.dumps({**DATA, "pairs": twins}), encoding="utf-8")
+    missed = [one for one in measure(load(file), tmp_path / "run", None).failures if one.what == "duplicate missed"]
+    assert [one.note for one in missed] == ["both say the same"]
+
+
 def test_nacres_own_data_can_be_read() -> None:
     data = load(None)
     assert len(data.changes) >= 60

@@ -343,6 +343,9 @@ def _is_harmed(change: Change, at: int, kept: Kept, failures: list[Failure]) -> 
     return True
 
 
+_SAMENESS: dict[Any, str] = {True: "both say the same", False: "they say different things", "related": "one subject"}
+
+
 def _merged(same: Any, found: Sequence[Twins], kept: Kept, failures: list[Failure]) -> Rate:
     merged = 0
     for twins in found:
@@ -351,7 +354,7 @@ def _merged(same: Any, found: Sequence[Twins], kept: Kept, failures: list[Failur
         merged += is_merged
         if is_merged is not (same is True):
             what = "merged" if is_merged else "duplicate missed"
-            failures.append(Failure(what, twins.id, str(same), twins.a.text, twins.b.text))
+            failures.append(Failure(what, twins.id, _SAMENESS[same], twins.a.text, twins.b.text))
     return Rate(merged, len(found))
 
 

@@ -80,7 +80,7 @@ def _render_nothing(paper: Paper, message: str, result: RecallResult) -> None:
         paper.line(dim("Try other words, or fewer filters."), indent=2)
         return
     if result.abstained:
-        paper.line(dim("Some memories share words with the question; none of them is close enough."), indent=2)
+        paper.line(dim("Some memories come near the question; none of them is close enough."), indent=2)
     paper.line(dim("Try other words, fewer filters, or what was said: nacre sessions search …"), indent=2)
 
 
