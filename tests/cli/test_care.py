@@ -184,3 +184,14 @@ def test_completion_completes_commands_and_kinds(process: Nacre) -> None:
 def _break(user_home: Path) -> None:
     file = user_home / ".nacre" / "vault" / "global" / "fact" / "deploys.md"
     file.write_text(file.read_text(encoding="utf-8").replace("kind: fact", "kind: [fact"), encoding="utf-8")
+
+
+def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
+    nacre("config", "set", "recall.reranker", "/nowhere")
+    found = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
+    assert found["reranker"]["state"] == "warning"
+    assert "none" in found["reranker"]["hint"]
+    for off in ("", "none"):
+        nacre("config", "set", "recall.reranker", off)
+        assert "reranker" not in {check["name"] for check in nacre("doctor", "--json").json["checks"]}
+        assert [lane["name"] for lane in nacre("recall", "anything", "--json").json["lanes"]] == ["lexical", "vector"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.cli.conftest import Nacre
@@ -71,3 +73,13 @@ def test_restore_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, 
     nacre("retire", changed[1])
     assert "Restored" in nacre("restore", changed[1]).out
     assert nacre("restore", changed[1], "--json", code=4).error["code"] == "conflict"
+
+
+@pytest.mark.embedding
+def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
+    old = nacre("store", "The gate listens on port 8080", "--json").json["id"]
+    new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
+    for command in (("retire", new), ("restore", new), ("restore", old)):
+        nacre(*command)
+        found = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
+        assert found["vectors"]["state"] == "ok", command

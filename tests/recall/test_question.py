@@ -31,6 +31,12 @@ def test_a_name_or_a_time_is_enough_to_be_asked_about() -> None:
     assert not read("what happened yesterday").says_nothing
 
 
+@pytest.mark.parametrize("text", ["what did I say yesterday?", "what did we tell them last week", "昨天我说了什么？"])
+def test_what_was_said_at_a_time_asks_for_whatever_was_said(text: str) -> None:
+    assert read(text).is_only_time
+    assert not read("what did I say about the cache yesterday?").is_only_time
+
+
 def test_an_identifier_is_looked_for_in_both_spellings() -> None:
     for text in ("readLine fails", "read_line fails"):
         assert ("readline", ("read", "line")) in read(text).spellings

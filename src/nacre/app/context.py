@@ -175,7 +175,7 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
-    if settings["recall.reranker"] == "none":
+    if settings["recall.reranker"] in ("", "none"):
         return None
     from nacre.embed.cross_encoder import OnnxReranker  # only where somebody has a model for it
 

@@ -71,7 +71,9 @@ def embed_memories(context: Context) -> dict[str, StoreOutcome]:
     """
     outcomes: dict[str, StoreOutcome] = {}
     try:
-        if context.settings["embedding.model"] == "none" or not has_vectors(context):
+        if context.settings["embedding.model"] == "none" or not context.vectors.memories_to_embed(1):
+            return outcomes  # without a look at the model, which takes long to load
+        if not has_vectors(context):
             return outcomes
         while rows := _embed_memories(context):
             outcomes |= settle(context, rows)

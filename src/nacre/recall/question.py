@@ -157,6 +157,7 @@ def _proper(text: str) -> set[str]:
 
 _GENERIC = frozenset(
     "decide decided decision decisions learn learned learnt happen happened work worked working change changed talk "
-    "talked discuss discussed agree agreed going new anything everything something 决定 做 干".split()
+    "talked discuss discussed agree agreed say said tell told mention mentioned going new anything everything "
+    "something 决定 做 干 说 聊 提".split()
 )
 """Words that ask for anything at all, once a time is named."""

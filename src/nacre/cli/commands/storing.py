@@ -95,11 +95,13 @@ def restore(run: Run, reference: str) -> None:
     A memory that superseded it stays beside it: both then hold.
     """
     from nacre.app import history
+    from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
     from nacre.cli.render.memories import render_outcome
 
     memory = history.restore(run.context, reference)
     run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Restored", memory))
+    run.afterwards.append(lambda: embed_memories(run.context))
 
 
 @command(
@@ -119,6 +121,7 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
     They move to retired/ in the vault. On a terminal it asks first.
     """
     from nacre.app import remembering
+    from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
     from nacre.cli.render.memories import render_outcomes, render_table
 
@@ -132,6 +135,7 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
         {"retired": [memory_record(memory) for memory in retired]},
         lambda paper: render_outcomes(paper, "Retired", retired),
     )
+    run.afterwards.append(lambda: embed_memories(run.context))  # what holds again was written anew
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:

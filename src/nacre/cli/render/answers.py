@@ -85,11 +85,11 @@ def _render_nothing(paper: Paper, message: str, result: RecallResult) -> None:
 
 
 def _render_notes(paper: Paper, result: RecallResult) -> None:
-    if result.hits and (result.since or result.until):
+    if result.since or result.until:
         span = f"from {day(result.since)}" if result.since else ""
         span = joined((span, f"before {day(result.until)}" if result.until else ""), " and ")
         paper.blank()
-        paper.line(dim(f"Only memories {span}."))
+        paper.line(dim(f"Only memories {span}." if result.hits else f"Only memories {span} were asked."))
     if result.truncated:
         paper.blank()
         paper.line(dim("More memories answer; the token budget left them out."))
