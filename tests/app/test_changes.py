@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from nacre.app.checking import doctor
 from nacre.app.maintenance import rebuild
 from nacre.app.remembering import NewMemory, store
+from nacre.app.writing import commit
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory
 from nacre.model.recall import Filter
@@ -419,3 +421,27 @@ def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(world: Wor
                 memory.restore(memory_id)
     assert active(world) == {"The lamp is green", "Marta waters the plants"}
     assert "changes" not in {check.name for check in doctor(world.context())}
+
+
+@pytest.mark.parametrize("written", [1, 2, 3])
+def test_a_crash_between_the_writes_of_one_file_doubles_nothing(world: World, written: int) -> None:
+    """A memory that is new, changed, and superseded in one batch is written three times."""
+    (lamp,) = change(world, "The lamp is green")
+    context = world.context()
+    steps = [
+        replace(lamp, id="01a1f848-0000-7000-8000-000000000001", content="The gate listens on port 8080"),
+    ]
+    steps.append(replace(steps[0], importance=9))
+    steps.append(replace(steps[1], superseded_by=lamp.id))
+    with context.vault_lock:
+        commit(context, steps[:1])
+        commit(context, steps[1:2])
+        commit(context, steps[2:])
+        for intent in context.files.intents()[:written]:  # died before the database heard of it
+            context.vault.write(intent.path, intent.document or "", base=intent.base)
+    assert active(world) == {"The lamp is green"}
+    assert len(list(world.vault.rglob("fact/*.md"))) == 2
+    rebuilt(world)
+    with world.open() as memory:
+        assert memory.get(steps[0].id).superseded_by == lamp.id
+        assert memory.get(steps[0].id).importance == 9

@@ -170,12 +170,21 @@ def _apply_write(context: Context, intent: Intent) -> list[tuple[Intent, SeenMem
     try:
         context.vault.write(intent.path, document, base=base)
     except EditConflict:
-        return [(intent, None)] if intent.action == "adjust" else _keep_both(context, intent)
+        if intent.action == "adjust" or _is_overtaken(context, intent):
+            return [(intent, None)]
+        return _keep_both(context, intent)
     if intent.memory is None:
         return [(intent, None)]
     stat = context.vault.stat(intent.path)
     digest = file_hash(document.encode("utf-8", errors="replace"))
     return [(intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest))]
+
+
+def _is_overtaken(context: Context, intent: Intent) -> bool:
+    """Whether the file holds what a later write of nacre's own was to put there: a crash left both to be done again."""
+    present = file_hash(context.vault.read(intent.path))
+    later = (other for other in context.files.intents() if other.seq > intent.seq and other.path == intent.path)
+    return any(other.document and file_hash(other.document.encode("utf-8", "replace")) == present for other in later)
 
 
 def _keep_both(context: Context, intent: Intent) -> list[tuple[Intent, SeenMemoryFile | None]]:
