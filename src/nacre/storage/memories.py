@@ -130,11 +130,6 @@ class Memories:
         found = self._db.all("list_neighbours", ids=json.dumps(list(memory_ids)))
         return [(source, target, strength) for source, _, target, strength in found]
 
-    def same_active_content(self, content: str, project: str | None) -> str | None:
-        """The id of an active memory that says the same in the same words."""
-        row = self._db.one("find_active_memory_by_content", content_hash=memory_hash(content, project))
-        return row[0] if row else None
-
     def same_content(self, content: str, project: str | None) -> str | None:
         """The id of a memory, in any state, that says the same in the same words."""
         row = self._db.one("find_memory_by_content", content_hash=memory_hash(content, project))

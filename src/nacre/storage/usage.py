@@ -125,10 +125,6 @@ class SessionUses:
         """A reply was heard on some memories."""
         self._db.run_many("judge_use", [{"session": session, "memory": memory} for memory in memory_ids])
 
-    def is_known(self, session: str) -> bool:
-        """Whether anything was used in a session."""
-        return self._db.one("find_session_of_use", session=session) is not None
-
     def forget(self, before: int) -> None:
         """Sessions without a use since a time (epoch milliseconds) are over."""
         self._db.run("delete_old_uses", before=before)

@@ -48,10 +48,6 @@ SELECT * FROM past_memories WHERE row IN (SELECT value FROM json_each(:rows));
 -- Several by id, to be let through by a filter.
 SELECT * FROM past_memories WHERE id IN (SELECT value FROM json_each(:ids));
 
--- find_active_memory_by_content --
--- The same words again: a person who says what was retired wants it back.
-SELECT id FROM active_memories WHERE content_hash = :content_hash LIMIT 1;
-
 -- find_memory_by_content --
 -- The same words again, in any state: a retired memory does not come back by itself. An active one comes first.
 SELECT id FROM memories WHERE content_hash = :content_hash

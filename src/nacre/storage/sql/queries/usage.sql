@@ -67,10 +67,6 @@ SELECT memory FROM uses WHERE session = :session AND paired;
 -- The memories used in a session on which no reply was heard since, in the order of their use.
 SELECT memory FROM uses WHERE session = :session AND NOT judged ORDER BY at, memory;
 
--- find_session_of_use --
--- Whether anything was used in a session.
-SELECT 1 FROM uses WHERE session = :session LIMIT 1;
-
 -- judge_use --
 -- A reply was heard on it.
 UPDATE uses SET judged = 1 WHERE session = :session AND memory = :memory;
