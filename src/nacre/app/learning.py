@@ -134,7 +134,7 @@ class _Learner:
         clean = self.context.redactor.clean(reason)
         gone = replace(memory, retired=Retirement(self.context.now(), clean))
         told = entry(self.context, "retire", memory=memory_id, reason=clean)
-        commit(self.context, [gone, *released(self.context, memory)], [told])
+        commit(self.context, [gone, *released(self.context, [memory])], [told])
 
     def place(self, memory: Memory, repeated: Repetitions, touched: set[str]) -> None:
         if self.is_known_evidence(memory):
