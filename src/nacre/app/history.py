@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date
 
-from nacre.app.comparing import APART, last_said
+from nacre.app.comparing import APART, SUPERSEDES, last_said
 from nacre.app.context import Context
 from nacre.app.remembering import get
 from nacre.app.scanning import scan
-from nacre.app.superseding import SUPERSEDES, active_again, agreed, superseded, without_link
+from nacre.app.superseding import active_again, agreed, superseded, without_link
 from nacre.app.writing import entry, save
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory

@@ -34,7 +34,7 @@ HALF = 0.5
 FEW = 3
 """Fewer topical words than these say too little to be changed by other plain words."""
 
-SURE = 1.5
+SURE = 2.25
 LIKELY = 0.5
 """Log odds from which a change is taken for one, and from which a person is asked (docs/dedup.md)."""
 
