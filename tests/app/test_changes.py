@@ -81,6 +81,15 @@ def test_the_history_tells_all_that_followed_each_other_from_either_end(world: W
             assert [step.is_asked for step in steps] == [step.memory.id == one.id for step in steps]
 
 
+def test_a_question_in_the_old_words_finds_what_took_their_place(world: World) -> None:
+    change(
+        world, "The ledger stores its bookings in the MongoDB database of the annex", "We moved from MongoDB to Valkey"
+    )
+    assert contents(world, "which database holds the bookings of the ledger?") == ["We moved from MongoDB to Valkey"]
+    change(world, "The kettle is filled by Ana")
+    assert contents(world, "which database holds the bookings?", projects=("kitchen",), strict=True) == []
+
+
 def test_a_change_survives_a_rebuild(world: World) -> None:
     before = change(world, OLD, NEW)
     rebuild(world.settings(), lambda _: world.context())

@@ -12,7 +12,9 @@ import pytest
 from nacre.app.context import open_context
 from nacre.app.maintenance import rebuild
 from nacre.app.quickstart import QuickstartResult, run_quickstart
+from nacre.app.recalling import recall
 from nacre.model.memory import Kind
+from nacre.model.recall import RecallQuery
 from nacre.model.reports import Progress
 from tests.app.conftest import World, says
 
@@ -50,7 +52,11 @@ def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
 def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(world: World) -> None:
     context = open_context(world.settings(), clock=world.clock)
     result = run_quickstart(context)
+    today = recall(context, RecallQuery("which database does hivelog use?"))
     context.database.close()
+    assert [hit.memory.subject for hit in today.hits if "SQLite" in hit.memory.content] == [
+        "Move from SQLite to PostgreSQL"
+    ]
     answers = {answer.question: answer.result.hits[0] for answer in result.answers}
     assert len(answers) == 3
     for question, words in {"SQLite": "PostgreSQL", "slow": "LilyPond cache", "字体": "思源宋体"}.items():

@@ -143,10 +143,17 @@ def _change(pair: Pair, kind: Kind, later: Kind, limits: Calibration, likeness: 
     if not is_announced and pair.old.words <= pair.shared:
         return None
     reason = reason or value or pair.other_amount() or pair.other_kind_of_thing or pair.other_name
-    is_told = bool(said) and (bool(pair.telling - pair.new.gone) or pair.likeness >= NEARLY_ALL)
+    is_told = bool(said) and (
+        bool(pair.telling - pair.new.gone) or pair.likeness >= NEARLY_ALL or _is_plain_exchange(pair)
+    )
     is_sure = is_told or (is_announced and odds >= SURE)
     relation = Relation.SUPERSEDES if is_sure else Relation.DOUBTS
     return Verdict(relation, reason or "announces a change", odds)
+
+
+def _is_plain_exchange(pair: Pair) -> bool:
+    """Whether the later one says "from this to that" and nothing of what else it might be said of."""
+    return pair.new.is_exchange and not pair.has_own_topic and bool(pair.new.gone & pair.old.names)
 
 
 def told(pair: Pair, limits: Calibration) -> tuple[str | None, str | None]:

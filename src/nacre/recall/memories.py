@@ -16,7 +16,7 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.scoring import ADDED_FACTORS, factors, product
 from nacre.recall.weighting import Telling, Weights, choose, saturate
-from nacre.storage.filters import Clause, memory_clause
+from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search import Match, Search, admitted_memories, browse_memories
 from nacre.storage.usage import Usage, UsageLog
@@ -31,6 +31,8 @@ LINK_SHARE = 0.5
 UNSEEN_ROWS = 50
 """A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
 LINK_SEEDS = 5
+FORMER_SHARE = 0.8
+"""What a memory was replaced for is still asked for in the old words: they count so much for what took its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,10 @@ class MemoryRecall:
             return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
         where = memory_clause(wanted, ranking.today)
         admitted = admitted_memories(database, wanted, today=ranking.today)
-        matches, weights, telling = self._lexical(question, where) if lexical else ({}, Weights(), Telling())
+        former = {} if wanted.as_of else {old: row for old, row in self._memories.former().items() if row in admitted}
+        matches, weights, telling = self._lexical(question, where, former) if lexical else ({}, Weights(), Telling())
         named = self._named(question, where) if lexical else set()
-        cosines = self._cosines(vector, admitted)
+        cosines = self._cosines(vector, admitted, former)
         words = {row: saturate(match.counts, match.length, weights) for row, match in matches.items()}
         nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
         kept = {*nearest, *matches, *named}
@@ -128,22 +131,32 @@ class MemoryRecall:
         parts = {row: {"time": 1.0} for row in rows}
         return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
 
-    def _lexical(self, question: Question, where: Clause) -> tuple[dict[int, Match], Weights, Telling]:
+    def _lexical(
+        self, question: Question, where: Clause, former: Mapping[int, int]
+    ) -> tuple[dict[int, Match], Weights, Telling]:
         terms = self._search.terms(question.words)
         if not terms:
             return {}, Weights(), Telling()
         corpus = self._search.corpus(terms)
         terms, weights, telling = choose(question, terms, replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
-        matches = self._search.match(terms, where, CANDIDATES)
-        return {match.row: match for match in matches}, weights, telling
+        matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
+        for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
+            if old.row in former:
+                row = former[old.row]
+                matches[row] = _with_former(matches.get(row), replace(old, row=row))
+        return matches, weights, telling
 
     def _named(self, question: Question, where: Clause) -> set[int]:
         return {row for row, _, _ in self._search.match_parts(question.names, where, CANDIDATES)}
 
-    def _cosines(self, vector: QueryVector | None, admitted: set[int]) -> dict[int, float]:
+    def _cosines(self, vector: QueryVector | None, admitted: set[int], former: Mapping[int, int]) -> dict[int, float]:
         if vector is None:
             return {}
-        return {row: cosine for row, cosine in vector.vectors.memory_cosines(vector.value).items() if row in admitted}
+        every = vector.vectors.memory_cosines(vector.value)
+        found = {row: cosine for row, cosine in every.items() if row in admitted}
+        for old, row in former.items():
+            found[row] = max(found.get(row, -1.0), FORMER_SHARE * every.get(old, -1.0))
+        return found
 
     def _follow_links(
         self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int]
@@ -204,3 +217,11 @@ def _score(
     if bonus:
         components["full_text"] = round(bonus, 4)
     return score, components
+
+
+def _with_former(own: Match | None, former: Match) -> Match:
+    """A memory's term counts with those of what it replaced."""
+    counts = tuple(FORMER_SHARE * count for count in former.counts)
+    if own is None:
+        return replace(former, counts=counts)
+    return replace(own, counts=tuple(max(mine, theirs) for mine, theirs in zip(own.counts, counts, strict=True)))

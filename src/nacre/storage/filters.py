@@ -62,6 +62,10 @@ def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
     return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 
 
+FORMER = Clause("m.superseded_by IS NOT NULL", source="past_memories")
+"""The condition on memories that something took the place of."""
+
+
 def turn_clause(wanted: Filter) -> Clause:
     """The condition on ``turns t JOIN sessions s``; turns are private."""
     parts = [

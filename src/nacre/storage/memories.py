@@ -120,6 +120,10 @@ class Memories:
         found = self._db.all("find_memories_by_row", rows=json.dumps(list(rows)))
         return dict(zip((row[0] for row in found), self._build(found), strict=True))
 
+    def former(self) -> dict[int, int]:
+        """What was superseded, by row, and the active memory at the end of its chain."""
+        return dict(self._db.all("find_former_memories"))
+
     def rows_of(self, memory_ids: Sequence[str]) -> dict[int, Memory]:
         """Memories by id, keyed by row number; retired ones are left out."""
         found = self._db.all("find_active_memories", ids=json.dumps(list(memory_ids)))

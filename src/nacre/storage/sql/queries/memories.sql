@@ -140,3 +140,13 @@ DELETE FROM memories_fts WHERE rowid = :row;
 -- unindex_memory_parts --
 -- Identifiers too.
 DELETE FROM memories_parts WHERE rowid = :row;
+
+-- find_former_memories --
+-- What was replaced, and the active memory at the end of its chain; a circle in a file ends nowhere.
+WITH RECURSIVE former (row, next) AS (
+    SELECT row, superseded_by FROM past_memories WHERE superseded_by IS NOT NULL
+    UNION
+    SELECT f.row, m.superseded_by FROM former f JOIN past_memories m ON m.id = f.next
+    WHERE m.superseded_by IS NOT NULL
+)
+SELECT f.row, a.row FROM former f JOIN active_memories a ON a.id = f.next;
