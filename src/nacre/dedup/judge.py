@@ -35,7 +35,7 @@ FEW = 3
 """Fewer topical words than these say too little to be changed by other plain words."""
 
 SURE = 2.25
-LIKELY = 0.5
+LIKELY = 1.0
 """Log odds from which a change is taken for one, and from which a person is asked (docs/dedup.md)."""
 
 _NO_CLAIM = frozenset({"asks", "supposes", "recounts", "adds", "narrows", "chats"})
