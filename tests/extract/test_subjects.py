@@ -69,15 +69,15 @@ def test_a_subject_is_what_a_person_would_write(said: str, subject: str) -> None
         ),
         # what cannot begin or end it
         (
-            "If deleted, we automatically fall back to the dark theme.",
-            "Automatically fall back to the dark theme if deleted",
+            "If removed, we quietly fall back to the plain skin.",
+            "Quietly fall back to the plain skin if removed",
         ),
-        ("Cutting the name by byte index can break multi-byte signs everywhere.", "Cutting the name by byte index"),
+        ("Slicing the label by octet can tear wide signs apart everywhere.", "Slicing the label by octet"),
         (
-            "When the sync fails, the errors are now surfaced to the owner via `notify`.",
-            "Errors surfaced to the owner via notify when the sync fails",
+            "When the sync fails, the errors are now shown to the owner via `notify`.",
+            "Errors shown to the owner via notify when the sync fails",
         ),
-        ("Your proposed commands and they both exit immediately.", "Proposed commands exit immediately"),
+        ("Your proposed scripts and they both stop instantly.", "Proposed scripts stop instantly"),
         # what a question asks about
         ("Which linters should we set up? Ruff + mypy", "Linters: Ruff + mypy"),
         ("What's the map source — the city or the county? The city.", "Map source: The city"),
@@ -87,7 +87,7 @@ def test_a_subject_is_what_a_person_would_write(said: str, subject: str) -> None
             "Add a `due_at` column and an index to the invoices: the reminders need them.",
             "due_at column and an index to the invoices",
         ),
-        ("Idle sign is not correct, that is at the end of the corridor.", "Idle sign: end of the corridor"),
+        ("Idle sign is not correct, that is at the far door.", "Idle sign: far door"),
         ("Those that need a paid licence we must omit.", "Omit those that need a paid licence"),
         # names and acronyms
         ("Rgb values in the palettes, no names!", "RGB values in the palettes"),

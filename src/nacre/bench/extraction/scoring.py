@@ -183,7 +183,9 @@ def _score(session: Labelled, found: Sequence[int], kept: int, matching: int, sk
     if not kept:
         return 0.0 if musts else 1.0
     nice = sum(weights) - musts
-    scale = min(1.0, 0.5 * musts / nice) if musts and nice else 1.0
+    scale = 1.0
+    if musts and nice > musts / 2:
+        scale = musts / (2 * nice)
     scaled = [weight if weight >= 1 else weight * scale for weight in weights]
     recall, precision = _sum(scaled, found) / sum(scaled), matching / kept
     f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
