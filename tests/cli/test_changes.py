@@ -83,3 +83,13 @@ def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[s
         nacre(*command)
         found = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
         assert found["vectors"]["state"] == "ok", command
+
+
+@pytest.mark.embedding
+def test_what_a_review_brings_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
+    nacre("store", "The gate listens on port 8080")
+    new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
+    nacre("feedback", new, "--bad")
+    nacre("review", "retire", new, "--yes")
+    found = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
+    assert found["vectors"]["state"] == "ok"

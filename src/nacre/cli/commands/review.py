@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.commands.storing import retire_asked
 from nacre.cli.run import Run
 
 
@@ -53,6 +54,7 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
     Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
     """
     from nacre.app import reviewing
+    from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
     from nacre.cli.render.memories import render_outcomes
 
@@ -61,6 +63,7 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
         {"dismissed": [memory_record(memory) for memory in kept]},
         lambda paper: render_outcomes(paper, "Kept", kept),
     )
+    run.afterwards.append(lambda: embed_memories(run.context))
 
 
 @review.command("replace", examples=["nacre review replace 5f0c2a4d"])
@@ -72,6 +75,7 @@ def replace(run: Run, references: tuple[str, ...]) -> None:
     The older one is found for its own time only; nacre restore brings it back.
     """
     from nacre.app import reviewing
+    from nacre.app.embedding import embed_memories
     from nacre.cli.records import memory_record
     from nacre.cli.render.memories import render_outcomes
 
@@ -80,6 +84,7 @@ def replace(run: Run, references: tuple[str, ...]) -> None:
         {"replaced": [memory_record(memory) for memory in replaced]},
         lambda paper: render_outcomes(paper, "Replaced", replaced),
     )
+    run.afterwards.append(lambda: embed_memories(run.context))
 
 
 @review.command(
@@ -94,17 +99,6 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
 
     On a terminal it asks first.
     """
-    from nacre.app import remembering, reviewing
-    from nacre.cli.records import memory_record
-    from nacre.cli.render.memories import render_outcomes, render_table
+    from nacre.app import reviewing
 
-    if run.is_interactive and not yes:
-        paper = run.paper(stderr=True)
-        render_table(paper, [remembering.get(run.context, reference) for reference in references])
-        click.echo(paper.text(), nl=False, err=True)
-        run.confirm("Retire?")
-    retired = reviewing.retire(run.context, references, reason)
-    run.answer(
-        {"retired": [memory_record(memory) for memory in retired]},
-        lambda paper: render_outcomes(paper, "Retired", retired),
-    )
+    retire_asked(run, references, lambda: reviewing.retire(run.context, references, reason), yes=yes)

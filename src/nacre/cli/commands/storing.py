@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -104,6 +105,26 @@ def restore(run: Run, reference: str) -> None:
     run.afterwards.append(lambda: embed_memories(run.context))
 
 
+def retire_asked(run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool) -> None:
+    """Retire after a look at what goes, on a terminal; answer with what went."""
+    from nacre.app import remembering
+    from nacre.app.embedding import embed_memories
+    from nacre.cli.records import memory_record
+    from nacre.cli.render.memories import render_outcomes, render_table
+
+    if run.is_interactive and not yes:
+        paper = run.paper(stderr=True)
+        render_table(paper, [remembering.get(run.context, reference) for reference in references])
+        click.echo(paper.text(), nl=False, err=True)
+        run.confirm("Retire?")
+    retired = retire()
+    run.answer(
+        {"retired": [memory_record(memory) for memory in retired]},
+        lambda paper: render_outcomes(paper, "Retired", retired),
+    )
+    run.afterwards.append(lambda: embed_memories(run.context))  # what holds again was written anew
+
+
 @command(
     "retire",
     examples=[
@@ -121,21 +142,8 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
     They move to retired/ in the vault. On a terminal it asks first.
     """
     from nacre.app import remembering
-    from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
-    from nacre.cli.render.memories import render_outcomes, render_table
 
-    if run.is_interactive and not yes:
-        paper = run.paper(stderr=True)
-        render_table(paper, [remembering.get(run.context, reference) for reference in references])
-        click.echo(paper.text(), nl=False, err=True)
-        run.confirm("Retire?")
-    retired = remembering.retire(run.context, references, reason)
-    run.answer(
-        {"retired": [memory_record(memory) for memory in retired]},
-        lambda paper: render_outcomes(paper, "Retired", retired),
-    )
-    run.afterwards.append(lambda: embed_memories(run.context))  # what holds again was written anew
+    retire_asked(run, references, lambda: remembering.retire(run.context, references, reason), yes=yes)
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
