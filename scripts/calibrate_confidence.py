@@ -31,9 +31,11 @@ from nacre.app.remembering import NewMemory, store
 from nacre.bench.homes import RememberingEmbedder, Shelf, open_homes
 from nacre.bench.scoring import score_list, sessions_of
 from nacre.bench.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence
+from nacre.embed.calibration import calibration_of
+from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
 from nacre.model.recall import Filter
-from nacre.recall.confidence import Signals, calibration
+from nacre.recall.confidence import Signals
 from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking
 from nacre.recall.question import Question, read_question
@@ -166,10 +168,7 @@ def embedded(context: Context, question: Question, *, vectors: bool) -> QueryVec
 
 def row(signals: Signals, *, unknown: bool) -> Vector:
     """A hit as the model sees it."""
-    scale = calibration("turns", None)
-    meaning = 0.0
-    if signals.cosine is not None:
-        meaning = (signals.cosine - scale.unrelated) / (scale.related - scale.unrelated)
+    meaning = calibration_of(MODEL_NAME).meaning(signals.cosine) if signals.cosine is not None else 0.0
     missing = signals.unknown if unknown else 0.0
     return np.array([meaning, signals.coverage, missing, float(signals.stranger), 1.0])
 

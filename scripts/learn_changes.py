@@ -25,8 +25,8 @@ import nacre.dedup
 from nacre.app.remembering import subject_from
 from nacre.bench.stale import Said, StaleData, load
 from nacre.dedup import announcing, change, judge
-from nacre.dedup.calibration import calibration_of
 from nacre.dedup.judge import Relation, pair_of
+from nacre.embed.calibration import calibration_of
 from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
 from nacre.model.memory import Kind, Memory

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.dedup.calibration import calibration_of
 from nacre.dedup.judge import Relation, closes, judge
+from nacre.embed.calibration import calibration_of
 from nacre.model.memory import Kind, Memory
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from nacre.dedup.calibration import Calibration, calibration_of
 from nacre.dedup.judge import Relation, Verdict, closes, judge
+from nacre.embed.calibration import Calibration, calibration_of
 from nacre.model.memory import Confidence, Kind, Memory
 from nacre.model.session import Speaker, Trust
 

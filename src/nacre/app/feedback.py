@@ -10,11 +10,11 @@ from nacre.app.embedding import passages
 from nacre.app.remembering import get
 from nacre.app.scanning import scan
 from nacre.app.using import fold_usage, queue_reviews, session_name, today, use_together
+from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, QueryInvalid
 from nacre.model.memory import Memory
 from nacre.model.review import Action, FeedbackReport, Judged, Reason, Verdict
 from nacre.recall.quality import (
-    BY_COSINE,
     BY_WORDS,
     LEAST_REPLY,
     PERSON_SHARE,
@@ -139,8 +139,9 @@ def _by_cosine(context: Context, reply: str, memories: Sequence[Memory]) -> _Mea
     """The best cosine of any passage with any passage."""
     heard = context.embedder.embed(passages(reply))
     vectors = {memory.id: context.embedder.embed(passages(memory.content)) for memory in memories}
+    known = calibration_of(context.embedder.name)
     return _Measure(
-        BY_COSINE,
+        Borders("cosine", known.used, known.corrected),
         lambda memory: float((vectors[memory.id] @ heard.T).max()),
         lambda one, other: float((vectors[one.id] @ vectors[other.id].T).max()),
     )

@@ -9,7 +9,7 @@ from nacre.app.comparing import Comparison, compare, last_said
 from nacre.app.context import Context
 from nacre.app.placing import confirm, put
 from nacre.app.writing import apply_intents, commit, entry
-from nacre.dedup.calibration import calibration_of
+from nacre.embed.calibration import calibration_of
 from nacre.model.memory import Memory, Retirement
 from nacre.model.reports import StoreOutcome
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nacre.dedup.calibration import Calibration
 from nacre.dedup.change import log_odds, signs
 from nacre.dedup.cues import language_of
 from nacre.dedup.pair import Pair, held
 from nacre.dedup.statement import Statement, read
+from nacre.embed.calibration import Calibration
 from nacre.model.memory import Kind, Memory
 
 SAME_WORDS = 0.8

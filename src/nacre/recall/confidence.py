@@ -15,6 +15,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Protocol, TypeVar
 
+from nacre.embed.calibration import Calibration, calibration_of
+
 BORDER = 0.5
 """An answer is shown when its best hit is at least so sure."""
 
@@ -59,14 +61,13 @@ class Weights:
 
 
 @dataclass(frozen=True, slots=True)
-class Calibration:
-    """How sure a hit is. ``unrelated`` and ``related`` are the cosines that become 0 and 1 of meaning; once the best
-    hit of an answer has passed, ``beside`` is how sure another one must be."""
+class Sureness:
+    """How sure a hit is. ``scale`` tells what a cosine is worth; once the best hit of an answer has passed, ``beside``
+    is how sure another one must be."""
 
     with_meaning: Weights
     words_alone: Weights
-    unrelated: float
-    related: float
+    scale: Calibration
     beside: float
 
     def confidence(self, signals: Signals) -> float:
@@ -76,7 +77,7 @@ class Calibration:
         weights, meaning = self.words_alone, 0.0
         if signals.cosine is not None:
             weights = self.with_meaning
-            meaning = (signals.cosine - self.unrelated) / (self.related - self.unrelated)
+            meaning = self.scale.meaning(signals.cosine)
         total = (
             weights.bias
             + weights.meaning * meaning
@@ -88,26 +89,21 @@ class Calibration:
 
 
 @cache
-def calibration(of: str, model: str | None) -> Calibration:
-    """The calibration of ``turns`` or ``memories`` for an embedding model.
-
-    A model that was never calibrated counts as one of the bundled model's scale.
-    """
+def sureness_of(kind: str, model: str | None) -> Sureness:
+    """How sure a hit among ``turns`` or ``memories`` is, where an embedding model made the vectors."""
     table = tomllib.loads(files("nacre.recall").joinpath("confidence.toml").read_text(encoding="utf-8"))
-    scale = table["models"].get(model) or table["models"]["minilm-l6-v2-int8"]
-    found = table[of]
-    return Calibration(
+    found = table[kind]
+    return Sureness(
         with_meaning=Weights(**found["with_meaning"]),
         words_alone=Weights(**found["words_alone"]),
-        unrelated=scale["unrelated"],
-        related=scale["related"],
+        scale=calibration_of(model),
         beside=found["beside"],
     )
 
 
-def answering(of: str, ranked: Sequence[T]) -> list[T]:
+def answering(kind: str, ranked: Sequence[T]) -> list[T]:
     """The hits among ``turns`` or ``memories`` that are likely to answer, in order: none unless one of them is sure."""
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
-    beside = calibration(of, None).beside
+    beside = sureness_of(kind, None).beside
     return [item for item in ranked if item.confidence >= beside]

@@ -10,7 +10,7 @@ from heapq import nlargest
 
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter
-from nacre.recall.confidence import Calibration, Signals, calibration
+from nacre.recall.confidence import Signals, Sureness, sureness_of
 from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
@@ -77,7 +77,7 @@ class _Found:
     matches: Mapping[int, Match] = field(default_factory=dict)
     telling: Telling = Telling()
     empty: bool = False
-    sureness: Calibration = field(default_factory=lambda: calibration("memories", None))
+    sureness: Sureness = field(default_factory=lambda: sureness_of("memories", None))
     cosines: Mapping[int, float] = field(default_factory=dict)
     linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
@@ -117,7 +117,7 @@ class MemoryRecall:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
         linked = self._follow_links(parts, found, admitted)
-        sureness = calibration("memories", vector.vectors.model() if vector else None)
+        sureness = sureness_of("memories", vector.vectors.model() if vector else None)
         lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked)
         return self._scored(parts, found, lanes, ranking)
 

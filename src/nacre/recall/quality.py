@@ -1,7 +1,6 @@
 """How good a memory turns out to be (seed facts 1.2.4): quality moves a little with every reply.
 
-The borders belong to a measure. For the bundled model and for words they were found on 268 statements of people and
-the agents' next replies (docs/usage.md); the seed's .5 and .6 belong to another model.
+The borders belong to a measure (docs/usage.md): those of cosines lie in the model's calibration, those of words here.
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class Borders:
     corrected: float
 
 
-BY_COSINE = Borders("cosine", 0.45, 0.65)
 BY_WORDS = Borders("words", 0.4, 0.6)
 
 

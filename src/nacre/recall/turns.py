@@ -11,7 +11,7 @@ from heapq import nlargest
 
 from nacre.model.recall import Filter
 from nacre.recall.asking import only_asks
-from nacre.recall.confidence import BORDER, Signals, calibration
+from nacre.recall.confidence import BORDER, Signals, sureness_of
 from nacre.recall.fusion import blend
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
@@ -90,7 +90,7 @@ class TurnRecall:
         scores = {place: sum(found.values()) for place, found in parts.items()}
         best = nlargest(max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1]))
         best = self._answers_first(best, pool, parts, scores)[:limit]
-        sureness = calibration("turns", vector.vectors.model() if vector else None)
+        sureness = sureness_of("turns", vector.vectors.model() if vector else None)
         found = []
         for place in best:
             if scores[place] <= 0:
