@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nacre.dedup.cues import ChangeLanguage, kinds_of_things, languages
+from nacre.stemming import singular
+from nacre.stemming import stem as without_endings
 
 _TOKEN = re.compile(
     r"""
@@ -123,26 +125,8 @@ def _stem(word: str, name: str) -> str:
     lower = unicodedata.normalize("NFKC", word).lower()
     if lower in language.alike:
         return language.alike[lower]
-    if len(lower) <= 3 or not lower.isalpha():
-        return lower
-    cut = _cut(lower)
+    cut = without_endings(lower)
     return language.alike.get(cut, cut)
-
-
-_PLURALS = (("ies", "y"), ("sses", "ss"), ("s", ""))
-_VERB_ENDINGS = (("ing", ""), ("ied", "y"), ("ed", ""))
-
-
-def _cut(word: str) -> str:
-    """Without the ending of a plural, then of a verb, then a silent e: "meetings", "meeting" and "meet" are one."""
-    for endings in (_PLURALS, _VERB_ENDINGS):
-        for ending, by in endings:
-            if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith(("ss", "us", "is")):
-                word = word[: -len(ending)] + by
-                if endings is _VERB_ENDINGS and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
-                    word = word[:-1]
-                break
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
 
 
 def amounts(words: list[Word], text: str, language: ChangeLanguage) -> list[Amount]:
@@ -169,8 +153,8 @@ def _amount(words: list[Word], at: int, text: str, language: ChangeLanguage) -> 
         return Amount("date", lower[5:], "", word.start), 1
     if lower in _MONTH and word.text[:1].isupper() and after and after[0].isdigit():
         return Amount("date", f"{_MONTH[lower]:02}-{int(after[0]):02}", "", word.start), 2
-    if lower.rstrip("s") in _WEEKDAYS:
-        return Amount("weekday", lower.rstrip("s"), "", word.start), 1
+    if singular(lower) in _WEEKDAYS:
+        return Amount("weekday", singular(lower), "", word.start), 1
     if lower in _FREQUENCIES:
         return Amount("frequency", f"{_FREQUENCIES[lower]:g}", "", word.start), 1
     if _VERSION.fullmatch(word.text):
@@ -196,11 +180,11 @@ def _measure(
     """A number with what it counts: a duration, a size, a rate, or so many of something."""
     word = words[at]
     after = [one.text.lower() for one in words[at + 1 : at + 4]]
-    unit = _singular(after[0]) if after else ""
+    unit = singular(after[0]) if after else ""
     if word.text.lower() in _TIMES or unit == "time":
         rest = after if word.text.lower() in _TIMES else after[1:]
-        if len(rest) > 1 and rest[0] in _PER and _singular(rest[1]) in _DURATIONS:
-            return Amount("frequency", f"{_DURATIONS[_singular(rest[1])] / number:g}", "", word.start), 3
+        if len(rest) > 1 and rest[0] in _PER and singular(rest[1]) in _DURATIONS:
+            return Amount("frequency", f"{_DURATIONS[singular(rest[1])] / number:g}", "", word.start), 3
         return (Amount("number", f"{number:g}", "time", word.start) if unit == "time" else None), 1
     before = words[at - 1].text.lower() if at else ""
     if unit in _DURATIONS:
@@ -227,7 +211,7 @@ def _period(after: list[str], text: str) -> float | None:
     """The time that a rate is for: "60 requests a minute", "200/min"."""
     slash = re.match(r"\d+(?: \w+)? ?/ ?(\w+)", text)
     name = slash.group(1) if slash else after[2] if len(after) > 2 and after[1] in _PER else None
-    return _DURATIONS.get(_singular(name)) if name else None
+    return _DURATIONS.get(singular(name)) if name else None
 
 
 def _label(words: list[Word], at: int, text: str) -> str:
@@ -273,7 +257,3 @@ def _counts(words: list[Word], at: int, language: ChangeLanguage) -> bool:
         return False
     after, known = words[at + 1].text.lower(), language.words
     return after not in known.stop | known.light | known.border
-
-
-def _singular(word: str) -> str:
-    return word[:-1] if len(word) > 2 and word.endswith("s") and word not in ("ms",) else word

@@ -80,7 +80,7 @@ def _intro(text: str, cues: Answers) -> str:
         before = line.strip() or before
     language = language_of(before)
     last = before.rpartition(". ")[2]
-    told = content_words(last, language) - language.subject.generic - cues.counting
+    told = content_words(last, language, language.subject.generic | cues.counting)
     return last if last.endswith((":", "：")) and len(told) > 1 and not cues.errand.search(last) else ""
 
 

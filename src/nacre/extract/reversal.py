@@ -10,6 +10,8 @@ from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding
 from nacre.extract.speech import Utterance
 from nacre.model.memory import Kind
+from nacre.stemming import stem
+from nacre.text import words
 
 SAME = 0.9
 ABOUT_THE_SAME = 0.34
@@ -105,24 +107,10 @@ def _same_key(other: Finding, one: Finding) -> bool:
     return other.canonical_key is not None and other.canonical_key == one.canonical_key
 
 
-def content_words(text: str, language: Language) -> frozenset[str]:
-    """The content words of a text, with plural and verb endings off; pairs of characters in Chinese."""
+def content_words(text: str, language: Language, silent: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The stems of a text's content words, without those of ``silent``; pairs of characters in Chinese."""
+    stop = language.subject.stop
     if not language.joiner:
-        return frozenset(_pairs(text)) - language.subject.stop
+        return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
     found = (word.lower().strip("./") for word in _WORD.findall(text))
-    return frozenset(_stem(word) for word in found if word not in language.subject.stop)
-
-
-def _pairs(text: str) -> list[str]:
-    runs = re.findall(r"[\u4e00-\u9fff]+|[a-z0-9_]{2,}", text.lower())
-    pairs: list[str] = []
-    for run in runs:
-        pairs += [run] if run.isascii() else [run[at : at + 2] for at in range(len(run) - 1)]
-    return pairs
-
-
-def _stem(word: str) -> str:
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    return frozenset(stem(word) for word in found if word not in stop) - {stem(word) for word in silent}

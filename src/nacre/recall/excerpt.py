@@ -27,10 +27,10 @@ def excerpt(text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTER
 
 
 def _places(lowered: str, term: str) -> list[int]:
-    stem = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
+    beginning = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
     found: list[int] = []
-    at = lowered.find(stem)
+    at = lowered.find(beginning)
     while at >= 0 and len(found) < 20:
         found.append(at)
-        at = lowered.find(stem, at + 1)
+        at = lowered.find(beginning, at + 1)
     return found
