@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import nacre.dedup
+from nacre import grams
 from nacre.app.remembering import subject_from
 from nacre.bench.stale import Said, StaleData, load
 from nacre.dedup import announcing, change, judge
@@ -88,7 +89,7 @@ def cosines(found: list[Case]) -> list[float]:
 def learn_announcements() -> None:
     table = tomllib.loads((FOLDER / "announcements.toml").read_text(encoding="utf-8"))
     texts = [(text, name == "change") for name, said in table.items() for text in said]
-    rows = np.zeros((len(texts), announcing.PLACES + 1))
+    rows = np.zeros((len(texts), grams.PLACES + 1))
     rows[:, -1] = 1.0
     for row, (text, _) in enumerate(texts):
         for place, share in announcing.places(text).items():

@@ -6,17 +6,13 @@ coefficient for each place that words and pairs of words share by hash, and a co
 
 from __future__ import annotations
 
-import math
 import re
 import struct
-import zlib
 from functools import cache, lru_cache
 from importlib.resources import files
-from itertools import pairwise
 
-PLACES = 2048
+from nacre.grams import PLACES, gram_shares
 
-_WORD = re.compile(r"\w+|[^\w\s]")
 _UNSPACED = re.compile(r"[\u3400-\u9fff]")
 
 
@@ -28,16 +24,8 @@ def announces(text: str) -> float:
 
 
 def places(text: str) -> dict[int, float]:
-    """The places of a text's words and pairs of words (in Chinese, characters), with shares that make a unit vector."""
-    lower = re.sub(r"(?<=[a-z])['’](?=[a-z])", "", text.lower())
-    found = [one for one in lower if not one.isspace()] if _UNSPACED.search(text) else _WORD.findall(lower)
-    words = ["^", *found, "$"]
-    counted: dict[int, float] = {}
-    for gram in {*words, *(" ".join(pair) for pair in pairwise(words))}:
-        place = zlib.crc32(gram.encode()) % PLACES
-        counted[place] = counted.get(place, 0.0) + 1.0
-    size = math.sqrt(sum(count * count for count in counted.values()))
-    return {place: count / size for place, count in counted.items()}
+    """The features of a text; any Chinese makes it one of characters."""
+    return gram_shares(text, by_character=bool(_UNSPACED.search(text)))
 
 
 @cache

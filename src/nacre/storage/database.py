@@ -79,17 +79,12 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
         try:
             yield
+            with _translated(self.path):
+                self._connection.execute("COMMIT")
         except BaseException:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
-        with _translated(self.path):
-            try:
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
 
     def register_term_counts(self, function: Callable[..., str]) -> None:
         """Let full-text statements call ``term_counts(<table>)``."""

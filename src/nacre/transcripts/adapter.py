@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from nacre.model.session import Session, Turn
 from nacre.transcripts.objects import decode, split_objects
+
+T = TypeVar("T")
 
 HEAD_BYTES = 65_536
 _ANY = msgspec.json.Decoder()
@@ -87,6 +89,19 @@ class Source(Protocol):
 
     def corrupt(self) -> None:
         """Count a line that cannot be understood."""
+
+
+def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
+    """The records on a line, nearly always one; what on it is none is counted."""
+    split = split_objects(line)
+    if split.torn:
+        source.corrupt()
+    for raw in split.objects:
+        record = decode(decoder, raw)
+        if record is None:
+            source.corrupt()
+        else:
+            yield record
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
-from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.claude_prompts import content_of, typed
 from nacre.transcripts.claude_records import (
     BLOCKS,
@@ -28,7 +28,7 @@ from nacre.transcripts.claude_records import (
     plain_text,
 )
 from nacre.transcripts.injected import clean
-from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome, short_input
 from nacre.transcripts.trust import Exchange, is_outside
 
@@ -84,15 +84,8 @@ class _Reader:
 
     def read(self) -> Iterator[Session | Turn]:
         for offset, line in _record_lines(self.source):
-            split = split_objects(line)
-            if split.torn:
-                self.source.corrupt()
-            for raw in split.objects:
-                record = decode(RECORD, raw)
-                if record is None:
-                    self.source.corrupt()
-                else:
-                    yield from self.take(offset, record)
+            for record in records(self.source, line, RECORD):
+                yield from self.take(offset, record)
         yield from self.finish()
 
     def take(self, offset: int, record: Record) -> Iterator[Session | Turn]:
@@ -339,11 +332,11 @@ def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         yield from source.lines()
         return
     try:
-        records = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
+        logged = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
     except (msgspec.DecodeError, KeyError, TypeError):
         source.corrupt()
         return
-    for number, record in enumerate(records):
+    for number, record in enumerate(logged):
         yield number, msgspec.json.encode(record)
 
 

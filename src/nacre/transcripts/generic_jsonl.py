@@ -13,7 +13,7 @@ import msgspec
 
 from nacre.ids import turn_hash
 from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
-from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.generic_fields import (
     Line,
@@ -26,7 +26,7 @@ from nacre.transcripts.generic_fields import (
     whole_session_id,
 )
 from nacre.transcripts.injected import clean
-from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import short_input
 from nacre.transcripts.trust import Exchange, is_outside
 
@@ -48,11 +48,7 @@ class _Reader:
 
     def read(self) -> Said:
         for _, line in self.source.lines():
-            split = split_objects(line)
-            if split.torn:
-                self.source.corrupt()
-            for raw in split.objects:
-                record = decode(_ANY, raw)
+            for record in records(self.source, line, _ANY):
                 if isinstance(record, dict):
                     yield from self.take(record)
                 else:

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
-from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.blocks import ABSENT, blocks_of, plain, text_of
 from nacre.transcripts.conversation import Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
-from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
 from nacre.transcripts.tool_calls import outcome, short_input
 from nacre.transcripts.trust import is_outside
@@ -84,16 +84,10 @@ class _Reader:
 
     def read(self) -> Said:
         for offset, line in self.source.lines():
-            split = split_objects(line)
-            if split.torn:
-                self.source.corrupt()
-            for raw in split.objects:
-                entry = decode(_ENTRY, raw)
-                if entry is None:
-                    self.source.corrupt()
-                else:
-                    yield from self.take(offset, entry)
-            if len(split.objects) > 1:
+            entries = list(records(self.source, line, _ENTRY))
+            for entry in entries:
+                yield from self.take(offset, entry)
+            if len(entries) > 1:
                 yield from self.talk.close()
         yield from self.talk.finish()
 

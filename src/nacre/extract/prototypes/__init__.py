@@ -9,29 +9,21 @@ words how it is said. The coefficients lie beside the table, so that nothing is 
 from __future__ import annotations
 
 import hashlib
-import re
 import tomllib
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nacre.extract.meaning import PLAIN, Affinity
+from nacre.grams import PLACES, gram_shares
 from nacre.model.memory import Kind
 
 Matrix = NDArray[np.float32]
-
-WORDS = 2048
-"""Places for words and pairs of words; they share them by hash."""
-
-_WORD = re.compile(r"\w+|[^\w\s]")
-_APOSTROPHE = re.compile("(?<=[a-z])['’](?=[a-z])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +105,11 @@ def load(language: str, model: str) -> Learned | None:
 
 def features(texts: Sequence[str], vectors: Matrix, unit: str) -> Matrix:
     """The vectors, and beside each the hashed words and pairs of words of its text, as a unit vector of their own."""
-    words = np.zeros((len(texts), WORDS), np.float32)
+    words = np.zeros((len(texts), PLACES), np.float32)
     for row, text in enumerate(texts):
-        for name in _grams(_APOSTROPHE.sub("", text.lower()), unit):
-            words[row, zlib.crc32(name.encode()) % WORDS] += 1
-    words /= np.maximum(np.linalg.norm(words, axis=1, keepdims=True), 1e-9)
+        for place, share in gram_shares(text, by_character=unit == "character").items():
+            words[row, place] = share
     return np.concatenate([vectors, words], axis=1)
-
-
-def _grams(text: str, unit: str) -> set[str]:
-    found = _WORD.findall(text) if unit == "word" else [one for one in text if not one.isspace()]
-    words = ["^", *found, "$"]
-    return {*words, *(" ".join(pair) for pair in pairwise(words))}
 
 
 def fit(rows: Matrix, names: Sequence[str], classes: Sequence[str], *, penalty: float, steps: int) -> Matrix:
