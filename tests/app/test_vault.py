@@ -102,7 +102,10 @@ def test_a_deleted_file_is_a_retirement_whose_words_are_kept(world: World) -> No
         assert memory.get(outcome.memory_id).retired is not None
     assert "The old mail server is mx2." in (world.vault / "retired/global/fact/mail-server.md").read_text()
     entries = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text().splitlines()]
-    assert [(item["action"], item["memory"]) for item in entries] == [("retire", outcome.memory_id)]
+    assert [(item["action"], item["memory"]) for item in entries] == [
+        ("store", outcome.memory_id),
+        ("retire", outcome.memory_id),
+    ]
 
 
 def test_a_retired_memory_moves_to_the_retired_folder_and_is_never_recalled(world: World) -> None:

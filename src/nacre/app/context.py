@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock
+from nacre.model.operation import Operation
 from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
+from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
@@ -44,6 +46,8 @@ class Context:
     load_embedder: EmbedderLoader
     load_reranker: RerankerLoader
     problems: list[str] = field(default_factory=list)
+    operations: list[Operation] = field(default_factory=list)
+    """The operation that is going on, if one is; see :mod:`nacre.app.operating`."""
 
     @cached_property
     def vault_lock(self) -> FileLock:
@@ -94,6 +98,11 @@ class Context:
     def files(self) -> VaultIndex:
         """What the index knows of the vault's files."""
         return VaultIndex(self.database)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Operations, and what they wrote."""
+        return Journal(self.database)
 
     @cached_property
     def vectors(self) -> Vectors:

@@ -9,10 +9,11 @@ from datetime import timedelta
 from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
+from nacre.app.operating import operating
 from nacre.app.placing import place, write_touched
 from nacre.app.superseding import released
 from nacre.app.using import learned_together
-from nacre.app.writing import apply_intents, commit, entry, redacted
+from nacre.app.writing import apply_intents, commit, entry, redacted, subject_of
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.extract.withdrawn import withdrawal
@@ -110,7 +111,7 @@ class _Learner:
     def flush(self) -> None:
         """Place what was found, in the order in which it was said, in one transaction with how far extraction got."""
         with self.context.vault_lock:
-            with self.context.database.transaction():
+            with self.context.database.transaction(), operating(self.context, "ingest", **self.told()):
                 touched: set[str] = set()
                 repeated = repetitions(self.context, self.pending)
                 before = len(self.stored)
@@ -125,6 +126,12 @@ class _Learner:
                     self.retire(memory_id, reason)
             apply_intents(self.context)
         self.pending, self.seen, self.withdrawn = [], [], {}
+
+    def told(self) -> dict[str, str | None]:
+        """What an operation on all that is pending is about, and why."""
+        sessions = len(self.seen)
+        why = f"learned from {sessions} session{'s' if sessions > 1 else ''}"
+        return {"subject": subject_of(self.pending), "why": why}
 
     def retire(self, memory_id: str, reason: str) -> None:
         """Move a memory to ``retired/``; what it had superseded holds again."""

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from nacre.app.context import Context
+from nacre.app.operating import intend, operating
 from nacre.app.writing import apply_intents
 from nacre.errors import MemoryInvalid
 from nacre.model.session import Session
@@ -163,8 +164,8 @@ def _extend(context: Context, slug: str, place: _Place) -> None:
 
 
 def _write_page(context: Context, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
-    with context.database.transaction():
-        context.files.intend([Intent("write", _path(slug), document, base)])
+    with context.database.transaction(), operating(context, "project", subject=str(values.get("name") or slug)):
+        intend(context, [Intent("write", _path(slug), document, base)])
         _index(context, Project(str(values["id"]), slug, 0), values)
     apply_intents(context)
 

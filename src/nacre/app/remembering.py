@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nacre.app.context import Context
 from nacre.app.embedding import embed_memories
+from nacre.app.operating import operating
 from nacre.app.placing import place, put
 from nacre.app.scanning import scan
 from nacre.app.superseding import released
@@ -72,7 +73,7 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
         ),
     )  # fmt: skip
     with context.vault_lock:
-        with context.database.transaction():
+        with context.database.transaction(), operating(context, "store", subject=memory.subject):
             outcome = put(context, memory, ()) if new.force else place(context, memory, by_hand=True)
         apply_intents(context)
     found = embed_memories(context).get(memory.id)
@@ -117,7 +118,8 @@ def edit(context: Context, reference: str, **changes: Any) -> Memory:
         changed = redacted(context, replace(memory, **changes, updated=context.now()))
         if replace(changed, updated=memory.updated) == memory:
             return memory
-        save(context, [changed])
+        with operating(context, "update", subject=changed.subject, why=_changed_fields(memory, changed)):
+            save(context, [changed])
         return changed
 
 
@@ -158,6 +160,11 @@ def list_active(context: Context, wanted: Filter, *, limit: int, offset: int = 0
     rows, total = list_memories(context.database, wanted, limit=limit, offset=offset, today=context.now().date())
     found = context.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
+
+
+def _changed_fields(before: Memory, after: Memory) -> str:
+    names = (field.name for field in fields(Memory) if field.name != "updated")
+    return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
 
 
 def _refuse_broken(context: Context, memory: Memory) -> None:

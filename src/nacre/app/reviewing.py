@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from nacre.app import remembering
 from nacre.app.comparing import APART, SUPERSEDES
 from nacre.app.context import Context
+from nacre.app.operating import operating
 from nacre.app.scanning import scan
 from nacre.app.superseding import ended, without_doubt
 from nacre.app.using import fold_usage, queue_reviews
-from nacre.app.writing import entry, save
+from nacre.app.writing import entry, save, subject_of
 from nacre.errors import Conflict, NotFound
 from nacre.model.memory import Link, Memory
 from nacre.recall.quality import KEPT_QUALITY
@@ -50,7 +51,11 @@ def dismiss(context: Context, references: Sequence[str]) -> list[Memory]:
     usage = context.usage.of([memory.id for memory in kept])
     apart = [one for memory in kept for one in _apart(context, memory)]
     if apart:
-        save(context, apart)
+        with (
+            context.vault_lock,
+            operating(context, "review", subject=subject_of(kept), why="they hold beside each other"),
+        ):
+            save(context, apart)
     with context.database.transaction():
         for memory in kept:
             context.reviews.dismiss(memory.id, to_ms(context.now()) or 0)
@@ -80,7 +85,11 @@ def replace_outdated(context: Context, references: Sequence[str]) -> list[Memory
         newer = without_doubt(newer, old.id)
         newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, old.id, reason)))
         old = ended(old, newer)
-        save(context, [old, newer], [entry(context, "supersede", memory=old.id, by=newer.id)])
+        save(
+            context,
+            [old, newer],
+            [entry(context, "supersede", memory=old.id, by=newer.id, **({"reason": reason} if reason else {}))],
+        )
         context.reviews.dismiss(old.id, to_ms(context.now()) or 0)
         replaced.append(old)
     return replaced

@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from nacre.app.context import Context
+from nacre.app.operating import intend, operating, record_apart
 from nacre.app.project_pages import read_pages
 from nacre.app.superseding import agreed, released
-from nacre.app.writing import BATCH, apply_intents, commit, entry, redacted
+from nacre.app.writing import BATCH, apply_intents, commit, entry, redacted, without_secrets
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
+from nacre.model.operation import ADOPT, EDIT, WITHHELD
 from nacre.storage.vault_index import Intent, SeenMemoryFile
-from nacre.vault.document import adopt, parse, stated, without_id
+from nacre.vault.document import adopt, parse, render, stated, without_id
 from nacre.vault.files import FileStat, file_hash
 from nacre.vault.front_matter import load, split
+from nacre.vault.layout import GIT_FOLDER
 
 DELETED = "its file was deleted"
 _MANY_FILES = 20
@@ -32,16 +35,17 @@ class _Nameless:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What is left to do once the index knows: files without an id, and memories whose folder and front matter differ,
-    and those whose succession a person may have changed.
+    """What people wrote, for the journal, and what is left to do once the index knows.
 
-    In a file that stayed where it was, front matter was edited, so the file moves; in one that was moved, front matter
-    follows.
+    Left are files without an id, memories whose folder and front matter differ, and those whose succession a person
+    may have changed. In a file that stayed where it was, front matter was edited, so the file moves; in one that was
+    moved, front matter follows.
     """
 
     nameless: list[_Nameless]
     misplaced: list[Memory]
     changed: list[tuple[Memory | None, Memory]]
+    written: list[Intent]
 
 
 def scan(context: Context) -> int:
@@ -89,20 +93,43 @@ def _take_changes(context: Context) -> int:
         )
         gone = []
     taken = 0
-    rest = _Rest([], [], [])
-    for start in range(0, max(1, len(changed)), BATCH):
-        with context.database.transaction():
-            for path in gone if start == 0 else ():
-                context.files.forget(path)
-            for stat in changed[start : start + BATCH]:
-                taken += _take(context, stat, seen.get(stat.path), rest)
-    _give_ids(context, rest.nameless)
-    commit(context, rest.misplaced)
+    rest = _Rest([], [], [], [])
+    is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
+    action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
+    with operating(context, action):
+        for start in range(0, max(1, len(changed)), BATCH):
+            with context.database.transaction():
+                for path in gone if start == 0 else ():
+                    rest.written.append(_gone(context, seen[path]))
+                for stat in changed[start : start + BATCH]:
+                    taken += _take(context, stat, seen.get(stat.path), rest)
+                _journal(context, [] if is_known else rest.written)
+                rest.written.clear()
+        _give_ids(context, rest.nameless)
+        commit(context, rest.misplaced)
+        apply_intents(context)
+        commit(context, agreed(context, rest.changed))
+        apply_intents(context)
+        _retire_unfiled(context, context.files.unfiled())
     apply_intents(context)
-    commit(context, agreed(context, rest.changed))
-    apply_intents(context)
-    _retire_unfiled(context, context.files.unfiled())
     return taken + len(gone)
+
+
+def _gone(context: Context, file: SeenMemoryFile) -> Intent:
+    """A file is not there any more."""
+    memory = context.memories.find(file.memory)
+    context.files.forget(file.path)
+    return Intent("remove", file.path, memory=file.memory, former=render(memory) if memory else None)
+
+
+def _journal(context: Context, written: list[Intent]) -> None:
+    """Put what people wrote in the journal; what holds a secret waits there on its own until it is mended."""
+    for intent in written:
+        context.journal.withdraw(intent.path)
+    intend(context, [intent for intent in written if intent.action == "remove" or intent.document], applied=True)
+    for intent in written:
+        if intent.action == "seen" and intent.document is None:
+            record_apart(context, EDIT, intent, why=WITHHELD)
 
 
 def _take(context: Context, stat: FileStat, known: SeenMemoryFile | None, rest: _Rest) -> int:
@@ -131,7 +158,7 @@ def _take(context: Context, stat: FileStat, known: SeenMemoryFile | None, rest: 
         rest.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         rest.changed.append((before, memory))
-    rest.nameless.extend(_accept(context, stat, text, digest, memory))
+    _accept(context, stat, text, digest, memory, rest, before)
     return 1
 
 
@@ -146,21 +173,31 @@ def _read(context: Context, text: str, stat: FileStat, known: SeenMemoryFile | N
     return memory
 
 
-def _accept(context: Context, stat: FileStat, text: str, digest: bytes, memory: Memory) -> list[_Nameless]:
+def _accept(
+    context: Context, stat: FileStat, text: str, digest: bytes, memory: Memory, rest: _Rest, before: Memory | None
+) -> None:
     front, _ = split(text)
     has_id = bool(front and load(front).get("id"))
     twin = context.files.file_of(memory.id)
     if twin and twin.path != stat.path:
         if twin.path.startswith("retired/") and not memory.retired:
             context.files.forget(twin.path)
-            context.files.intend([Intent("remove", twin.path, base=twin.hash)])
+            intend(context, [Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
         else:
             context.problems.append(f"{stat.path} has the id of {twin.path}; it was read as a memory of its own")
             memory, has_id, text = replace(memory, id=context.ids()), False, without_id(text)
     seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, digest)
     context.files.save(seen if has_id else replace(seen, mtime_ns=0, hash=b""))
     context.memories.put(memory)
-    return [] if has_id else [_Nameless(stat.path, text, digest, memory.id)]
+    if has_id:
+        former = render(before) if before else None
+        rest.written.append(_seen(context, stat.path, text, memory.id, former))
+    else:
+        rest.nameless.append(_Nameless(stat.path, text, digest, memory.id))
+
+
+def _seen(context: Context, path: str, text: str, memory: str, former: str | None = None) -> Intent:
+    return Intent("seen", path, without_secrets(context, text), memory=memory, former=former)
 
 
 def _give_ids(context: Context, nameless: list[_Nameless]) -> None:
@@ -177,7 +214,9 @@ def _give_ids(context: Context, nameless: list[_Nameless]) -> None:
         except (EditConflict, VaultUnusable, FileNotFoundError):
             continue
         digest = file_hash(document.encode("utf-8"))
-        context.files.save(SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest))
+        with context.database.transaction():
+            context.files.save(SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest))
+            _journal(context, [_seen(context, file.path, document, file.memory)])
 
 
 def _retire_unfiled(context: Context, unfiled: list[str]) -> None:

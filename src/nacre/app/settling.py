@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from nacre.app.comparing import Comparison, compare, last_said
 from nacre.app.context import Context
+from nacre.app.operating import operating
 from nacre.app.placing import confirm, put
 from nacre.app.writing import apply_intents, commit, entry
 from nacre.embed.calibration import calibration_of
@@ -38,7 +39,7 @@ def settle(context: Context, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     row_of = {memory.id: row for row, memory in memories.items()}
     outcomes = {}
     with context.vault_lock:
-        with context.database.transaction():
+        with context.database.transaction(), operating(context, "settle", why="compared by meaning"):
             for memory_id in waiting:
                 context.comparisons.settled(memory_id)
                 outcome = _settle(context, memory_id, near.get(row_of.get(memory_id, 0), []))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.app.context import Context
+from nacre.app.operating import operating
 from nacre.app.writing import apply_intents, entry, intend_importance
 from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.lock import FileLock
@@ -159,7 +160,7 @@ def raise_importance(context: Context) -> None:
     if not due:
         return
     taken = _steps_taken(context)
-    with context.database.transaction():
+    with context.database.transaction(), operating(context, RAISED, why="recalled often"):
         for steps in due:
             with contextlib.suppress(EditConflict, VaultUnusable):
                 _raise(context, replace(steps, taken=max(steps.taken, taken.get(steps.memory, 0))))

@@ -4,20 +4,25 @@ One transaction records what is to be written, whole, beside the index rows: fro
 Then the files are written and the intents cleared. What a crash leaves is completed when the home is opened next.
 
 Whoever writes holds ``context.vault_lock`` from reading what it builds on until its files are written: another process
-never sees a row whose file is still to come.
+never sees a row whose file is still to come. Every write belongs to an operation (:mod:`nacre.app.operating`); what was
+written stays in the journal until git has it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.app.context import Context
+from nacre.app.operating import close, close_left_open, intend, operating
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Link, Memory
+from nacre.model.operation import Operation
 from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.text import shorten
 from nacre.vault import ledger
 from nacre.vault.document import adjust, render, rewrite
 from nacre.vault.files import file_hash
@@ -45,18 +50,24 @@ def commit(
 ) -> None:
     """The durable half of :func:`save`: index rows and intents, with what ``also`` does in the same transaction.
 
-    At most 500 memories a transaction; entries and ``also`` go with the last one. Call with the vault lock held.
+    At most 500 memories a transaction; entries and ``also`` go with the last one. Call with the vault lock held. Where
+    no operation is going on, this is one, named by its first entry.
     """
-    for start in range(0, max(1, len(memories)), BATCH):
-        is_last = start + BATCH >= len(memories)
-        with context.database.transaction():
-            for memory in memories[start : start + BATCH]:
-                context.files.intend(_intents_for(context, memory))
-                context.memories.put(memory)
-            if is_last:
-                context.files.intend(Intent("append", LEDGER, entry.line()) for entry in entries)
-                if also:
-                    also()
+    is_own = not context.operations
+    with _operation_of(context, memories, entries) as operation:
+        for start in range(0, max(1, len(memories)), BATCH):
+            is_last = start + BATCH >= len(memories)
+            with context.database.transaction():
+                for memory in memories[start : start + BATCH]:
+                    intend(context, _intents_for(context, memory))
+                    context.memories.put(memory)
+                if is_last:
+                    lines = (replace(entry, op=operation.id).line() for entry in entries)
+                    intend(context, [Intent("append", LEDGER, line) for line in lines])
+                    if also:
+                        also()
+                    if is_own:
+                        close(context, operation)
 
 
 def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> None:
@@ -70,7 +81,9 @@ def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> N
     if file is None or text is None:
         return
     write = _write(context, file.path, adjust(text, {"importance": memory.importance}), file.hash, memory)
-    context.files.intend([replace(write, action="adjust"), Intent("append", LEDGER, note.line())])
+    write = replace(write, action="adjust", former=without_secrets(context, text))
+    with operating(context, note.action, subject=memory.subject, op=note.op) as operation:
+        intend(context, [write, Intent("append", LEDGER, replace(note, op=operation.id).line())])
     context.memories.set_importance(memory.id, memory.importance)
 
 
@@ -82,23 +95,73 @@ def apply_intents(context: Context) -> int:
     if not context.files.has_intents():
         return 0
     with context.vault_lock:
-        done: list[tuple[Intent, SeenMemoryFile | None]] = []
+        close_left_open(context)
+        intents = context.files.intents()
+        done: list[Applied] = []
         stuck: set[str] = set()
-        for intent in context.files.intents():
-            if intent.path in stuck:
+        for intent in intents:
+            if intent.path in stuck or intent.action == "append":
                 continue
             try:
-                done += _apply(context, intent)
+                done.append(_apply(context, intent))
             except (VaultUnusable, MemoryInvalid) as error:
                 stuck.add(intent.path)
                 context.problems.append(f"{intent.path}: not written yet: {error.message}")
-        context.vault.sync_folders({intent.path for intent, _ in done})
+        lines = [intent for intent in intents if intent.action == "append"]
+        end = _append(context, lines) if lines else None
+        context.vault.sync_folders({one.intent.path for one in done})
         with context.database.transaction():
-            for intent, written in done:
-                if written:
-                    context.files.save(written)
-                context.files.done(intent.seq)
-    return len(done)
+            for one in done:
+                if one.file:
+                    context.files.save(one.file)
+                if one.is_done:
+                    context.files.done(one.intent.seq)
+                else:
+                    context.files.give_up(one.intent.seq)
+            if end:
+                context.journal.set_ledger_end(*end)
+                for intent in lines:
+                    context.files.done(intent.seq)
+    return len(done) + (len(lines) if end else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """An intent that was looked after: the file it left, and whether it was done or given up."""
+
+    intent: Intent
+    file: SeenMemoryFile | None = None
+    is_done: bool = True
+
+
+def _append(context: Context, lines: Sequence[Intent]) -> tuple[int, bytes] | None:
+    """Write what is new in the ledger, at once; ``None`` when it cannot be written now."""
+    try:
+        return context.vault.append(LEDGER, [line.document or "" for line in lines], context.journal.ledger_end())
+    except (VaultUnusable, MemoryInvalid) as error:
+        context.problems.append(f"{LEDGER}: not written yet: {error.message}")
+        return None
+
+
+def _operation_of(
+    context: Context, memories: Sequence[Memory], entries: Sequence[ledger.Entry]
+) -> AbstractContextManager[Operation]:
+    """The operation that some writes are when nobody said which."""
+    subject = subject_of(memories)
+    if entries:
+        return operating(
+            context, entries[0].action, subject=subject, why=entries[0].details.get("reason"), op=entries[0].op
+        )
+    is_new = bool(memories) and context.memories.find(memories[0].id) is None
+    return operating(context, "store" if is_new else "update", subject=subject)
+
+
+def subject_of(memories: Sequence[Memory]) -> str | None:
+    """What an operation on some memories is about, in words."""
+    if not memories:
+        return None
+    more = len({memory.id for memory in memories}) - 1
+    return f"{shorten(memories[0].subject, 80)} and {more} more" if more else memories[0].subject
 
 
 def _intents_for(context: Context, memory: Memory) -> list[Intent]:
@@ -107,12 +170,16 @@ def _intents_for(context: Context, memory: Memory) -> list[Intent]:
         return [_write(context, _new_path(context, memory), render(memory), None, memory)]
     text = _present_text(context, file)
     base = file.hash if text is not None else None
+    former = without_secrets(context, text)
     document = rewrite(text, memory) if text is not None else render(memory)
     if str(PurePosixPath(file.path).parent) == folder_of(memory):
-        return [_write(context, file.path, document, base, memory)]
+        return [replace(_write(context, file.path, document, base, memory), former=former)]
     path = _new_path(context, memory)
     context.files.forget(file.path)
-    return [_write(context, path, document, None, memory), Intent("remove", file.path, base=base)]
+    return [
+        _write(context, path, document, None, memory),
+        Intent("remove", file.path, base=base, memory=memory.id, former=former),
+    ]
 
 
 def _new_path(context: Context, memory: Memory) -> str:
@@ -141,43 +208,39 @@ def _present_text(context: Context, file: SeenMemoryFile) -> str | None:
     return data.decode("utf-8", errors="replace")
 
 
-def _apply(context: Context, intent: Intent) -> list[tuple[Intent, SeenMemoryFile | None]]:
-    match intent.action:
-        case "remove":
-            _apply_remove(context, intent)
-        case "append":
-            context.vault.append(intent.path, intent.document or "")
-        case _:
-            return _apply_write(context, intent)
-    return [(intent, None)]
+def _apply(context: Context, intent: Intent) -> Applied:
+    if intent.action == "remove":
+        return Applied(intent, is_done=_apply_remove(context, intent))
+    return _apply_write(context, intent)
 
 
-def _apply_remove(context: Context, intent: Intent) -> None:
+def _apply_remove(context: Context, intent: Intent) -> bool:
     """Take the old file away, unless someone changed it since: then it stays, and is read as what it is now."""
     try:
         present = file_hash(context.vault.read(intent.path))
     except FileNotFoundError:
-        return
+        return True
     if intent.base is not None and present != intent.base:
         context.problems.append(f"{intent.path}: was edited meanwhile, so it stays beside its new place")
-        return
+        return False
     context.vault.remove(intent.path)
+    return True
 
 
-def _apply_write(context: Context, intent: Intent) -> list[tuple[Intent, SeenMemoryFile | None]]:
+def _apply_write(context: Context, intent: Intent) -> Applied:
     document = intent.document or ""
     base = intent.base if context.vault.exists(intent.path) else None
     try:
         context.vault.write(intent.path, document, base=base)
     except EditConflict:
-        if intent.action == "adjust" or _is_overtaken(context, intent):
-            return [(intent, None)]
-        return _keep_both(context, intent)
+        if _is_overtaken(context, intent):
+            return Applied(intent)
+        return Applied(intent, is_done=False) if intent.action == "adjust" else _keep_both(context, intent)
     if intent.memory is None:
-        return [(intent, None)]
+        return Applied(intent)
     stat = context.vault.stat(intent.path)
     digest = file_hash(document.encode("utf-8", errors="replace"))
-    return [(intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest))]
+    return Applied(intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest))
 
 
 def _is_overtaken(context: Context, intent: Intent) -> bool:
@@ -187,7 +250,7 @@ def _is_overtaken(context: Context, intent: Intent) -> bool:
     return any(other.document and file_hash(other.document.encode("utf-8", "replace")) == present for other in later)
 
 
-def _keep_both(context: Context, intent: Intent) -> list[tuple[Intent, SeenMemoryFile | None]]:
+def _keep_both(context: Context, intent: Intent) -> Applied:
     """Someone edited the file meanwhile: theirs stays, ours becomes a memory of its own beside it.
 
     Ours turns into another intent in one transaction, so that a crash on the way makes no second copy.
@@ -195,22 +258,30 @@ def _keep_both(context: Context, intent: Intent) -> list[tuple[Intent, SeenMemor
     memory = context.memories.find(intent.memory or "")
     if memory is None:
         context.problems.append(f"{intent.path}: was edited meanwhile; that version is kept")
-        return [(intent, None)]
+        return Applied(intent, is_done=False)
     context.problems.append(f"{intent.path}: was edited meanwhile; both versions are kept")
     ours = replace(memory, id=context.ids(), links=(*memory.links, Link("alternative_to", memory.id)))
     path = _new_path(context, ours)
     with context.database.transaction():
         context.memories.put(ours)
         context.files.forget(intent.path)
-        write = _write(context, path, render(ours), None, ours)
+        write = replace(_write(context, path, render(ours), None, ours), operation=intent.operation)
         context.files.intend([write])
-        context.files.done(intent.seq)
+        if intent.operation:
+            context.journal.touch(intent.operation, [write])
+        context.files.give_up(intent.seq)
     return _apply_write(context, context.files.intents()[-1])
 
 
 def entry(context: Context, action: str, **details: object) -> ledger.Entry:
-    """A new ledger entry, redacted: its details may quote the owner."""
-    return ledger.Entry(context.ids(), context.now(), action, clean_values(context, details))
+    """A new ledger entry, redacted: its details may quote the owner. It belongs to the operation that is going on."""
+    op = context.operations[-1].id if context.operations else context.ids()
+    return ledger.Entry(op, context.now(), action, clean_values(context, details))
+
+
+def without_secrets(context: Context, text: str | None) -> str | None:
+    """A text, unless it holds what looks like a secret: what a person wrote does not pass through the database then."""
+    return text if text is None or context.redactor.clean(text) == text else None
 
 
 def redacted(context: Context, memory: Memory) -> Memory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,8 @@ class Intent:
     """A write to the vault that is durable in the database: ``write``, ``adjust``, ``remove`` or ``append``.
 
     An ``adjust`` is a write that gives way to whoever changed the file meanwhile. ``base`` is the hash of the file a
-    write was made from, ``None`` for a new one.
+    write was made from, ``None`` for a new one, ``former`` what that file said, where it holds no secret. In the
+    journal there is also ``seen``: what a person wrote, whose ``document`` is ``None`` where it holds a secret.
     """
 
     action: str
@@ -32,6 +33,8 @@ class Intent:
     document: str | None = None
     base: bytes | None = None
     memory: str | None = None
+    operation: str | None = None
+    former: str | None = None
     seq: int = 0
 
 
@@ -42,6 +45,12 @@ class Project:
     id: str
     slug: str
     mtime_ns: int
+
+
+def intent_of(row: Row) -> Intent:
+    """An intent from its columns."""
+    seq, action, path, document, base, memory, operation, former = row
+    return Intent(action, path, document, base, memory, operation, former, seq)
 
 
 class VaultIndex:
@@ -74,12 +83,15 @@ class VaultIndex:
         """A file is gone."""
         self._db.run("delete_vault_file", path=path)
 
-    def intend(self, intents: Iterable[Intent]) -> None:
-        """Record writes to the vault, in order. Call inside the transaction that changes the index."""
+    def intend(self, intents: Iterable[Intent], *, applied: bool = False) -> None:
+        """Record writes to the vault, in order. Call inside the transaction that changes the index.
+
+        ``applied`` ones are in their files already: they go to the journal only.
+        """
         for intent in intents:
             self._db.run(
                 "insert_intent", action=intent.action, path=intent.path, document=intent.document, base=intent.base,
-                memory=intent.memory,
+                memory=intent.memory, operation=intent.operation, former=intent.former, applied=int(applied),
             )  # fmt: skip
 
     def has_intents(self) -> bool:
@@ -101,13 +113,15 @@ class VaultIndex:
 
     def intents(self) -> list[Intent]:
         """Writes that are not done yet."""
-        return [
-            Intent(action, path, document, base, memory, seq)
-            for seq, action, path, document, base, memory in self._db.all("list_intents")
-        ]
+        return [intent_of(row) for row in self._db.all("list_intents")]
 
     def done(self, seq: int) -> None:
-        """A write reached its file."""
+        """A write reached its file; it stays in the journal if it belongs to an operation."""
+        if not self._db.run("apply_intent", seq=seq):
+            self.give_up(seq)
+
+    def give_up(self, seq: int) -> None:
+        """A write is not to be done any more."""
         self._db.run("delete_intent", seq=seq)
 
     def projects(self) -> list[Project]:

@@ -6,12 +6,16 @@ import contextlib
 import errno
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.vault.layout import is_memory_file
+
+_CHECKED_BYTES = 4096
+"""So many bytes before the known end of a file tell whether it is still the same file up to there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,19 +93,28 @@ class Vault:
         with _translated(self.root / path):
             self._inside(path).unlink(missing_ok=True)
 
-    def append(self, path: str, line: str) -> None:
-        """Append a line that is not there yet (a line begins with its operation's id), and wait for the disk."""
+    def append(self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")) -> tuple[int, bytes]:
+        """Append those lines that are not there yet, in one write, and wait for the disk.
+
+        ``known`` is what the last append returned: bytes until there cannot hold the lines, so only what follows is
+        read, unless the end of those bytes changed. Returns the new size and a hash of the last bytes.
+        """
         target = self._inside(path)
         with _translated(target):
-            data = target.read_bytes() if target.exists() else b""
-            encoded = line.encode("utf-8", errors="replace")
-            if encoded in data.split(b"\n"):
-                return
-            descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "ab") as file:
-                file.write((b"\n" if data and not data.endswith(b"\n") else b"") + encoded + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            with os.fdopen(descriptor, "r+b") as file:
+                present = _tail(file, known)
+                there = set(present.split(b"\n"))
+                encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
+                missing = [line for line in encoded if line not in there]
+                if missing:
+                    size = file.seek(0, os.SEEK_END)
+                    torn = size > 0 and not _last(file, 1).endswith(b"\n")
+                    file.seek(0, os.SEEK_END)
+                    file.write((b"\n" if torn else b"") + b"".join(line + b"\n" for line in missing))
+                    file.flush()
+                    os.fsync(file.fileno())
+                return file.seek(0, os.SEEK_END), file_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Wait until the names of files lately written or removed are on disk."""
@@ -142,6 +155,25 @@ class Vault:
             elif is_memory_file(path) and entry.is_file(follow_symlinks=False):
                 found = entry.stat(follow_symlinks=False)
                 yield FileStat(path, found.st_mtime_ns, found.st_size)
+
+
+def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
+    """What a file holds after the bytes that are known; all of it when those are not what they were."""
+    size, digest = known
+    start = max(0, size - _CHECKED_BYTES)
+    file.seek(start)
+    rest = file.read()
+    if size and len(rest) >= size - start and file_hash(rest[: size - start]) == digest:
+        return rest[size - start :]
+    file.seek(0)
+    return file.read()
+
+
+def _last(file: BinaryIO, count: int) -> bytes:
+    """The last bytes of a file, at most so many."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - count))
+    return file.read()
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from nacre.errors import MemoryInvalid
 from nacre.model.memory import Kind, Memory
 
 LEDGER = "ledger.jsonl"
+GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 _FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60

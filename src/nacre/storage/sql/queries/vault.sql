@@ -1,26 +1,37 @@
 -- insert_intent --
 -- What must happen to the vault; durable with the same commit as the index row.
-INSERT INTO intents (action, path, document, base, memory) VALUES (:action, :path, :document, :base, :memory);
+INSERT INTO intents (action, path, document, base, memory, operation, former, applied)
+VALUES (:action, :path, :document, :base, :memory, :operation, :former, :applied);
 
 -- list_intents --
--- In the order in which they were made.
-SELECT seq, action, path, document, base, memory FROM intents ORDER BY seq;
+-- What is still to be done, in the order in which it was meant.
+SELECT seq, action, path, document, base, memory, operation, former FROM intents WHERE applied = 0 ORDER BY seq;
+
+-- list_journal --
+-- What an operation did, in order.
+SELECT seq, action, path, document, base, memory, operation, former FROM intents
+WHERE operation = :operation ORDER BY seq;
+
+-- apply_intent --
+-- It reached its file; the journal keeps it.
+UPDATE intents SET applied = 1, base = NULL WHERE seq = :seq AND operation IS NOT NULL;
 
 -- delete_intent --
--- Done.
-DELETE FROM intents WHERE seq = :seq;
+-- It was given up, or belongs to no operation.
+DELETE FROM intents WHERE seq = :seq AND (applied = 0 OR operation IS NULL);
 
 -- find_intent --
 -- Is anything pending?
-SELECT seq FROM intents LIMIT 1;
+SELECT seq FROM intents WHERE applied = 0 LIMIT 1;
 
 -- list_pending_paths --
 -- Files that are still to come are not gone.
-SELECT path FROM intents WHERE action IN ('write', 'adjust');
+SELECT path FROM intents WHERE applied = 0 AND action IN ('write', 'adjust');
 
 -- find_pending_document --
 -- The last of several pending writes counts.
-SELECT document FROM intents WHERE path = :path AND action IN ('write', 'adjust') ORDER BY seq DESC LIMIT 1;
+SELECT document FROM intents WHERE path = :path AND applied = 0 AND action IN ('write', 'adjust')
+ORDER BY seq DESC LIMIT 1;
 
 -- list_unfiled_memories --
 -- Rows whose file is gone.

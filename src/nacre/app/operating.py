@@ -1,0 +1,116 @@
+"""Operations: every change of the vault belongs to one, which can be told, compared and undone as one.
+
+Call with the vault lock held, or within one transaction: an operation that is still open when another process gets the
+lock was cut short by a crash, and is closed as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+from nacre.app.context import Context
+from nacre.model.operation import ADOPT, EDIT, Operation
+from nacre.storage.vault_index import Intent
+from nacre.text import one_line, shorten
+from nacre.vault.layout import LEDGER
+from nacre.vault.ledger import Entry
+
+_SUBJECT_CHARACTERS = 120
+_WHY_CHARACTERS = 300
+_MOST_NAMED = 20
+
+
+@contextmanager
+def operating(
+    context: Context, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None
+) -> Iterator[Operation]:
+    """Whatever is written within belongs to one operation; within another one, to that one.
+
+    ``subject`` says in words what it is about, ``why`` for what reason; secrets are taken out of both. ``op`` is its id
+    where it has one. Nothing is recorded until something is written.
+    """
+    if context.operations:
+        yield context.operations[-1]
+        return
+    operation = Operation(
+        op or context.ids(), context.now(), action, _words(context, subject, _SUBJECT_CHARACTERS),
+        _words(context, why, _WHY_CHARACTERS),
+    )  # fmt: skip
+    context.operations.append(operation)
+    try:
+        yield operation
+        close(context, operation)
+    finally:
+        context.operations.remove(operation)
+
+
+def intend(context: Context, intents: Iterable[Intent], *, applied: bool = False) -> None:
+    """Record what is to be written, with the operation it belongs to. Call in a transaction, within an operation.
+
+    ``applied`` ones are in their files already, and go to the journal only.
+    """
+    operation = context.operations[-1]
+    belonging = [_of(operation, intent) for intent in intents]
+    if belonging:
+        context.journal.record(operation, belonging)
+        context.files.intend(belonging, applied=applied)
+
+
+def record_apart(context: Context, action: str, intent: Intent, *, why: str) -> None:
+    """Put one thing that is in its file in the journal, as an operation of its own. Call in a transaction."""
+    operation = Operation(context.ids(), context.now(), action, why=why)
+    belonging = _of(operation, intent)
+    context.journal.record(operation, [belonging])
+    context.files.intend([belonging], applied=True)
+    context.journal.close(operation.id, _subject(context, operation))
+
+
+def close(context: Context, operation: Operation) -> None:
+    """Nothing more comes: the ledger gets the operation's line, unless it has one, and it may be committed."""
+    with context.database.transaction():
+        if context.journal.find(operation.id) is None:
+            return
+        if operation.action not in (EDIT, ADOPT) and not context.journal.is_in_ledger(operation.id):
+            context.files.intend([_of(operation, Intent("append", LEDGER, _line(context, operation)))])
+        context.journal.close(operation.id, operation.subject or _subject(context, operation))
+
+
+def close_left_open(context: Context) -> None:
+    """Close what a crash left open. Call with the vault lock held."""
+    for operation in context.journal.unfinished():
+        if operation not in context.operations:
+            close(context, operation)
+
+
+def _subject(context: Context, operation: Operation) -> str | None:
+    """What an operation is about, told by what it touched."""
+    touched = context.journal.touched(operation.id)
+    if not touched:
+        return None
+    path, memory_id = touched[0]
+    memory = context.memories.find(memory_id) if memory_id else None
+    more = len({memory or path for path, memory in touched}) - 1
+    first = memory.subject if memory else path
+    return _words(context, f"{first} and {more} more" if more else first, _SUBJECT_CHARACTERS)
+
+
+def _line(context: Context, operation: Operation) -> str:
+    """An operation in the ledger: which memories, but none of their words."""
+    memories = sorted({memory for _, memory in context.journal.touched(operation.id) if memory})
+    if len(memories) == 1:
+        details: dict[str, object] = {"memory": memories[0]}
+    elif len(memories) <= _MOST_NAMED:
+        details = {"memories": memories} if memories else {}
+    else:
+        details = {"count": len(memories)}
+    return Entry(operation.id, operation.at, operation.action, details).line()
+
+
+def _of(operation: Operation, intent: Intent) -> Intent:
+    return replace(intent, operation=operation.id)
+
+
+def _words(context: Context, text: str | None, limit: int) -> str | None:
+    return shorten(one_line(context.redactor.clean(text)), limit) if text else None

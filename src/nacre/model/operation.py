@@ -1,0 +1,30 @@
+"""An operation: one change of the vault that a person would name as one, and can undo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+EDIT = "edit"
+"""The action of what a person did to files in an editor."""
+
+ADOPT = "adopt"
+"""The action of files that were there before anyone kept a history, or that nobody saw come."""
+
+WITHHELD = "holds what looks like a secret"
+"""Why an edit is kept out of the history until its file is mended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Its UUIDv7, when, what was done (``store``, ``retire`` …), to what, and why, in words without secrets.
+
+    ``committed`` is the hash of the commit that holds it, ``None`` while it waits for one.
+    """
+
+    id: str
+    at: datetime
+    action: str
+    subject: str | None = None
+    why: str | None = None
+    committed: str | None = None

@@ -1,0 +1,123 @@
+"""Every change of the vault belongs to an operation, and stays in the journal until git has it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from nacre.app.context import Context
+from nacre.app.scanning import scan
+from nacre.app.writing import commit
+from nacre.storage.vault_index import Intent
+from tests.app.conftest import World, says
+
+KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
+
+
+def ledger(world: World) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def journal(context: Context) -> dict[str, list[Intent]]:
+    """What is in the journal: a word for each operation → what it wrote."""
+    rows = context.database.rows("SELECT id, action, subject FROM operations ORDER BY id")
+    return {f"{action}: {subject}": context.journal.written_by(op) for op, action, subject in rows}
+
+
+def test_a_bulk_of_memories_is_one_operation_with_one_line(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Remember that the staging database is called heron and lives in Frankfurt.", uuid="u1"),
+        says("user", "From now on always run the linter before you commit anything.", uuid="u2"),
+    )
+    with world.open() as memory:
+        learned = memory.ingest().memories
+    lines = [line for line in ledger(world) if line["action"] == "ingest"]
+    assert len(learned) > 1
+    assert [sorted(line["memories"]) for line in lines] == [sorted(learned)]
+
+
+def test_a_store_that_replaces_is_one_operation_with_both_files_whole(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The ledger stores its rows in MongoDB")
+        memory.store("We moved the ledger from MongoDB to PostgreSQL")
+    first, second = journal(world.context()).values()
+    assert [one.action for one in first] == ["write", "append"]
+    written = {one.path: one for one in second if one.action == "write"}
+    assert len(written) == 2
+    old = next(one for path, one in written.items() if path == first[0].path)
+    assert old.former == first[0].document
+    assert "superseded_by" in (old.document or "")
+    for one in written.values():
+        assert (world.vault / one.path).read_text(encoding="utf-8") == one.document
+
+
+def test_what_a_person_did_since_the_last_look_is_one_edit(world: World) -> None:
+    with world.open() as memory:
+        kept = memory.store("The gate is green.", subject="Gate")
+        gone = memory.store("The door is red.", subject="Door")
+    file = world.memory_file(kept.memory_id)
+    file.write_text(file.read_text().replace("green", "blue"))
+    world.memory_file(gone.memory_id).unlink()
+    world.write("global/fact/roof.md", "The roof is flat.\n")
+    context = world.context()
+    scan(context)
+    name, edit = list(journal(context).items())[-1]
+    assert name.startswith("edit: ")
+    found = {(one.action, one.path) for one in edit}
+    assert {
+        ("seen", "global/fact/gate.md"), ("seen", "global/fact/roof.md"), ("remove", "global/fact/door.md"),
+        ("write", "retired/global/fact/door.md"),
+    } <= found  # fmt: skip
+    roof = next(one for one in edit if one.path.endswith("roof.md"))
+    assert roof.document == (world.vault / roof.path).read_text()
+    scan(context)
+    assert len(journal(context)) == 3
+
+
+def test_an_edit_with_a_secret_is_not_kept_in_the_database_and_waits_alone(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The gate is green.", subject="Gate")
+    world.write("global/fact/roof.md", "The roof is flat.\n")
+    file = world.memory_file(stored.memory_id)
+    clean = file.read_text()
+    file.write_text(clean.replace("green", f"opened with {KEY}"))
+    context = world.context()
+    scan(context)
+    withheld = [one for written in journal(context).values() for one in written if one.document is None]
+    assert [(one.action, one.path) for one in withheld if one.action == "seen"] == [("seen", "global/fact/gate.md")]
+    context.database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert KEY.encode() not in world.settings().database.read_bytes()
+    file.write_text(clean)
+    scan(context)
+    assert all(one.document for written in journal(context).values() for one in written)
+
+
+def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: World) -> None:
+    from nacre.app.operating import intend, operating
+
+    context = world.context()
+    try:
+        with operating(context, "note", subject="Cut short"):
+            with context.database.transaction():
+                intend(context, [Intent("write", "README.md", "What lies here.\n")])
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        context.database.close()
+    context = world.context()
+    scan(context)
+    assert context.journal.unfinished() == []
+    assert [line["action"] for line in ledger(world)] == ["note"]
+
+
+def test_the_ledger_is_read_from_where_nacre_left_it_and_whole_after_a_merge(world: World) -> None:
+    context = world.context()
+    commit(context, [], [])
+    end = context.vault.append("ledger.jsonl", ["one", "two"])
+    end = context.vault.append("ledger.jsonl", ["two", "three"], (4, end[1]))  # not what it was: read whole
+    assert (world.vault / "ledger.jsonl").read_text() == "one\ntwo\nthree\n"
+    end = context.vault.append("ledger.jsonl", ["four"], end)
+    Path(world.vault / "ledger.jsonl").write_text("four\none\ntwo\nthree\nfive")
+    context.vault.append("ledger.jsonl", ["four", "six"], end)
+    assert (world.vault / "ledger.jsonl").read_text() == "four\none\ntwo\nthree\nfive\nsix\n"
