@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from nacre.app import reviewing
 from nacre.app.comparing import compare
+from nacre.app.using import fold_usage
 from nacre.dedup.judge import Relation
 from nacre.model.memory import Kind, Memory
+from nacre.model.recall import Filter
 from nacre.model.session import Speaker
 from tests.app.conftest import NOON, World
 
@@ -22,12 +26,104 @@ def store_both(world: World) -> tuple[str, str]:
     return old.memory_id, new.memory_id
 
 
-def test_the_newer_one_comes_first_and_the_older_one_says_what_may_have_outdated_it(world: World) -> None:
+ASKED = "how many MB may uploads be"
+
+
+def test_the_newer_one_tells_the_older_one_which_is_no_hit_of_its_own(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
-        hits = memory.recall("how many MB may uploads be").hits
-    assert [hit.memory.id for hit in hits] == [new, old]
-    assert [hit.outdated_by for hit in hits] == [(), (new,)]
+        (hit,) = memory.recall(ASKED).hits
+    assert hit.memory.id == new
+    assert [(one.id, one.content) for one in hit.may_replace] == [(old, OLD)]
+    assert hit.outdated_by == ()
+
+
+def test_the_newer_one_stands_where_the_better_of_the_two_stood_and_frees_a_place(world: World) -> None:
+    old, new = store_both(world)
+    with world.open() as memory:
+        other = memory.store("Uploads to the archive may be slow", project="acme").memory_id
+        hits = memory.recall("uploads may be 10 MB", limit=2).hits
+        reviewing.dismiss(memory._context, [old])
+        apart = memory.recall("uploads may be 10 MB").hits
+    assert [hit.memory.id for hit in hits] == [new, other]
+    assert [one.id for one in hits[0].may_replace] == [old]
+    assert (apart[0].memory.id, len(apart)) == (old, 3)
+    assert hits[0].score == apart[0].score
+
+
+def test_what_a_person_wrote_down_again_since_stays_a_hit(world: World) -> None:
+    old, new = store_both(world)
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        memory.edit(old, content=f"{OLD} a file")
+        hits = memory.recall(ASKED).hits
+    assert {hit.memory.id: hit.may_replace for hit in hits} == {old: (), new: ()}
+
+
+def test_a_day_before_the_newer_one_was_said_the_older_one_stands_alone(world: World) -> None:
+    old, new = store_both(world)
+    with world.open() as memory:
+        (before,) = memory.recall(ASKED, filter=Filter(as_of=NOON.date())).hits
+        (after,) = memory.recall(ASKED, filter=Filter(as_of=(NOON + timedelta(days=1)).date())).hits
+    assert (before.memory.id, before.outdated_by, before.may_replace) == (old, (), ())
+    assert (after.memory.id, [one.id for one in after.may_replace]) == (new, [old])
+
+
+def test_an_older_one_whose_newer_one_is_filtered_out_is_a_hit_and_says_so(world: World) -> None:
+    old, new = store_both(world)
+    with world.open() as memory:
+        (hit,) = memory.recall(ASKED, filter=Filter(until=NOON + timedelta(hours=1))).hits
+    assert (hit.memory.id, hit.outdated_by, hit.may_replace) == (old, (new,), ())
+
+
+def test_a_listing_shows_every_memory_and_a_browse_tells_the_older_one_below(world: World) -> None:
+    old, new = store_both(world)
+    with world.open() as memory:
+        assert {one.id for one in memory.list()} == {old, new}
+        (hit,) = memory.recall("", mode="browse").hits
+    assert (hit.memory.id, [one.id for one in hit.may_replace]) == (new, [old])
+
+
+def test_what_is_told_below_counts_in_the_budget_and_goes_before_its_hit(world: World) -> None:
+    _, new = store_both(world)
+    with world.open() as memory:
+        whole = memory.recall(ASKED, budget_tokens=100)
+        cut = memory.recall(ASKED, budget_tokens=15)
+    assert (len(whole.hits[0].may_replace), whole.truncated) == (1, False)
+    assert [(hit.memory.id, hit.may_replace) for hit in cut.hits] == [(new, ())]
+    assert cut.truncated
+
+
+def test_of_a_row_of_doubts_the_newest_tells_all_and_a_ring_loses_none(world: World) -> None:
+    for number, doubted, day in ((1, "2 3", 19), (2, "", 12), (3, "2", 13), (4, "5", 14), (5, "4", 15)):
+        links = [f"{{rel: contradicts, to: {uuid(int(one))}}}" for one in doubted.split()]
+        front = f"id: {uuid(number)}\ncreated: 2026-11-{day}\nlinks: [{', '.join(links)}]"
+        world.write(f"global/fact/{number}.md", f"---\n{front}\n---\nThe kiln {'abcde'[number - 1]} burns at night.\n")
+    with world.open() as memory:
+        hits = {hit.memory.id: [one.id for one in hit.may_replace] for hit in memory.recall("when do kilns burn").hits}
+    assert hits[uuid(1)] == [uuid(3), uuid(2)]
+    assert hits == {uuid(1): [uuid(3), uuid(2)], uuid(5): [uuid(4)]}
+
+
+def test_what_was_said_in_one_breath_stays_apart(world: World) -> None:
+    for number, other in ((1, 2), (2, 1)):
+        front = f"id: {uuid(number)}\ncreated: 2026-11-10\nlinks: [{{rel: contradicts, to: {uuid(other)}}}]"
+        world.write(f"global/fact/{number}.md", f"---\n{front}\n---\nThe kiln {'ab'[number - 1]} burns at night.\n")
+    with world.open() as memory:
+        hits = {hit.memory.id: hit.outdated_by for hit in memory.recall("when do kilns burn").hits}
+    assert hits == {uuid(1): (uuid(2),), uuid(2): (uuid(1),)}
+
+
+def uuid(number: int) -> str:
+    return f"019a0000-0000-7000-8000-00000000000{number}"
+
+
+def test_what_is_only_told_below_another_is_not_used(world: World) -> None:
+    old, new = store_both(world)
+    with world.open() as memory:
+        memory.recall(ASKED)
+        fold_usage(memory._context)
+        assert set(memory._context.usage.of([old, new])) == {new}
 
 
 def test_the_pair_waits_for_a_person_who_lets_the_newer_one_hold(world: World) -> None:

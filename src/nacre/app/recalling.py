@@ -6,8 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import accumulate
 from typing import TypeVar
 
+from nacre.app.comparing import last_said
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.using import spool_use, today
@@ -32,7 +34,7 @@ from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
-from nacre.recall.outdated import newer_first
+from nacre.recall.outdated import fold
 from nacre.recall.question import Question, read_question
 from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
@@ -75,14 +77,13 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     ranking = Ranking(_moment(context, query.filter), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
     sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
+    sure = fold(sure, _doubts(context, sure), last_said)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
-    shown = [*_diverse(confident, query), *along][: query.limit]
-    doubts = () if query.filter.as_of else context.reviews.doubts([item.memory.id for item in shown])
-    pairs = [(doubt.older, doubt.newer) for doubt in doubts]
-    hits, truncated = _cut(newer_first(shown, pairs, lambda item: item.memory.id), query)
+    hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
+    doubts = [] if query.filter.as_of else _doubts(context, hits)
     result = RecallResult(
         query=query.text,
-        hits=tuple(_memory_hit(context, item, query, pairs) for item in hits),
+        hits=tuple(_memory_hit(context, item, query, doubts) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
         lanes=lanes.told(),
         abstained=bool(ranked) and not hits,
@@ -242,13 +243,18 @@ def _co_recalled(
     drawn = co_recall.pulls(context.co_recall.of(seeds, today(context)))
     if not drawn:
         return hits, []
-    shown = {item.memory.id for item in hits}
+    shown = {memory.id for item in hits for memory in (item.memory, *item.may_replace)}
     others = [item for item in ranked if item.memory.id not in shown]
     known = {item.memory.id for item in ranked}
     unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
     admitted = admitted_memories(context.database, wanted, today=context.clock().date()) if unknown else set()
     found = [memory for row, memory in context.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
+
+
+def _doubts(context: Context, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
+    """Which of some memories are likely to be outdated, by which: (older, newer)."""
+    return [(doubt.older, doubt.newer) for doubt in context.reviews.doubts([item.memory.id for item in hits])]
 
 
 def _diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
@@ -277,17 +283,26 @@ def _memory_text(item: ScoredMemory) -> str:
 
 
 def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """As many hits as the token budget holds; the first always fits."""
+    """As many hits as the token budget holds, and what they tell of older ones; the first hit always fits."""
     if not query.budget_tokens:
         return ranked, False
     kept: list[ScoredMemory] = []
     left = query.budget_tokens
     for item in ranked:
-        left -= count_tokens(f"{item.memory.subject}\n{item.memory.content}")
+        left -= _tokens(item.memory)
         if left < 0 and kept:
             return kept, True
-        kept.append(item)
+        told = list(accumulate(map(_tokens, item.may_replace)))
+        fits = sum(tokens <= left for tokens in told)
+        kept.append(replace(item, may_replace=item.may_replace[:fits]))
+        if fits < len(told):
+            return kept, True
+        left -= told[-1] if told else 0
     return kept, False
+
+
+def _tokens(memory: Memory) -> int:
+    return count_tokens(f"{memory.subject}\n{memory.content}")
 
 
 def _memory_hit(
@@ -297,7 +312,7 @@ def _memory_hit(
     evidence = evidence_of(context, item.memory) if query.filter.scope == Scope.PRIVATE else ()
     components = {**item.components, **_absolute(item)}
     outdated_by = tuple(newer for older, newer in doubts if older == item.memory.id)
-    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by)
+    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by, item.may_replace)
 
 
 def evidence_of(context: Context, memory: Memory) -> tuple[Evidence, ...]:

@@ -107,7 +107,8 @@ class PhrasingResult:
 
     ``stale`` counts questions that still found the old memory among the first five, ``found`` those that found the
     new one, ``past`` changes whose old memory comes back for the day before. ``first`` counts questions that found the
-    old memory before any other, ``doubted`` changes that were only marked.
+    old memory before any other, ``doubted`` changes that were only marked, ``folded`` questions for which the old
+    memory was only told below a newer one.
     """
 
     phrasing: str
@@ -119,6 +120,7 @@ class PhrasingResult:
     past: int = 0
     first: int = 0
     doubted: int = 0
+    folded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +138,19 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class StaleResult:
-    """One run. ``wrong`` counts memories that were superseded or dropped although they still hold."""
+    """One run. ``wrong`` counts memories that were superseded or dropped although they still hold.
+
+    ``doubted`` counts those that were marked although they still hold: no question is asked about them, so that these
+    are the most that can be told below another memory wrongly.
+    """
 
     through: str
     vectors: bool
     phrasings: tuple[PhrasingResult, ...]
     wrong_lookalikes: Rate
     wrong_others: Rate
+    doubted_lookalikes: Rate
+    doubted_others: Rate
     duplicates_found: Rate
     distinct_merged: Rate
     related_merged: Rate
@@ -272,13 +280,17 @@ def _result(context: Context, data: StaleData, kept: Kept, *, through: str, vect
     wrong = [one for one in known.lookalikes if _is_wrong(one, kept, failures)]
     others = [(one, at) for one in known.changes for at in range(len(one.filler)) if f"{one.id}/{at}" in kept]
     harmed = [item for item in others if _is_harmed(*item, kept, failures)]
+    doubted = [one for one in known.lookalikes if _doubts(kept[f"{one.id}/new"], kept[f"{one.id}/old"])]
+    later = [memory for key, memory in kept.items() if key.endswith(("/old", "/new"))]
+    marked = [item for item in others if any(_doubts(one, kept[f"{item[0].id}/{item[1]}"]) for one in later)]
     merged = {same: [one for one in known.pairs if one.same == same] for same in (True, False, "related")}
     rates = {same: _merged(same, found, kept, failures) for same, found in merged.items()}
     total = len(data.changes) + len(data.lookalikes) + len(data.pairs)
     learned = len(known.changes) + len(known.lookalikes) + len(known.pairs)
     return StaleResult(
         through, vectors, tuple(phrasings.values()), Rate(len(wrong), len(known.lookalikes)),
-        Rate(len(harmed), len(others)), rates[True], rates[False], rates["related"], total - learned, tuple(failures),
+        Rate(len(harmed), len(others)), Rate(len(doubted), len(known.lookalikes)), Rate(len(marked), len(others)),
+        rates[True], rates[False], rates["related"], total - learned, tuple(failures),
     )  # fmt: skip
 
 
@@ -294,28 +306,38 @@ def _judged(
     if not done:
         note = "the new one was taken for the old" if old.id == new.id else "both stay"
         failures.append(Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text))
-    doubted = any(link.rel == CONTRADICTS and link.to == old.id for link in new.links)
-    stale = found = first = 0
+    stale = found = first = folded = 0
     for question in change.questions:
-        hits = _asked(context, question, change.project)
+        hits, below = _asked(context, question, change.project)
         is_stale = old.id in hits and old.id != new.id
         stale += is_stale
+        folded += old.id in below
         first += is_stale and hits[0] == old.id
         found += new.id in hits
         if is_stale:
             failures.append(Failure("stale hit", change.id, question, old.content, new.content))
-    past = _asked(context, change.questions[0], change.project, change.old.date) if change.questions else ()
+    past, _ = _asked(context, change.questions[0], change.project, change.old.date) if change.questions else ((), ())
     return replace(
         so_far, changes=so_far.changes + 1, superseded=so_far.superseded + done, stale=so_far.stale + stale,
         questions=so_far.questions + len(change.questions), found=so_far.found + found,
         past=so_far.past + (old.id in past and new.id not in past),
-        first=so_far.first + first, doubted=so_far.doubted + (doubted and not done),
+        first=so_far.first + first, doubted=so_far.doubted + (_doubts(new, old) and not done),
+        folded=so_far.folded + folded,
     )  # fmt: skip
 
 
-def _asked(context: Context, question: str, project: str, day: date | None = None) -> tuple[str, ...]:
+def _doubts(newer: Memory, older: Memory) -> bool:
+    """Whether the newer one makes it likely, and no more, that the older one is outdated."""
+    return any(link.rel == CONTRADICTS and link.to == older.id for link in newer.links)
+
+
+def _asked(
+    context: Context, question: str, project: str, day: date | None = None
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The ids of the hits, and of those that the hits tell below themselves."""
     query = RecallQuery(question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False)
-    return tuple(hit.memory.id for hit in recall(context, query).hits)
+    hits = recall(context, query).hits
+    return tuple(hit.memory.id for hit in hits), tuple(one.id for hit in hits for one in hit.may_replace)
 
 
 def _is_active(memory: Memory) -> bool:
@@ -366,5 +388,6 @@ def totals(result: StaleResult) -> PhrasingResult:
             every, changes=every.changes + one.changes, superseded=every.superseded + one.superseded,
             questions=every.questions + one.questions, stale=every.stale + one.stale, found=every.found + one.found,
             past=every.past + one.past, first=every.first + one.first, doubted=every.doubted + one.doubted,
+            folded=every.folded + one.folded,
         )  # fmt: skip
     return every

@@ -13,6 +13,7 @@ _HEADINGS = (
     "questions",
     "stale first",
     "stale hits",
+    "folded",
     "new found",
     "past found",
 )
@@ -28,6 +29,8 @@ def render_stale(paper: Paper, result: StaleResult) -> None:
     rates = (
         ("look-alikes superseded or dropped", result.wrong_lookalikes),
         ("other memories superseded or dropped", result.wrong_others),
+        ("look-alikes marked", result.doubted_lookalikes),
+        ("other memories marked", result.doubted_others),
         ("repetitions found", result.duplicates_found),
         ("distinct pairs merged", result.distinct_merged),
         ("related pairs merged", result.related_merged),
@@ -46,5 +49,6 @@ def render_stale(paper: Paper, result: StaleResult) -> None:
 
 
 def _row(one: PhrasingResult) -> list[str]:
-    figures = (one.changes, one.superseded, one.doubted, one.questions, one.first, one.stale, one.found, one.past)
-    return [one.phrasing, *map(str, figures)]
+    marked = (one.changes, one.superseded, one.doubted)
+    asked = (one.questions, one.first, one.stale, one.folded, one.found, one.past)
+    return [one.phrasing, *map(str, (*marked, *asked))]

@@ -160,8 +160,15 @@ def memory_hit_record(hit: MemoryHit) -> Record:
         "score": hit.score,
         "evidence": [evidence_record(item) for item in hit.evidence],
         "outdated_by": list(hit.outdated_by),
+        "may_replace": [_older_record(memory) for memory in hit.may_replace],
         "components": hit.components,
     }
+
+
+def _older_record(memory: Memory) -> Record:
+    return {
+        "id": memory.id, "subject": memory.subject, "content": memory.content, "created": stamp(memory.created),
+    }  # fmt: skip
 
 
 def turn_hit_record(hit: TurnHit) -> Record:

@@ -92,6 +92,9 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
         paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
+    for older in hit.may_replace:
+        told = shorten(older.content, _HIT_CHARACTERS)
+        paper.line(dim(f"may replace {short_id(older)} ({day(older.created)}): {told}"), indent=_INDENT, hang=2)
     if explain:
         components(paper, hit.score, hit.components)
 
