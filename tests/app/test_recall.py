@@ -208,7 +208,8 @@ def test_what_is_recalled_often_ranks_a_little_higher(world: World) -> None:
     context = world.context()
     days = [int((NOON - timedelta(days=day)).timestamp() * 1000) for day in range(30)]
     with context.database.transaction():
-        context.usage.record([(second.memory_id, day) for day in days])
+        for day in days:
+            context.usage.record([second.memory_id], day, first={second.memory_id})
     with world.open() as memory:
         found = memory.recall("what is the printer called?").hits
     assert [hit.memory.id for hit in found][:2] == [second.memory_id, first.memory_id]

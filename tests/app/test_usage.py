@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Sequence
@@ -45,6 +46,15 @@ def recall(world: World, question: str, times: int = 1, **more: object) -> None:
     with world.open() as memory:
         for _ in range(times):
             assert memory.recall(question, **more).hits  # type: ignore[arg-type]
+
+
+def recall_apart(world: World, question: str, times: int = 1) -> None:
+    """Recall that often, each time in a session of its own."""
+    for _ in range(times):
+        recall(world, question, session=f"alone-{next(_NUMBERS)}")
+
+
+_NUMBERS = itertools.count()
 
 
 def fold(world: World) -> int:
@@ -95,7 +105,7 @@ def test_what_is_browsed_listed_or_asked_without_counting_is_not_used(plain: Wor
 def test_the_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     for _ in range(4):
-        recall(plain, FALCON_ASKED, 30)
+        recall_apart(plain, FALCON_ASKED, 30)
         plain.clock.pass_days(1)
     used = view(plain, falcon).usage
     assert used.recall_count == 120
@@ -104,11 +114,33 @@ def test_the_times_of_the_last_hundred_recalls_are_kept(plain: World) -> None:
     assert sum(at == min(used.intervals) for at in used.intervals) == 10
 
 
+def test_recalls_of_one_session_or_sitting_count_once_until_a_day_has_passed(plain: World) -> None:
+    falcon, kettle = store(plain, FALCON, KETTLE, importance=5)
+    counted = []
+    for session, wait in ((None, 0), (None, 1 / 1440), ("s1", 0), ("s1", 0.5), ("s1", 0.5), (None, 0)):
+        plain.clock.pass_days(wait)
+        recall(plain, FALCON_ASKED, 10, session=session)
+        counted.append(view(plain, falcon).usage.recall_count)
+    assert counted == [1, 1, 2, 2, 3, 4]
+    used = view(plain, falcon).usage
+    assert (used.access_count, len(used.intervals), used.last_recalled) == (60, 4, plain.clock.now)
+    assert view(plain, kettle).usage.recall_count == 0
+    assert importance(plain, falcon)[0] == 6
+
+
+def test_a_memory_that_was_opened_before_it_is_recalled_is_recalled_all_the_same(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    with plain.open() as memory:
+        memory.get(falcon, session="s1")
+    recall(plain, FALCON_ASKED, session="s1")
+    assert view(plain, falcon).usage.recall_count == 1
+
+
 def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    recall(plain, FALCON_ASKED, 2)
+    recall_apart(plain, FALCON_ASKED, 2)
     (plain.home / "usage.jsonl").rename(plain.home / "usage.0000.taken")  # died before it was counted
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     said = (plain.home / "usage.jsonl").read_text(encoding="utf-8")
     assert view(plain, falcon).usage.recall_count == 3
     counted = plain.context().usage.value("folded")
@@ -120,10 +152,10 @@ def test_a_crash_while_folding_loses_nothing_and_counts_nothing_twice(plain: Wor
 
 def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
         spool.write('\n{"at": 17, "ids": ["019')
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     assert view(plain, falcon).usage.recall_count == 2
 
 
@@ -143,12 +175,25 @@ def test_a_torn_line_in_the_spool_spoils_no_other(plain: World) -> None:
 )
 def test_a_line_that_makes_no_sense_stops_no_command_that_writes(plain: World, line: str) -> None:
     (falcon,) = store(plain, FALCON)
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     with (plain.home / "usage.jsonl").open("a", encoding="utf-8") as spool:
         spool.write("\n" + line.replace("ID", falcon))
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     assert view(plain, falcon).usage.recall_count == 2
     assert not list(plain.home.glob("usage.*.taken"))
+
+
+def test_what_a_host_calls_its_session_is_kept_nowhere(plain: World) -> None:
+    (falcon,) = store(plain, FALCON)
+    name = "ghp_" + "a1B2" * 9
+    for folded in (False, True):
+        recall(plain, FALCON_ASKED, session=name)
+        if folded:
+            assert view(plain, falcon).usage.recall_count == 1
+        for file in plain.home.rglob("*"):
+            assert file.is_dir() or name.encode() not in file.read_bytes()
+    with plain.open() as memory:
+        assert [item.memory_id for item in memory.feedback(REPLY, session=f" {name} ").judged] == [falcon]
 
 
 def test_a_session_may_have_any_name(plain: World) -> None:
@@ -180,7 +225,7 @@ def test_no_recall_is_lost_while_other_processes_fold(plain: World) -> None:
         assert process.returncode == 0
     with plain.open() as memory:
         falcon = memory.recall(FALCON_ASKED, update=False).hits[0].memory.id
-    assert view(plain, falcon).usage.recall_count == 75
+    assert view(plain, falcon).usage.access_count == 75
     is_well(plain)
 
 
@@ -195,9 +240,9 @@ def strength(world: World, question: str) -> float:
 def test_recalls_far_apart_strengthen_more_than_recalls_in_a_row(plain: World) -> None:
     plain.environ["NACRE_USAGE_RAISE_IMPORTANCE"] = "false"
     store(plain, FALCON, KETTLE, importance=1)
-    recall(plain, KETTLE_ASKED, 7)
+    recall_apart(plain, KETTLE_ASKED, 7)
     for _ in range(2):
-        recall(plain, FALCON_ASKED)
+        recall_apart(plain, FALCON_ASKED)
         plain.clock.pass_days(6)
     plain.clock.pass_days(-6)
     fold(plain)
@@ -243,7 +288,7 @@ def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> 
     before = plain.memory_file(falcon).read_text(encoding="utf-8")
     grown = []
     for times in (2, 1, 6, 1, 14, 1, 30):
-        recall(plain, FALCON_ASKED, times)
+        recall_apart(plain, FALCON_ASKED, times)
         plain.clock.pass_days(1)
         grown.append(view(plain, falcon).memory.importance)
     assert grown == [5, 6, 6, 7, 7, 8, 8]
@@ -259,7 +304,7 @@ def test_importance_grows_at_three_ten_and_twenty_five_recalls(plain: World) -> 
 @pytest.mark.parametrize(("given", "grown"), [(7, 9), (8, 9), (9, 9), (10, 10)])
 def test_importance_grows_up_to_nine_and_never_falls(plain: World, given: int, grown: int) -> None:
     (falcon,) = store(plain, FALCON, importance=given)
-    recall(plain, FALCON_ASKED, 25)
+    recall_apart(plain, FALCON_ASKED, 25)
     assert importance(plain, falcon) == (grown, f"importance: {grown}")
 
 
@@ -267,14 +312,14 @@ def test_the_vectors_of_a_memory_survive_a_step(world: World) -> None:
     (falcon,) = store(world, FALCON)
     with world.open() as memory:
         memory.ingest()
-    recall(world, FALCON_ASKED, 3)
+    recall_apart(world, FALCON_ASKED, 3)
     assert importance(world, falcon)[0] == 8
     assert world.context().vectors.missing() == (0, 0)
 
 
 def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
     path = plain.write("global/fact/falcon.md", f"---\nimportance: 4   # my guess\nmood: calm\n---\n{FALCON}\n")
-    recall(plain, FALCON_ASKED, 3)
+    recall_apart(plain, FALCON_ASKED, 3)
     fold(plain)
     text = path.read_text(encoding="utf-8")
     assert text.split("\n", 2)[2] == f"importance: 5   # my guess\nmood: calm\n---\n{FALCON}\n"
@@ -282,25 +327,25 @@ def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
 
 def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
-    recall(plain, FALCON_ASKED, 5)
+    recall_apart(plain, FALCON_ASKED, 5)
     assert importance(plain, falcon)[0] == 6
     file = plain.memory_file(falcon)
     file.write_text(file.read_text(encoding="utf-8").replace("importance: 6", "importance: 3"), encoding="utf-8")
-    recall(plain, FALCON_ASKED, 4)
+    recall_apart(plain, FALCON_ASKED, 4)
     assert importance(plain, falcon)[0] == 3
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     assert importance(plain, falcon)[0] == 4
 
 
 def test_a_file_that_a_person_is_changing_is_not_overwritten_and_the_step_waits(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
-    recall(plain, FALCON_ASKED, 3)
+    recall_apart(plain, FALCON_ASKED, 3)
     file = plain.memory_file(falcon)
     theirs = file.read_text(encoding="utf-8").replace("north tower", "south tower")
     file.write_text(theirs, encoding="utf-8")
     fold_usage(plain.context())
     assert file.read_text(encoding="utf-8") == theirs
-    recall(plain, FALCON_ASKED)
+    recall_apart(plain, FALCON_ASKED)
     assert file.read_text(encoding="utf-8") == theirs, "recall writes nothing"
     fold(plain)
     assert file.read_text(encoding="utf-8") == theirs.replace("importance: 5", "importance: 6")
@@ -309,20 +354,20 @@ def test_a_file_that_a_person_is_changing_is_not_overwritten_and_the_step_waits(
 
 def test_steps_survive_a_rebuild_and_are_not_taken_twice(plain: World) -> None:
     (falcon,) = store(plain, FALCON, importance=5)
-    recall(plain, FALCON_ASKED, 10)
+    recall_apart(plain, FALCON_ASKED, 10)
     assert importance(plain, falcon)[0] == 7
     rebuild(plain)
     assert view(plain, falcon).usage == Usage()
-    recall(plain, FALCON_ASKED, 10)
+    recall_apart(plain, FALCON_ASKED, 10)
     assert importance(plain, falcon)[0] == 7
-    recall(plain, FALCON_ASKED, 15)
+    recall_apart(plain, FALCON_ASKED, 15)
     assert importance(plain, falcon)[0] == 8
 
 
 def test_who_wants_importance_left_alone_can_have_it(plain: World) -> None:
     plain.environ["NACRE_USAGE_RAISE_IMPORTANCE"] = "false"
     (falcon,) = store(plain, FALCON, importance=5)
-    recall(plain, FALCON_ASKED, 10)
+    recall_apart(plain, FALCON_ASKED, 10)
     assert importance(plain, falcon)[0] == 5
 
 
@@ -631,7 +676,7 @@ def test_use_makes_a_memory_established_and_then_proven(plain: World) -> None:
 def poor(world: World, content: str, question: str) -> str:
     """A memory that is recalled often and never of use."""
     (found,) = store(world, content, kind="lesson")
-    recall(world, question, 10)
+    recall_apart(world, question, 10)
     with world.open() as memory:
         for _ in range(8):
             memory.feedback(REPLY, found, stored=[memory.store(f"{content} Not so.", kind="event").memory_id])
@@ -690,7 +735,7 @@ def test_a_memory_contradicted_twice_waits_and_once_dismissed_comes_back_only_fo
 
 def test_health_tells_how_memories_are_used(plain: World) -> None:
     falcon, kettle = store(plain, FALCON, KETTLE)
-    recall(plain, FALCON_ASKED, 6)
+    recall_apart(plain, FALCON_ASKED, 6)
     used_together(plain, falcon, kettle, sessions=3)
     with plain.open() as memory:
         memory.judge(falcon, good=True)

@@ -7,6 +7,7 @@ also notes the name, and then deletes it: a crash at any point loses no whole li
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections import defaultdict
@@ -41,7 +42,6 @@ _SHORT_ID = 8
 _KEPT_MS = 30 * 86_400_000
 _DAY_MS = 86_400_000
 _LATEST_MS = 2**62
-_SESSION_CHARACTERS = 200
 _PATIENCE_SECONDS = 0.25
 
 
@@ -78,8 +78,8 @@ def spool_use(
 
 
 def session_name(session: str) -> str:
-    """A host's session id as it is kept."""
-    return session.strip()[:_SESSION_CHARACTERS].encode("utf-8", "replace").decode("utf-8")
+    """A host's session id as it is kept: a hash, since it is only compared, and nobody knows what a host puts in it."""
+    return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def fold_usage(context: Context) -> int:
@@ -150,7 +150,7 @@ def queue_reviews(context: Context) -> None:
 
 
 def raise_importance(context: Context) -> None:
-    """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 recalls, up to 9.
+    """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 sittings, up to 9.
 
     The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
     """
@@ -196,16 +196,25 @@ def _fold(context: Context, taken: Path) -> int:
     present = to_ms(context.clock()) or 0
     uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
     with context.database.transaction():
-        context.usage.record([(memory, use.at) for use in uses if not use.is_look for memory in use.ids])
-        context.usage.look([memory for use in uses if use.is_look for memory in use.ids])
         for use in uses:
             session = use.session or _sitting(context, use.at)
-            context.session_uses.record(session, use.ids, use.at)
+            _count(context, session, use)
             use_together(context, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
         context.co_recall.forget_faded(today(context))
         context.session_uses.forget(present - _KEPT_MS)
         context.usage.set_value("folded", taken.name)
     return sum(len(use.ids) for use in uses if not use.is_look)
+
+
+def _count(context: Context, session: str, use: Use) -> None:
+    """Count one use: a look is an access; a recall counts once a session, and again where it goes on a day later."""
+    if use.is_look:
+        context.usage.look(use.ids)
+        context.session_uses.record(session, use.ids, use.at, recalled=())
+        return
+    first = set(use.ids) - context.session_uses.recalled(session, use.at - _DAY_MS)
+    context.usage.record(use.ids, use.at, first=first)
+    context.session_uses.record(session, use.ids, use.at, recalled=first)
 
 
 def _sitting(context: Context, at: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,10 @@ from nacre.storage.times import from_ms
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How a memory was used so far; ``intervals`` are the times of its recalls in epoch milliseconds."""
+    """How a memory was used so far; a session's recalls count once (docs/usage.md).
+
+    ``intervals`` are the times of the recalls that count, in epoch milliseconds. ``access_count`` counts every use.
+    """
 
     recall_count: int = 0
     last_recalled: datetime | None = None
@@ -59,9 +62,10 @@ class UsageLog:
             for memory, count, last, intervals, contradictions, quality, accesses in rows
         }
 
-    def record(self, recalls: Sequence[tuple[str, int]]) -> None:
-        """Fold in recalls: (memory id, epoch milliseconds)."""
-        self._db.run_many("record_recall", [{"memory": memory, "at": at} for memory, at in recalls])
+    def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
+        """Fold in one recall (epoch milliseconds); it counts for those memories whose ``first`` of a sitting it is."""
+        rows = [{"memory": memory, "at": at, "first": memory in first} for memory in memory_ids]
+        self._db.run_many("record_recall", rows)
 
     def look(self, memory_ids: Sequence[str]) -> None:
         """Fold in looks at single memories: accesses, no recalls."""
@@ -104,10 +108,17 @@ class SessionUses:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def record(self, session: str, memory_ids: Sequence[str], at: int) -> None:
-        """Memories were used at a time (epoch milliseconds)."""
-        rows = [{"session": session, "memory": memory, "at": at} for memory in memory_ids]
+    def record(self, session: str, memory_ids: Sequence[str], at: int, *, recalled: Collection[str]) -> None:
+        """Memories were used at a time (epoch milliseconds); ``recalled`` are those whose recall counts."""
+        rows = [
+            {"session": session, "memory": memory, "at": at, "recalled": at if memory in recalled else None}
+            for memory in memory_ids
+        ]
         self._db.run_many("record_use", rows)
+
+    def recalled(self, session: str, since: int) -> set[str]:
+        """The memories of a session whose recall counted after a time (epoch milliseconds)."""
+        return {memory for (memory,) in self._db.all("list_recalled", session=session, since=since)}
 
     def paired(self, session: str) -> list[str]:
         """The memories of a session that were paired with each other."""

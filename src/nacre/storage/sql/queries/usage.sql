@@ -4,14 +4,16 @@ SELECT memory, recall_count, last_recalled, recall_intervals, contradictions, qu
 WHERE memory IN (SELECT value FROM json_each(:ids));
 
 -- record_recall --
--- One recall, folded in after the fact; the list of times keeps its last hundred.
+-- One recall, folded in after the fact: the first of its sitting, or one that only makes it later. The list of times
+-- keeps its last hundred.
 INSERT INTO usage (memory, recall_count, last_recalled, recall_intervals, access_count)
-VALUES (:memory, 1, :at, json_array(:at), 1)
+VALUES (:memory, :first, :at, iif(:first, json_array(:at), '[]'), 1)
 ON CONFLICT (memory) DO UPDATE SET
-    recall_count = recall_count + 1,
+    recall_count = recall_count + :first,
     access_count = access_count + 1,
     last_recalled = max(coalesce(last_recalled, 0), :at),
     recall_intervals = CASE
+        WHEN NOT :first THEN recall_intervals
         WHEN json_array_length(recall_intervals) >= 100
         THEN json_insert(json_remove(recall_intervals, '$[0]'), '$[#]', :at)
         ELSE json_insert(recall_intervals, '$[#]', :at)
@@ -51,9 +53,14 @@ SELECT value FROM usage_values WHERE key = :key;
 INSERT INTO usage_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
 
 -- record_use --
--- A memory was used in a session; used again, it may be judged again.
-INSERT INTO uses (session, memory, at) VALUES (:session, :memory, :at)
-ON CONFLICT (session, memory) DO UPDATE SET at = max(at, :at), judged = 0;
+-- A memory was used in a session, and maybe recalled as the first time in it; used again, it may be judged again.
+INSERT INTO uses (session, memory, at, recalled) VALUES (:session, :memory, :at, :recalled)
+ON CONFLICT (session, memory) DO UPDATE SET
+    at = max(at, :at), judged = 0, recalled = coalesce(:recalled, recalled);
+
+-- list_recalled --
+-- The memories of a session whose recall counted since a time.
+SELECT memory FROM uses WHERE session = :session AND recalled > :since;
 
 -- pair_use --
 -- A memory that was paired with the others of its session.
