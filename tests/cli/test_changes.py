@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,8 +82,7 @@ def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[s
     new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
     for command in (("retire", new), ("restore", new), ("restore", old)):
         nacre(*command)
-        found = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
-        assert found["vectors"]["state"] == "ok", command
+        assert _vectors(nacre) == "ok", command
 
 
 @pytest.mark.embedding
@@ -91,5 +91,28 @@ def test_what_a_review_brings_back_has_its_vector_again(nacre: Nacre, learned: d
     new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
     nacre("feedback", new, "--bad")
     nacre("review", "retire", new, "--yes")
-    found = {check["name"]: check for check in nacre("health", "--json").json["checks"]}
-    assert found["vectors"]["state"] == "ok"
+    assert _vectors(nacre) == "ok"
+
+
+@pytest.mark.embedding
+@pytest.mark.parametrize("settled", ["dismiss", "replace"])
+def test_what_a_review_keeps_has_its_vector_again(
+    nacre: Nacre, user_home: Path, learned: dict[str, Any], settled: str
+) -> None:
+    old = nacre("store", "The kiln burns at night", "--json").json["id"]
+    new = nacre("store", "Bread is baked at dawn", "--json").json["id"]
+    (file,) = (user_home / ".nacre" / "vault").rglob("bread-is-baked-at-dawn.md")
+    doubt = f"links: [{{rel: contradicts, to: {old}}}]"
+    file.write_text(file.read_text(encoding="utf-8").replace("---\n", f"---\n{doubt}\n", 1), encoding="utf-8")
+    nacre("ingest")
+    assert _vectors(nacre) == "ok"
+    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [old]
+    nacre("review", settled, old)
+    assert _vectors(nacre) == "ok"
+    left = {one["id"] for one in nacre("list", "--json").json["memories"]}
+    assert (old in left, new in left) == (settled == "dismiss", True)
+
+
+def _vectors(nacre: Nacre) -> str:
+    state: str = {check["name"]: check for check in nacre("health", "--json").json["checks"]}["vectors"]["state"]
+    return state

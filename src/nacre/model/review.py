@@ -21,7 +21,6 @@ class Reason(StrEnum):
 
     LOW_QUALITY = "low_quality"
     CONTRADICTED = "contradicted"
-    STALE = "stale"
     MANUAL = "manual"
 
 
