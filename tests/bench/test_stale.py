@@ -52,6 +52,22 @@ def test_what_was_replaced_and_what_was_not_is_counted(tmp_path: Path, through: 
     assert {failure.what for failure in result.failures} == {"missed", "stale hit"}
 
 
+def test_what_is_only_marked_and_told_below_is_counted_apart_from_what_is_a_hit(tmp_path: Path) -> None:
+    first = {"text": "Uploads may be 10 MB", "date": "2025-01-01"}
+    second = {"text": "The upload limit is 25 MB", "date": "2025-02-01"}
+    change = {
+        "id": "c1", "phrasing": "now", "project": "quarry", "old": first, "new": second,
+        "questions": ["how many MB may uploads be?"],
+    }  # fmt: skip
+    look = {"id": "l1", "why": "as if", "project": "barn", "first": first, "second": second}
+    file = tmp_path / "data.json"
+    file.write_text(json.dumps({"changes": [change], "lookalikes": [look]}), encoding="utf-8")
+    result = measure(load(file), tmp_path / "run", None)
+    every = totals(result)
+    assert (every.superseded, every.doubted, every.stale, every.folded, every.found) == (0, 1, 0, 1, 1)
+    assert (result.wrong_lookalikes.count, result.doubted_lookalikes.count, result.doubted_others.of) == (0, 1, 0)
+
+
 def test_a_repetition_that_was_missed_is_told_in_words(tmp_path: Path) -> None:
     file = tmp_path / "data.json"
     twins = [{"id": "p1", "a": {"text": "Gates are green"}, "b": {"text": "Lamps are lit at dusk"}, "same": True}]
