@@ -144,7 +144,7 @@ def _meant(
 
 def settled(verdict: Verdict, affinity: Affinity | None) -> Verdict:
     """The kind that meaning is sure of, where only a light cue speaks for another."""
-    light = 0 < verdict.cue <= _LIGHT and not verdict.remembered and verdict.kind in PLAIN
+    light = 0 < verdict.cue <= _LIGHT and verdict.kind in PLAIN
     if not affinity or not light or affinity.kind not in PLAIN or min(affinity.certainty, affinity.worth) < _SURE:
         return verdict
     return replace(verdict, kind=affinity.kind)

@@ -20,6 +20,8 @@ from nacre.extract.course import (
 )
 from nacre.extract.cues import Language, language_of
 from nacre.extract.findings import Finding, to_finding
+from nacre.extract.lessons import explains
+from nacre.extract.meaning import Judge
 from nacre.extract.report import bare, is_certain, passages
 from nacre.extract.reversal import content_words
 from nacre.extract.speech import Utterance
@@ -37,6 +39,8 @@ _MAX_FIX = 260
 _MIN_WORDS = 7
 _MOST_CAUSES = 2
 _SAME = 0.5
+_SHORT = 20
+_ABOUT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,15 @@ class _Conclusion:
     turns: tuple[int, ...]
 
 
-def concluded(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding]) -> Iterator[Finding]:
+def concluded(
+    turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequence[Finding], judge: Judge
+) -> Iterator[Finding]:
     """The agent's findings on the owner's trouble that cost effort, led to a change and met no objection.
 
     Where the owner told the trouble and has the work committed, or gives thanks for it, that alone bears them out.
     ``known`` lessons of other evidence are not told again, unless there is more to say.
     """
-    found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch)]
+    found = [one for stretch in stretches(turns, spoken) for one in _of(turns, spoken, stretch, judge)]
     fresh = [one for one in found if not any(_tells(other, one) for other in known)]
     surest = sorted(fresh, key=lambda one: (-one.score, -one.index))[:MOST]
     yield from (one for one in fresh if one in surest)
@@ -62,20 +68,25 @@ def concluded(turns: Sequence[Turn], spoken: Sequence[Utterance], known: Sequenc
 
 def _tells(known: Finding, one: Finding) -> bool:
     """Whether a lesson rests on the same words and is not simply contained in the new one."""
-    same = known.kind is Kind.LESSON and set(known.evidence) & set(one.evidence[1:])
-    return bool(same) and known.content not in one.content
+    if known.kind is not Kind.LESSON or not set(known.evidence) & set(one.evidence[1:]):
+        return False
+    about = content_words(known.content, language_of(known.content)) & content_words(
+        one.content, language_of(one.content)
+    )
+    return len(about) >= _ABOUT and known.content not in one.content
 
 
-def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> Iterator[Finding]:
+def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch, judge: Judge) -> Iterator[Finding]:
     problem = trouble(turns, spoken, stretch)
     welcomed = welcome(turns, spoken, stretch)
     if problem is None or welcomed is None:
         return
     wrapped_up = bool(problem.text) and is_wrapped_up(spoken, stretch)
-    if not wrapped_up and len(calls(turns, problem.index, stretch.end)) < _LEAST_CALLS:
+    mended = stretch.end if wrapped_up else _mended(turns, spoken, stretch)
+    if mended is None or not (wrapped_up or len(calls(turns, problem.index, mended)) >= _LEAST_CALLS):
         return
-    conclusion = _conclusion(turns, stretch, problem.text)
-    if conclusion is None or not (wrapped_up or _mended(turns, spoken, stretch)):
+    conclusion = _conclusion(turns, stretch, problem.text, judge)
+    if conclusion is None:
         return
     text = _told(problem.text, conclusion)
     if refuted(text, stretch.end, turns, spoken):
@@ -87,33 +98,44 @@ def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) ->
         yield finding
 
 
-def _mended(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> bool:
-    """Whether something was changed for it: in the stretch itself, or in the next when the owner said so."""
+def _mended(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch) -> int | None:
+    """Where a stretch ends in which something was changed for it: itself, or the next one when the owner said so."""
     if changed(turns, stretch.begin, stretch.end):
-        return True
+        return stretch.end
     after = next((one for one in spoken if one.index >= stretch.end), None)
-    if after is None or not language_of(after.text).concluded.go.search(after.statements[0].text):
-        return False
+    if after is None or not _says_so(after):
+        return None
     following = next((one.index for one in spoken if one.index > after.index), len(turns))
-    return changed(turns, after.index, following)
+    return following if changed(turns, after.index, following) else None
 
 
-def _conclusion(turns: Sequence[Turn], stretch: Stretch, problem: str) -> _Conclusion | None:
-    """The latest cause that is told for certain, with what the closing report says mended it.
+def _says_so(after: Utterance) -> bool:
+    """Whether the owner says to go ahead: in words for it, or in a short answer that asks nothing."""
+    language = language_of(after.text)
+    if language.concluded.go.search(after.statements[0].text):
+        return True
+    short = len(after.text.split()) <= _SHORT if language.joiner else len(after.text) <= _SHORT * 2
+    return short and not after.text.rstrip().endswith(("?", "？"))
 
-    What was said on the way counts only when the closing report tells a fix: the agent may think otherwise by then.
+
+def _conclusion(turns: Sequence[Turn], stretch: Stretch, problem: str, judge: Judge) -> _Conclusion | None:
+    """The latest cause that is told for certain, with what mended it; one in so many words before what sounds like one.
+
+    What was said on the way counts only when a fix is told with it or in the closing report: the agent may think
+    otherwise by then.
     """
     said = said_by_agent(turns, stretch)
-    for at in reversed(said):
-        causes = _causes(turns[at].text, problem)
-        if causes:
-            last = said[-1]
-            fix = _fix(turns[last].text, causes)
-            return _Conclusion(causes, fix, tuple(dict.fromkeys((at, last)))) if fix or at == last else None
+    for judging in (None, judge):
+        for at in reversed(said):
+            causes = _causes(turns[at].text, problem, judging)
+            if causes:
+                last = said[-1]
+                fix = _fix(turns[last].text, causes) or _fix(turns[at].text, causes)
+                return _Conclusion(causes, fix, tuple(dict.fromkeys((at, last)))) if fix or at == last else None
     return None
 
 
-def _causes(text: str, problem: str) -> tuple[str, ...]:
+def _causes(text: str, problem: str, judge: Judge | None) -> tuple[str, ...]:
     """The sentences of a report that say what it was, each with the one before where it leans on that."""
     found: list[str] = []
     for passage in passages(text):
@@ -122,11 +144,15 @@ def _causes(text: str, problem: str) -> tuple[str, ...]:
         before = ""
         for one in passage.statements:
             told = bare(one.text, language)
-            if (announced or language.concluded.cause.search(told)) and _is_cause(told, language):
+            if _is_cause(told, language) and (announced or _says_cause(told, language, judge)):
                 found += _standing(told, before, problem, language)
             announced = bool(language.concluded.announce.match(one.text.strip()))
             before = told if told and not leans(told, language) and is_certain(told, language) else ""
     return tuple(dict.fromkeys(found))[:_MOST_CAUSES]
+
+
+def _says_cause(told: str, language: Language, judge: Judge | None) -> bool:
+    return explains(told, language, judge) if judge else bool(language.concluded.cause.search(told))
 
 
 def _standing(told: str, before: str, problem: str, language: Language) -> list[str]:

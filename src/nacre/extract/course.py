@@ -160,7 +160,8 @@ def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
         language = language_of(one.text)
         problem = find_problem([one], 1, language)
         if problem:
-            return Trouble(problem.text if _stands_alone(problem.text, language) else "", one.index)
+            sure = problem.text in one.troubles or _stands_alone(problem.text, language)
+            return Trouble(problem.text if sure else "", one.index)
         if language.concluded.hunt.search(one.text) or _ERROR.search(turns[one.index].text):
             return Trouble("", one.index)
         if wishes(one):
@@ -181,8 +182,14 @@ def _is_wish(text: str) -> bool:
 
 
 def _stands_alone(text: str, language: Language) -> bool:
-    asks = text.endswith(("?", "？")) or language.reject["errand"].search(text)
+    asks = text.endswith(("?", "？")) or language.reject["errand"].search(text) or language.lesson.doubt.search(text)
     return len(text) <= _MAX_PROBLEM and not asks and not leans(text, language)
+
+
+def doubted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
+    """Whether the owner's next message objects, or somebody said later that what a text claims was not it."""
+    after = next((one.statements[0].text for one in spoken if one.index >= end), "")
+    return bool(language_of(after).concluded.objection.match(after)) or refuted(text, end, turns, spoken)
 
 
 def refuted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:

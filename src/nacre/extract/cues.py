@@ -114,6 +114,9 @@ class LessonCues:
 
     ``trouble_asked`` is a question that tells of trouble: "why does the build hang?"; ``announce`` says that the
     cause comes next: "Found it."; ``fix`` what is different now: "the client now retries instead of giving up".
+    A request that goes with trouble is in its ``tail``: "…, can you have a look?"; with ``own`` words a person begins
+    to tell the cause themselves: "found it myself"; a ``deed`` tells what was or will be done, not why. What sounds like
+    trouble may be something ``other``: a wish, an attempt; with a ``doubt`` it is told too vaguely.
     """
 
     problem: Pattern
@@ -125,6 +128,11 @@ class LessonCues:
     confirmation: Pattern
     unsolved: Pattern
     hedge: Pattern
+    tail: Pattern
+    own: Pattern
+    deed: Pattern
+    other: Pattern
+    doubt: Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,6 +377,11 @@ class Language:
         """The text without conversational beginning and end."""
         lead = self.lead.match(text)
         return self.tail.sub("", text[lead.end() :] if lead else text).strip(" \t,;:—–-")
+
+    def told(self, text: str) -> str:
+        """The text without conversational beginning and end, nor a request that goes with what it tells."""
+        trimmed = self.trim(text)
+        return self.lesson.tail.sub("", trimmed).strip(" \t,;:—–-") or trimmed
 
 
 def _pattern(wanted: type, value: Any) -> Any:

@@ -11,7 +11,7 @@ from nacre.extract.behaviour import behaviours, is_answered
 from nacre.extract.candidate import Candidate
 from nacre.extract.concluded import concluded
 from nacre.extract.confirmed import confirmed
-from nacre.extract.course import refuted
+from nacre.extract.course import doubted
 from nacre.extract.feedback import reviewed
 from nacre.extract.findings import Finding
 from nacre.extract.importance import MAX_STRONG, STRONG
@@ -41,23 +41,24 @@ def extract(
     if session.kind is not SessionKind.MAIN:
         return []
     spoken = utterances(turns)
-    findings = sorted(_find(turns, spoken, Judge(meaning, spoken)), key=lambda one: one.index)
+    judge = Judge(meaning, spoken)
+    findings = sorted(_find(turns, judge.spoken, judge), key=lambda one: one.index)
     kept = _temper(_few(settle(findings, spoken), len(spoken)))
     return [_candidate(one, turns) for one in kept if max(one.evidence) >= begin]
 
 
 def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
     suspected = list(confirmed(turns, spoken))
-    borne_out = [one for one in lessons(turns, spoken) if one.index not in {other.index for other in suspected}]
+    borne_out = [one for one in lessons(turns, spoken, judge) if one.index not in {other.index for other in suspected}]
     found = [
         *suspected,
-        *(one for one in borne_out if not refuted(one.content, one.index + 1, turns, spoken)),
+        *(one for one in borne_out if not doubted(one.content, one.index + 1, turns, spoken)),
         *demands(spoken),
         *answered(turns, spoken),
         *accepted(turns, spoken, judge),
         *stated(spoken, judge),
     ]
-    found += concluded(turns, spoken, found)
+    found += concluded(turns, spoken, found, judge)
     now = list(behaviours(turns, spoken, found))
     yield from now
     project = list(begun(spoken))

@@ -11,6 +11,7 @@ from nacre.extract.classify import PROVEN, Verdict
 from nacre.extract.context import in_a_row, leans
 from nacre.extract.cues import Language, LessonCues, Pattern, language_named, language_of
 from nacre.extract.findings import Finding, to_finding
+from nacre.extract.meaning import Judge
 from nacre.extract.report import without_places
 from nacre.extract.sentences import Statement, split_report
 from nacre.extract.speech import Utterance, acceptance, before, is_content
@@ -23,30 +24,37 @@ _AGENT_LOOK_BACK = 12
 _MAX_PROBLEM = 240
 _MAX_CAUSE = 260
 _MIN_WORDS = 5
-Wanted = Callable[[LessonCues], Pattern]
+_MIN_TELLING = 6
+_PAUSES = tuple(",;:.—–-，。：；")
+_SIGNS = " ,;:.—–-，。：；"
+Wanted = Callable[[str, Language], bool]
 
 _COMMAND = re.compile(r"\w=\w|\s--?\w|`[^`]{4,}`|\w/\w+/")
 
 
-def lessons(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Iterator[Finding]:
+def lessons(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:
     """The lessons of a session that were confirmed, by the owner's word or by a command that failed before."""
     told: set[int] = set()
-    for at, utterance in enumerate(spoken):
-        lesson = _confirmed(turns, spoken, at, utterance) or _accepted(turns, spoken, at, utterance)
-        lesson = lesson or _proven(turns, spoken, at, utterance)
-        if lesson and not told & set(lesson.causes):
-            told |= set(lesson.causes)
-            yield from _finding(lesson)
+    for finders in ((_found, _confirmed), (_accepted, _proven)):
+        for at in range(len(spoken)):
+            here = _Told(turns, spoken, at, judge)
+            lesson = next((one for one in (find(here) for find in finders) if one), None)
+            if lesson and not told & {*lesson.causes, *lesson.trouble}:
+                told |= {*lesson.causes, *lesson.trouble}
+                yield from _finding(lesson)
 
 
 @dataclass(frozen=True, slots=True)
 class _Lesson:
-    """The words of a lesson, the indexes of all turns they come from, and of those that say the cause."""
+    """The words of a lesson, the indexes of all turns they come from, of those that say the cause, and of the one that
+    tells the trouble, where it is told.
+    """
 
     text: str
     turns: tuple[int, ...]
     causes: tuple[int, ...]
     by_agent: bool
+    trouble: tuple[int, ...] = ()
 
 
 def _finding(lesson: _Lesson) -> Iterator[Finding]:
@@ -58,52 +66,94 @@ def _finding(lesson: _Lesson) -> Iterator[Finding]:
         yield finding
 
 
-def _confirmed(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A message of the owner in its session: the one at place ``at`` among the ``spoken``."""
+
+    turns: Sequence[Turn]
+    spoken: Sequence[Utterance]
+    at: int
+    judge: Judge
+
+    @property
+    def utterance(self) -> Utterance:
+        return self.spoken[self.at]
+
+    @property
+    def language(self) -> Language:
+        return language_of(self.utterance.text)
+
+
+def _found(here: _Told) -> _Lesson | None:
+    """The owner tells what was behind the trouble: found themselves, or remembered."""
+    utterance, language = here.utterance, here.language
+    own = next((at for at, one in enumerate(utterance.statements[:2]) if language.lesson.own.search(one.text)), None)
+    problem = find_problem(here.spoken, here.at, language, look_back=_NEAR) if own is not None else None
+    if own is None or problem is None or language.lesson.doubt.search(problem.text):
+        return None
+    for one in utterance.statements[own : own + 2]:
+        text = _unannounced(language.trim(one.text), language)
+        if _tells_cause(text, language) and not leans(text, language):
+            told = in_a_row([problem.text[:_MAX_PROBLEM], text[0].upper() + text[1:]], language)
+            return _Lesson(told, (problem.index, utterance.index), (utterance.index,), False, (problem.index,))
+    return None
+
+
+def _unannounced(text: str, language: Language) -> str:
+    """A statement without words in front that only say that it is the cause: "Found it: …"."""
+    own = language.lesson.own.match(text)
+    rest = text[own.end() :] if own else ""
+    return rest.lstrip(_SIGNS) if rest.lstrip()[:1] in _PAUSES and rest.strip(_SIGNS) else text
+
+
+def _confirmed(here: _Told) -> _Lesson | None:
     """The owner says that this was it."""
-    language = language_of(utterance.text)
+    utterance, language = here.utterance, here.language
     cues = language.lesson
     head = utterance.statements[:2]
     solved = [one for one in head if cues.solved.search(one.text) and not cues.unsolved.search(one.text)]
     if not solved or solved[0].text.endswith(("?", "？")):
         return None
-    problem = find_problem(spoken, at, language)
+    problem = find_problem(here.spoken, here.at, language)
     if not problem:
         return None
     own = _own_words(utterance, language)
     told = any(cues.cause.search(text) for text in own)
-    explained = None if told else _explanation(turns, problem.index, utterance.index, nearby=bool(own), fixes=not own)
+    explained = None if told else _explanation(here, problem.index, nearby=bool(own), fixes=not own, sounds=True)
     if not own and not explained:
         return None
     causes, where = (explained.causes, (explained.index,)) if explained else ((), ())
     text = in_a_row([problem.text[:_MAX_PROBLEM], *causes, *own[:2]], language)
     evidence = tuple(dict.fromkeys([problem.index, *where, utterance.index]))
-    return _Lesson(text, evidence, where or (utterance.index,), by_agent=not own)
+    return _Lesson(text, evidence, where or (utterance.index,), not own, (problem.index,))
 
 
-def _accepted(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+def _accepted(here: _Told) -> _Lesson | None:
     """The owner accepts in words what the agent just said it was."""
-    language = language_of(utterance.text)
+    utterance, language = here.utterance, here.language
     if acceptance(utterance, language) is None or language.lesson.unsolved.search(utterance.statements[0].text):
         return None
-    explained = _explanation(turns, before(turns, utterance.index, Speaker.OWNER) or 0, utterance.index, nearby=True)
-    return _told(spoken, at, explained, utterance.index) if explained else None
+    begin = before(here.turns, utterance.index, Speaker.OWNER) or 0
+    problem = find_problem(here.spoken, here.at, language, look_back=_NEAR)
+    explained = _explanation(here, begin, nearby=True, sounds=problem is not None)
+    return _told(here, explained) if explained else None
 
 
-def _proven(turns: Sequence[Turn], spoken: Sequence[Utterance], at: int, utterance: Utterance) -> _Lesson | None:
+def _proven(here: _Told) -> _Lesson | None:
     """A command that failed before the agent said what it was works after it, and the owner does not object."""
-    language = language_of(utterance.text)
-    if at == 0 or language.lesson.unsolved.search(utterance.statements[0].text):
+    utterance, language = here.utterance, here.language
+    if here.at == 0 or language.lesson.unsolved.search(utterance.statements[0].text):
         return None
     if language.answers.no.match(utterance.statements[0].text):
         return None
-    earlier = spoken[at - 1].index
-    between = turns[earlier : utterance.index]
+    earlier = here.spoken[here.at - 1].index
+    between = here.turns[earlier : utterance.index]
     if not _works_now(between, len(between)):
         return None
-    explained = _explanation(turns, earlier, utterance.index, nearby=True)
+    explained = _explanation(here, earlier, nearby=True)
     if not explained or not _works_now(between, explained.index - earlier):
         return None
-    return _told(spoken, at, explained, utterance.index)
+    return _told(here, explained)
 
 
 def _works_now(turns: Sequence[Turn], said: int) -> bool:
@@ -117,15 +167,15 @@ def _went_wrong(call: ToolCall) -> bool:
     return bool(call.outcome and call.outcome.startswith(("exit ", "error")))
 
 
-def _told(spoken: Sequence[Utterance], at: int, explained: Explanation, here: int) -> _Lesson | None:
+def _told(here: _Told, explained: Explanation) -> _Lesson | None:
     """The agent's words on the cause, after the owner's on the trouble where these are near."""
     language = language_of(explained.causes[0])
-    problem = find_problem(spoken, at, language, look_back=_NEAR)
+    problem = find_problem(here.spoken, here.at, language, look_back=_NEAR)
     if problem is None and leans(explained.causes[0], language):
         return None
     text = in_a_row([*([problem.text[:_MAX_PROBLEM]] if problem else []), *explained.causes], language)
-    evidence = tuple(dict.fromkeys([*([problem.index] if problem else []), explained.index, here]))
-    return _Lesson(text, evidence, (explained.index,), by_agent=True)
+    evidence = tuple(dict.fromkeys([*([problem.index] if problem else []), explained.index, here.utterance.index]))
+    return _Lesson(text, evidence, (explained.index,), True, (problem.index,) if problem else ())
 
 
 def _own_words(utterance: Utterance, language: Language) -> list[str]:
@@ -145,20 +195,34 @@ class Explanation:
 
 
 def _explanation(
-    turns: Sequence[Turn], after: int, until: int, *, nearby: bool, fixes: bool = False
+    here: _Told, after: int, *, nearby: bool, fixes: bool = False, sounds: bool = False
 ) -> Explanation | None:
     """The agent's latest words on the cause: ``nearby`` those just answered, else a few turns back, but not
-    beyond a word of the owner that it was something else. Without any, where ``fixes`` will do, on what differs now.
+    beyond a word of the owner that it was something else. Without any, where ``sounds`` will do, what sounds like one;
+    where ``fixes`` will do, what differs now.
     """
-    wanted = [lambda cues: cues.cause, lambda cues: cues.fix] if fixes else [lambda cues: cues.cause]
-    found = (_latest(turns, after, until, nearby, pattern) for pattern in wanted)
+
+    def by(pattern: Callable[[LessonCues], Pattern]) -> Wanted:
+        return lambda text, language: bool(pattern(language.lesson).search(text))
+
+    wanted = [by(lambda cues: cues.cause)]
+    wanted += [lambda text, language: explains(text, language, here.judge, sure=True)] if sounds else []
+    wanted += [by(lambda cues: cues.fix)] if fixes else []
+    found = (_latest(here, after, nearby, pattern) for pattern in wanted)
     return next((one for one in found if one), None)
 
 
-def _latest(turns: Sequence[Turn], after: int, until: int, nearby: bool, wanted: Wanted) -> Explanation | None:
-    said = [at for at in range(until - 1, after, -1) if is_content(turns[at])]
+def explains(text: str, language: Language, judge: Judge, *, sure: bool = False) -> bool:
+    """Whether a sentence of an agent sounds like the cause of some trouble, rather than like what was done about it."""
+    passed_over = (language.lesson.deed, language.concluded.refuted, language.behaviour.aside)
+    enough = not language.joiner or len(text.split()) >= _MIN_TELLING
+    return enough and not any(cue.search(text) for cue in passed_over) and judge.explains(text, language, sure=sure)
+
+
+def _latest(here: _Told, after: int, nearby: bool, wanted: Wanted) -> Explanation | None:
+    said = [at for at in range(here.utterance.index - 1, after, -1) if is_content(here.turns[at])]
     for at in said[:_AGENT_LOOK_BACK]:
-        turn = turns[at]
+        turn = here.turns[at]
         by_owner = turn.speaker is Speaker.OWNER
         if by_owner and (nearby or language_of(turn.text).lesson.unsolved.search(turn.text)):
             return None
@@ -182,7 +246,8 @@ def find_problem(
     """The owner's latest statement of trouble before an utterance."""
     for earlier in reversed(utterances[max(0, at - look_back) : at]):
         for one in earlier.statements:
-            text = _trouble_in(one.text, language.language)
+            told = language.told(one.text)
+            text = told if told in earlier.troubles else _trouble_in(one.text, language.language)
             if text:
                 return Problem(text, earlier.index)
     return None
@@ -192,7 +257,7 @@ def find_problem(
 def _trouble_in(text: str, name: str) -> str | None:
     """The trouble that a statement tells of; asked for the same statement from every message that follows it."""
     language = language_named(name)
-    told = language.trim(text)
+    told = language.told(text)
     return told if _tells_trouble(told, language) else None
 
 
@@ -225,9 +290,9 @@ def _causes(turn: Turn, wanted: Wanted) -> list[str]:
     language = language_of(turn.text)
     found, announced = [], False
     for one in split_report(turn.text):
-        if (announced or wanted(language.lesson).search(one.text)) and _tells_cause(one.text, language):
+        if _tells_cause(one.text, language) and (announced or wanted(one.text, language)):
             found.append(one.text.strip())
-        leads = one.text.endswith((":", "：")) and wanted(language.lesson).search(one.text)
+        leads = one.text.endswith((":", "：")) and wanted(one.text, language)
         announced = bool(leads or language.lesson.announce.match(one.text))
     return found
 

@@ -24,13 +24,14 @@ _HEAD = 3
 class Utterance:
     """One message of the owner: where it is, its words and statements.
 
-    ``correcting`` says that it declined a tool call.
+    ``correcting`` says that it declined a tool call; ``troubles`` are the statements, trimmed, that sound like trouble.
     """
 
     index: int
     text: str
     statements: tuple[Statement, ...]
     correcting: bool = False
+    troubles: frozenset[str] = frozenset()
 
 
 def is_content(turn: Turn) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from nacre.extract.classify import Verdict, classify, settled
+from nacre.extract.classify import THRESHOLD, Verdict, classify, settled
 from nacre.extract.context import leans, stand_alone, with_request
 from nacre.extract.cues import language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.lessons import find_problem
 from nacre.extract.meaning import Judge
+from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance, is_taken_back
 from nacre.extract.validate import refusal
 from nacre.model.memory import Kind
@@ -55,7 +56,14 @@ def _verdict(utterance: Utterance, place: int, judge: Judge) -> Verdict | None:
     verdict = next((one for one in verdicts if one and one.kept), None)
     if verdict is None or language.remember.after.match(statement.text):
         return None
+    if verdict.cue < THRESHOLD and _is_trouble(statement, utterance, verdict):
+        return None
     return None if refusal(verdict, language) else settled(verdict, affinity)
+
+
+def _is_trouble(statement: Statement, utterance: Utterance, verdict: Verdict) -> bool:
+    told = language_of(statement.text).told(statement.text)
+    return told in utterance.troubles and not (verdict.remembered or verdict.kind is Kind.LESSON)
 
 
 def _is_request(utterance: Utterance) -> bool:

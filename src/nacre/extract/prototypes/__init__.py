@@ -25,6 +25,8 @@ from nacre.model.memory import Kind
 
 Matrix = NDArray[np.float32]
 
+_TROUBLE = "trouble"
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -67,12 +69,16 @@ class Learned:
         shares /= shares.sum(axis=1, keepdims=True)
         kinds = [Kind(name) for name in self.table.kinds]
         plain = [kinds.index(kind) for kind in PLAIN]
+        lesson = kinds.index(Kind.LESSON)
+        trouble = self.table.classes.index(_TROUBLE) if _TROUBLE in self.table.junk else None
         found = []
-        for row in shares[:, : len(kinds)]:
+        for every in shares:
+            row = every[: len(kinds)]
             best, worth = int(row.argmax()), float(row.sum())
             usual = kinds[max(plain, key=lambda kind: row[kind])]
             certainty = float(row[best]) / max(worth, 1e-9)
-            found.append(Affinity(worth, kinds[best], certainty, usual, self.table.weight, self.table.alone))
+            like = float(every[lesson]), 0.0 if trouble is None else float(every[trouble])
+            found.append(Affinity(worth, kinds[best], certainty, usual, self.table.weight, self.table.alone, *like))
         return found
 
 
