@@ -25,7 +25,7 @@ from tests.extract.conftest import agent, only, owner
         # the head of the statement, where there is no such phrase
         ("Never commit rendered slides: they are build output.", "Never commit rendered slides"),
         ("Remember that lengths are integers in millimetres, never floats.", "Lengths are integers in millimetres"),
-        ("Make sure all public functions have docstrings.", "All public functions have docstrings"),
+        ("Make sure all public functions have docstrings.", "Docstrings for all public functions"),
         ("From now on run `make lint` before each commit.", "Run make lint before each commit"),
         ("Don't alert me about a single late train.", "Don't alert me about a single late train"),
         ("We should not use eval in the templates.", "Don't use eval in the templates"),

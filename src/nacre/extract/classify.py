@@ -23,6 +23,8 @@ _SURE = 0.75  # how certain meaning must be of a kind to settle it against a lig
 _CLEAR = 0.5
 _JUNK = 0.3  # below this worth a statement sounds like junk, whatever its cue
 _LIGHT = 0.8
+_AGREED = 0.2
+_OF_A_REQUEST = 1.0
 _FROM_AFAR = 0.1  # so much below the worth of what needs no cue, marks may still make up for it
 
 
@@ -54,13 +56,15 @@ def classify(
     *,
     bonus: float = 0.0,
     in_request: bool = False,
+    detail: bool = False,
     remembered: bool = False,
     affinity: Affinity | None = None,
 ) -> Verdict | None:
     """Weigh a statement; ``None`` when nothing in it says what it is.
 
     ``in_request`` says that the message began by asking for something: what it says a thing should be are
-    then the details of one piece of work. ``affinity`` is what the statement means, where that is known.
+    then the details of one piece of work; so is all that is said of the thing asked for, ``detail``. ``affinity`` is
+    what the statement means, where that is known.
     """
     trimmed, asking, led = _bare(text, language)
     remembered = remembered or led.remember
@@ -74,10 +78,13 @@ def classify(
     bonus += THRESHOLD if led.corrected else 0.0
     heaviest = max(cues, key=lambda cue: cue.weight, default=None)
     weight = heaviest.weight if heaviest else 0.0
-    if in_request and heaviest and heaviest.kind is Kind.DECISION and weight <= DETAIL:
+    wished = in_request and heaviest and heaviest.kind is Kind.DECISION and weight <= DETAIL
+    if wished or (detail and weight <= _OF_A_REQUEST):
         bonus += language.score.specification
     if affinity:
         bonus += affinity.weight * min(0.0, affinity.worth - _JUNK)
+        agrees = heaviest and heaviest.kind is affinity.kind and weight >= _LIGHT and affinity.worth >= _SURE
+        bonus += _AGREED if agrees else 0.0
     return Verdict(
         text=trimmed,
         kind=heaviest.kind if heaviest else _remembered_kind(marks),

@@ -11,6 +11,7 @@ from nacre.extract.course import (
     Stretch,
     calls,
     changed,
+    doubted,
     is_wrapped_up,
     refuted,
     said_by_agent,
@@ -89,7 +90,7 @@ def _of(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch, ju
     if conclusion is None:
         return
     text = _told(problem.text, conclusion)
-    if refuted(text, stretch.end, turns, spoken):
+    if refuted(text, stretch.end, turns, spoken) or (mended > stretch.end and doubted(text, mended, turns, spoken)):
         return
     evidence = (stretch.begin, *conclusion.turns, *([stretch.end] if stretch.end < len(turns) else []))
     verdict = Verdict(text, Kind.LESSON, _WEIGHT + welcomed, _WEIGHT)

@@ -57,7 +57,8 @@ def _neighbour(at: int, statements: Sequence[Statement], language: Language) -> 
     text = language.trim(statements[at - 1].text)
     if not _MIN_NEIGHBOUR <= len(text) <= MAX_NEIGHBOUR or leans(text, language):
         return None
-    return None if language.reject["question"].search(text) else text
+    asks = language.reject["question"].search(text) or language.opening.asking.match(text)
+    return None if asks else text
 
 
 def _goes_on(text: str, language: Language) -> bool:

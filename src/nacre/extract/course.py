@@ -189,7 +189,8 @@ def _stands_alone(text: str, language: Language) -> bool:
 def doubted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
     """Whether the owner's next message objects, or somebody said later that what a text claims was not it."""
     after = next((one.statements[0].text for one in spoken if one.index >= end), "")
-    return bool(language_of(after).concluded.objection.match(after)) or refuted(text, end, turns, spoken)
+    cues = language_of(after).concluded
+    return bool(cues.objection.match(after) or cues.persists.search(after)) or refuted(text, end, turns, spoken)
 
 
 def refuted(text: str, end: int, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:

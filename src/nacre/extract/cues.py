@@ -115,8 +115,8 @@ class LessonCues:
     ``trouble_asked`` is a question that tells of trouble: "why does the build hang?"; ``announce`` says that the
     cause comes next: "Found it."; ``fix`` what is different now: "the client now retries instead of giving up".
     A request that goes with trouble is in its ``tail``: "…, can you have a look?"; with ``own`` words a person begins
-    to tell the cause themselves: "found it myself"; a ``deed`` tells what was or will be done, not why. What sounds like
-    trouble may be something ``other``: a wish, an attempt; with a ``doubt`` it is told too vaguely.
+    to tell the cause themselves: "found it myself"; a ``deed`` tells what was or will be done, not why. What sounds
+    like trouble may be something ``other``: a wish, an attempt; with a ``doubt`` it is told too vaguely.
     """
 
     problem: Pattern
@@ -276,12 +276,16 @@ class ImportanceCues:
 @dataclass(frozen=True, slots=True)
 class Wording:
     """What is put differently in a memory: ``acronyms`` in capitals; no ``label`` in front; an ``item`` of a list (its
-    ``name``, and what is said of it) and a ``polite`` question (its ``wish``) as plain sentences.
+    ``name``, and what is said of it), a ``choice`` of options (its ``topic``), what is ``wished`` of a ``topic`` and a
+    ``polite`` question (its ``wish``) as plain sentences; a wish says not ``here``.
     """
 
     acronyms: frozenset[str]
     label: Pattern
     item: Pattern
+    choice: Pattern
+    wished: Pattern
+    here: Pattern
     polite: Pattern
 
 
@@ -302,7 +306,8 @@ class SubjectWords:
     a statement is, ``front`` what it is said for, ``predicate`` begins what is said; ``noise`` and ``ending`` are
     dropped; at a ``border`` a clause ends, at a ``joint`` a long one may be cut. ``asked`` is a question about a
     ``topic``; a clause with a ``stray`` word in front says only where, when or of whom, one that
-    is a ``condition`` only when; ``making`` comes before a thing that is to be.
+    is a ``condition`` only when, one with a ``carried`` object goes on about that; ``making`` comes before a thing that
+    is to be.
     """
 
     generic: frozenset[str]
@@ -317,6 +322,7 @@ class SubjectWords:
     asked: Pattern
     stray: Pattern
     condition: Pattern
+    carried: Pattern
     making: Pattern
     predicate: Pattern
     noise: Pattern

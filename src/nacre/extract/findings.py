@@ -46,7 +46,7 @@ def to_finding(
     What an agent said weighs six at most (seed facts 1.5).
     """
     content = stated_plainly(unlabelled(content, language), language)
-    about = content if leans(verdict.text, language) else verdict.text
+    about = content if leans(verdict.text, language) else stated_plainly(verdict.text, language)
     subject = subject_of(about, language, verdict.kind)
     if subject is None or size_refusal(content):
         return None

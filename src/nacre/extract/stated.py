@@ -10,6 +10,7 @@ from nacre.extract.cues import language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.lessons import find_problem
 from nacre.extract.meaning import Judge
+from nacre.extract.reversal import content_words
 from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance, is_taken_back
 from nacre.extract.validate import refusal
@@ -41,6 +42,7 @@ def _verdict(utterance: Utterance, place: int, judge: Judge) -> Verdict | None:
     language = language_of(statement.text)
     bonus = language.score.rejected if utterance.correcting else 0.0
     in_request = place > 0 and _is_request(utterance)
+    detail = in_request and _is_about_what_was_asked(utterance, place)
     following = utterance.statements[place + 1 : place + 2]
     if language.answers.unsure.search(statement.text):
         return None  # the owner only asks whether it is so
@@ -50,7 +52,9 @@ def _verdict(utterance: Utterance, place: int, judge: Judge) -> Verdict | None:
     if statement.lead:
         texts.append(f"{statement.lead.rstrip(_COLONS)} {statement.text}")
     verdicts = [
-        classify(text, language, bonus=bonus, in_request=in_request, remembered=remembered, affinity=affinity)
+        classify(
+            text, language, bonus=bonus, in_request=in_request, detail=detail, remembered=remembered, affinity=affinity
+        )
         for text in texts
     ]
     verdict = next((one for one in verdicts if one and one.kept), None)
@@ -69,6 +73,17 @@ def _is_trouble(statement: Statement, utterance: Utterance, verdict: Verdict) ->
 def _is_request(utterance: Utterance) -> bool:
     language = language_of(utterance.text)
     return bool(language.reject["errand"].search(language.trim(utterance.statements[0].text)))
+
+
+def _is_about_what_was_asked(utterance: Utterance, place: int) -> bool:
+    """Whether a statement says more of the thing that its message began by asking for."""
+    request, said = utterance.statements[0].text, utterance.statements[place].text
+    asked = {_singular(word) for word in content_words(request, language_of(request))}
+    return any(_singular(word) in asked for word in content_words(said, language_of(said)))
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if word.endswith("s") else word
 
 
 def _in_context(

@@ -36,7 +36,11 @@ def subject_of(text: str, language: Language, kind: Kind) -> str | None:
     words, whole = language.subject, kind is Kind.LESSON
     plain = _FOLDERS.sub("", _MARKUP.sub("", text))
     plain = _SPACES.sub(" ", words.noise.sub("", unlabelled(plain, language))).strip()
+    plain = words.carried.sub(r"\g<object> ", plain, count=1)
     asked = words.asked.match(plain)
+    told = None if asked else _told(plain, language)
+    if told:
+        return subject_of(told, language, kind) or subject_of(plain[: -len(told)], language, kind)
     front = None if asked else words.front.match(plain)
     subject = _answered(asked, plain[asked.end() :], language) if asked else None
     subject = subject or (_fronted(front, plain[front.end() :], language) if front else None)
@@ -53,6 +57,12 @@ def subject_of(text: str, language: Language, kind: Kind) -> str | None:
         subject = subject[made.end() :]
     title = _title(subject, language)
     return title[0].lower() + title[1:] if title and _begins_with_code(text, subject) else title
+
+
+def _told(text: str, language: Language) -> str:
+    """The answer to a question of two ways: what was decided, not what was asked."""
+    question, mark, answer = text.partition("? ")
+    return answer if mark and language.answers.either.search(f"{question}?") else ""
 
 
 def _begins_with_code(text: str, subject: str) -> bool:

@@ -34,6 +34,14 @@ def flowing(text: str, language: Language) -> str:
 
 
 def stated_plainly(text: str, language: Language) -> str:
-    """A wish put as a question, as a wish: "Can we sort the list by date?" as "Sort the list by date."."""
+    """A wish put as a question, as a wish: "Can we sort the list by date?" as "Sort the list by date."; what was chosen
+    for a thing, after the thing."""
+    chosen = language.wording.choice.match(text)
+    if chosen:
+        return f"{chosen['topic']}: {text[chosen.end() :]}"
+    wished = language.wording.wished.match(text)
+    if wished:
+        return f"{wished['topic']} should {wished['wish']}." + text[wished.end() :]
     polite = language.wording.polite.match(text)
-    return f"{polite['wish']}." + text[polite.end() :] if polite else text
+    wish = language.wording.here.sub("", polite["wish"]) if polite else ""
+    return f"{wish}." + text[polite.end() :] if polite else text
