@@ -196,7 +196,7 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
         (("--help",), {"nacre.settings", "nacre.app", "nacre.storage", "apsw", "msgspec", "rich", "numpy"}),
         (
             ("recall", "billing", "--mode", "lexical"),
-            {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit", "ruamel"},
+            {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"},
         ),
         (("list",), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),
         (("store", "x"), {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"}),

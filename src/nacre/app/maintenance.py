@@ -154,4 +154,5 @@ def _ingested(context: Context) -> set[Path]:
         entries = list(ledger.read(context.vault.read(LEDGER)))
     except FileNotFoundError:
         return set()
-    return {Path(path) for item in entries if item.action == "ingest" for path in item.details.get("paths", [])}
+    named = [item.details.get("paths") for item in entries if item.action == "ingest"]
+    return {Path(path) for paths in named if isinstance(paths, list) for path in paths if isinstance(path, str)}

@@ -126,8 +126,8 @@ def languages() -> tuple[ChangeLanguage, ...]:
 
 
 def language_of(text: str) -> ChangeLanguage:
-    """The table for a text: the first whose script it is written in."""
-    return next(one for one in languages() if one.detect.search(text))
+    """The table for a text: the first whose script it is written in, the last for a text of no script."""
+    return next((one for one in languages() if one.detect.search(text)), languages()[-1])
 
 
 def _load(table: dict[str, Any]) -> ChangeLanguage:

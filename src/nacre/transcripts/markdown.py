@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import datetime
 from typing import Any
 
-import yaml
-
+from nacre import plain_yaml
 from nacre.model.session import Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.injected import clean
-from nacre.transcripts.objects import parse_time, to_utc
+from nacre.transcripts.objects import parse_time
 from nacre.transcripts.plain_text import date_in_name, is_text, make_turns, name_session
 
 TOOL = "markdown"
@@ -51,19 +50,14 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
     if match is None:
         return {}, text
     try:
-        facts = yaml.safe_load(match.group(1))
-    except (yaml.YAMLError, ValueError):
+        facts, _ = plain_yaml.read(match.group(1))
+    except plain_yaml.NotPlain:
         return {}, text
-    return (facts, text[match.end() :]) if isinstance(facts, dict) else ({}, text)
+    return (facts, text[match.end() :]) if facts else ({}, text)
 
 
 def _time(facts: Mapping[str, Any]) -> datetime | None:
-    value = facts.get("date") or facts.get("created")
-    if isinstance(value, datetime):
-        return to_utc(value)
-    if isinstance(value, date):
-        return datetime(value.year, value.month, value.day, tzinfo=UTC)
-    return parse_time(value)
+    return parse_time(facts.get("date") or facts.get("created"))
 
 
 def _title(facts: Mapping[str, Any], body: str) -> str | None:

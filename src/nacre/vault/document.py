@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -25,9 +26,10 @@ from nacre.model.memory import (
 )
 from nacre.model.session import Speaker, Trust
 from nacre.vault import front_matter
-from nacre.vault.layout import Place, place_of
+from nacre.vault.layout import Place, place_of, slugify
 
 _HEADING = re.compile(r"\A\s*#{1,6}\s+(.+?)\s*#*\s*$\n?", re.MULTILINE)
+_IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 MANAGED = (
     "id", "kind", "subject", "importance", "expiry", "scope", "project", "tags", "created", "updated", "valid",
@@ -54,7 +56,7 @@ def rewrite(text: str, memory: Memory) -> str:
     removed = [key for key in before if key in MANAGED and key not in wanted]
     if changed or removed:
         front = front_matter.merge(front, changed, removed)
-    return f"---\n{front}---\n{_new_body(body, memory)}"
+    return front_matter.join(text, front, _new_body(body, memory))
 
 
 def adjust(text: str, values: Mapping[str, Any]) -> str:
@@ -62,7 +64,7 @@ def adjust(text: str, values: Mapping[str, Any]) -> str:
     front, body = front_matter.split(text)
     if front is None:
         return f"---\n{front_matter.dump(values)}---\n{body}"
-    return f"---\n{front_matter.merge(front, values, [])}---\n{body}"
+    return front_matter.join(text, front_matter.merge(front, values, []), body)
 
 
 def adopt(text: str, identity: Mapping[str, str]) -> str:
@@ -70,14 +72,14 @@ def adopt(text: str, identity: Mapping[str, str]) -> str:
     front, body = front_matter.split(text)
     if front is None:
         return f"---\n{front_matter.dump(identity)}---\n{body}"
-    return f"---\n{front_matter.dump(identity)}{front}---\n{body}"
+    new = front_matter.dump(identity)
+    return front_matter.join(text, (new.replace("\n", "\r\n") if "\r\n" in front else new) + front, body)
 
 
 def without_id(text: str) -> str:
     """A file's text with the id taken out of its front matter."""
     front, body = front_matter.split(text)
-    kept = "".join(line for line in (front or "").splitlines(keepends=True) if not line.startswith("id:"))
-    return f"---\n{kept}---\n{body}" if front is not None else text
+    return text if front is None else front_matter.join(text, front_matter.merge(front, {}, ["id"]), body)
 
 
 def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
@@ -88,6 +90,10 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     """
     if len(text.encode("utf-8", errors="replace")) > MAX_BODY_BYTES:
         raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
+    if "\0" in text:
+        raise MemoryInvalid("it is not text: it holds zero bytes", hint="keep other files outside the vault")
+    if not text.strip("\ufeff \t\r\n"):
+        raise MemoryInvalid("the file is empty", hint="delete it to retire the memory")
     front, body = front_matter.split(text)
     values = front_matter.load(front) if front else {}
     place = place_of(path)
@@ -98,7 +104,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     content = body[heading.end() :] if heading else body
     created = _time(values, "created") or modified
     return Memory(
-        id=_text(values, "id") or new_id(),
+        id=_id(values) or new_id(),
         kind=place.kind or _choice(values, "kind", Kind, Kind.FACT),
         subject=subject,
         content=content.strip() or subject,
@@ -128,7 +134,7 @@ def stated(text: str) -> Stated:
     """Kind and project as front matter states them, whatever the folder says. Raises MemoryInvalid."""
     front, _ = front_matter.split(text)
     values = front_matter.load(front) if front else {}
-    return Stated(_choice(values, "kind", Kind, None), _text(values, "project"))
+    return Stated(_choice(values, "kind", Kind, None), _stated_project(values))
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
@@ -170,7 +176,7 @@ def to_front(memory: Memory) -> dict[str, Any]:
 
 def stamp(moment: datetime) -> str:
     """A time as nacre writes it: UTC, to the second."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def _details(values: dict[str, Any]) -> dict[str, Any]:
@@ -209,7 +215,20 @@ def _subject_from(path: str) -> str:
 
 
 def _project(place: Place, values: dict[str, Any]) -> str | None:
-    return _text(values, "project") if place.inbox else place.project
+    return _stated_project(values) if place.inbox else place.project
+
+
+def _stated_project(values: dict[str, Any]) -> str | None:
+    """The project that front matter names, as the name of a folder: it may be anything that a person wrote."""
+    name = _text(values, "project")
+    return slugify(name) or None if name else None
+
+
+def _id(values: dict[str, Any]) -> str | None:
+    found = _text(values, "id")
+    if found and not _IDENTITY.fullmatch(found):
+        raise MemoryInvalid(f"{found[:80]!r} cannot be an id", hint="remove the line: the file gets a new one")
+    return found
 
 
 def _retired(values: dict[str, Any], place: Place, modified: datetime) -> Retirement | None:
@@ -227,7 +246,9 @@ def _links(values: dict[str, Any]) -> tuple[Link, ...]:
     found = values.get("links") or []
     if not isinstance(found, list) or not all(isinstance(link, dict) and link.get("to") for link in found):
         raise MemoryInvalid("links are a list of {rel: …, to: …}", hint="e.g. links: [{rel: supersedes, to: <id>}]")
-    return tuple(Link(str(link.get("rel") or "related_to"), str(link["to"]), _text(link, "reason")) for link in found)
+    return tuple(
+        Link(_text(link, "rel") or "related_to", _text(link, "to") or "", _text(link, "reason")) for link in found
+    )
 
 
 def _confirmed(values: dict[str, Any]) -> tuple[Confirmation, ...]:
@@ -259,7 +280,7 @@ def _texts(values: dict[str, Any], key: str) -> tuple[str, ...]:
 def _mapping(values: dict[str, Any], key: str) -> dict[str, Any]:
     value = values.get(key) or {}
     if not isinstance(value, dict):
-        raise MemoryInvalid(f"{key} must be a mapping, not {value!r}")
+        raise MemoryInvalid(f"{key} must be a mapping, not {str(value)[:80]!r}")
     return value
 
 
@@ -271,7 +292,7 @@ def _choice(values: dict[str, Any], key: str, options: Any, default: Any) -> Any
         return options(text.lower())
     except ValueError:
         raise MemoryInvalid(
-            f"unknown {key} {text!r}", hint=f"one of: {', '.join(option.value for option in options)}"
+            f"unknown {key} {text[:80]!r}", hint=f"one of: {', '.join(option.value for option in options)}"
         ) from None
 
 
@@ -280,7 +301,7 @@ def _importance(values: dict[str, Any]) -> int:
     if number is None:
         return 7
     if not 1 <= number <= 10:
-        raise MemoryInvalid(f"importance is 1 to 10, not {values['importance']}")
+        raise MemoryInvalid(f"importance is 1 to 10, not {number:g}")
     return round(number)
 
 
@@ -289,9 +310,12 @@ def _number(values: dict[str, Any], key: str) -> float | None:
     if text is None:
         return None
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise MemoryInvalid(f"{key} must be a number, not {text!r}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise MemoryInvalid(f"{key} must be a number, not {text[:80]!r}")
+    return number
 
 
 def _time(values: dict[str, Any], key: str) -> datetime | None:
@@ -302,7 +326,7 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise MemoryInvalid(f"{key} is not a date: {text!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z") from None
+        raise MemoryInvalid(f"{key} is not a date: {text[:80]!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z") from None
 
 
 def _date(values: dict[str, Any], key: str) -> date | None:

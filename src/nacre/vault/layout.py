@@ -16,7 +16,18 @@ GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
 _FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
-_RESERVED = frozenset({"con", "prn", "aux", "nul", "memory", "profile", "project", "readme"})
+_SLUG_BYTES = 120
+"""A name of 255 bytes is too long for most file systems, one of 143 for some; an ending and a number are added."""
+
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))]
+    + ["memory", "profile", "project", "readme"]
+)
+"""What Windows takes for a device, whatever the ending, and the names of derived pages."""
+
+_WORDS = re.compile(r"[^\W_]+")
+_LONGEST_NAME = 1000
+_STEPS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +92,28 @@ def folder_of(memory: Memory) -> str:
 
 
 def slugify(text: str) -> str:
-    """A file or folder name from words: lower case, hyphens, letters of any script, at most 60 characters."""
-    text = unicodedata.normalize("NFKC", text).lower()
-    slug = "-".join(re.findall(r"\w+", text.replace("_", "-")))
-    if len(slug) > _SLUG_CHARACTERS:
-        slug = slug[:_SLUG_CHARACTERS].rsplit("-", 1)[0] or slug[:_SLUG_CHARACTERS]
+    """A file or folder name from words, empty where there is none: the one door for names that are not nacre's own.
+
+    Lower case, hyphens, letters and digits of any script in their composed form, at most 60 characters and 120 bytes:
+    no separator, dot, mark of direction or device name is left, and two names never differ in case or composition
+    alone.
+    """
+    words = _WORDS.findall(_folded(text))
+    slug = "-".join(words)
+    if len(slug) > _SLUG_CHARACTERS or len(slug.encode()) > _SLUG_BYTES:
+        cut = slug.encode()[:_SLUG_BYTES].decode(errors="ignore")[:_SLUG_CHARACTERS]
+        slug = cut.rpartition("-")[0] or cut
     return f"{slug}-x" if slug in _RESERVED else slug
+
+
+def _folded(text: str) -> str:
+    """Composed and in lower case, also what only becomes so in a second step."""
+    text = text[:_LONGEST_NAME]
+    for _ in range(_STEPS):
+        text, before = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower()), text
+        if text == before:
+            break
+    return text
 
 
 def _kind_of(folders: list[str]) -> Kind | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from nacre.vault.document import stamp
@@ -27,10 +27,30 @@ class Entry:
 
 
 def read(data: bytes) -> Iterator[Entry]:
-    """The entries of a ledger; a line that is not one (a torn end, a merge marker) is passed over."""
-    for line in data.decode("utf-8", errors="replace").splitlines():
+    """The entries of a ledger; a line that is not one (a torn end, a merge marker) is passed over.
+
+    Only a line feed ends a line: what people write holds other characters that Python takes for ends of lines.
+    """
+    for line in data.split(b"\n"):
         try:
-            values = json.loads(line)
-            yield Entry(values.pop("op"), datetime.fromisoformat(values.pop("at")), values.pop("action"), values)
-        except (ValueError, KeyError, AttributeError, TypeError):
+            values = json.loads(line.decode("utf-8", errors="replace"), parse_constant=_refuse)
+            op, at, action = (_sound(values.pop(key)) for key in ("op", "at", "action"))
+            moment = datetime.fromisoformat(at)
+            moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+            json.dumps(values, ensure_ascii=False).encode("utf-8")
+        except (ValueError, KeyError, AttributeError, TypeError, OverflowError, RecursionError):
             continue
+        yield Entry(op, moment.replace(microsecond=0), action, values)
+
+
+def _sound(value: object) -> str:
+    """A text without half characters. Raises TypeError, ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(value)
+    value.encode("utf-8")
+    return value
+
+
+def _refuse(constant: str) -> None:
+    """NaN and infinities are no JSON; what reads the line elsewhere would stop at them."""
+    raise ValueError(constant)

@@ -1,0 +1,234 @@
+"""What every parser promises, for any bytes: one function a parser, which raises when the promise is broken.
+
+The same functions serve the hypothesis tests, the coverage-guided fuzzer and the corpora.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from nacre.dedup.calibration import calibration_of
+from nacre.dedup.judge import judge
+from nacre.dedup.statement import read as read_statement
+from nacre.errors import MemoryInvalid, QueryInvalid, SettingsInvalid
+from nacre.extract.extractor import extract
+from nacre.model.cursor import Cursor
+from nacre.model.memory import Kind, Memory
+from nacre.model.session import Session, Speaker, Turn
+from nacre.recall.question import read_question
+from nacre.recall.timewords import find_window, parse_moment
+from nacre.redact.redactor import Redactor
+from nacre.settings import load_settings, write_setting
+from nacre.text import identifiers, pieces
+from nacre.transcripts.adapter import Adapter, Head
+from nacre.transcripts.reading import FileSource
+from nacre.transcripts.registry import adapters
+from nacre.vault import front_matter, ledger
+from nacre.vault.document import adopt, parse, render, rewrite
+from nacre.vault.layout import folder_of, path_for, place_of, slugify
+
+Target = Callable[[bytes], None]
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+_ID = "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"
+_LONGEST = 20_000
+_REDACTOR = Redactor()
+SECRETS = (
+    "ghp_" + "a1B2" * 9,
+    "AKIA" + "Q3ZJ7XPLM2VTKD4N",
+    "npm_" + "k9Xw" * 9,
+    "postgres://billing:s3cretpassw0rd@db.example.org/ledger",
+)
+
+
+def transcript(adapter: Adapter) -> Target:
+    """No bytes make an adapter raise; a file that is read as it grows gives what it gives in one reading."""
+
+    def check(data: bytes) -> None:
+        with tempfile.TemporaryDirectory(prefix="nacre-fuzz-") as folder:
+            path = Path(folder, "2026-11-20 talk.jsonl")
+            path.write_bytes(data)
+            adapter.sniff(Head(path, data[:65_536]))
+            whole, _ = _said(adapter, path, None)
+            if adapter.whole:
+                return
+            cut = int.from_bytes(hashlib.blake2b(data, digest_size=4).digest()) % (len(data) + 1)
+            if _ends_within_an_object(data, cut):
+                return
+            path.write_bytes(data[:cut])
+            early, cursor = _said(adapter, path, None)
+            path.write_bytes(data)
+            late, _ = _said(adapter, path, cursor)
+            assert {**early, **late} == whole, f"cut at byte {cut}"
+
+    return check
+
+
+def _ends_within_an_object(data: bytes, cut: int) -> bool:
+    """A line that is cut where an object ends is taken for complete, as some tools leave it: then it must be so."""
+    rest = data[cut:].split(b"\n", 1)[0].strip()
+    return bool(rest) and data[:cut].rstrip().endswith(b"}")
+
+
+def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[dict[tuple[str, str], Turn], Cursor]:
+    found: dict[tuple[str, str], Turn] = {}
+    session: Session | None = None
+    with FileSource(path, cursor) as source:
+        for item in adapter.parse(source):
+            if isinstance(item, Session):
+                session = item
+                msgspec.json.encode(item.native_id)
+                continue
+            assert session is not None, "a turn before its session"
+            assert item.time is None or item.time.tzinfo is not None
+            found[session.id, item.id] = item
+        carried = msgspec.json.decode(msgspec.json.encode(source.carry))
+        return found, replace(source.cursor(), carry=carried)
+
+
+def document(data: bytes) -> None:
+    """A file is a memory or MemoryInvalid; a memory survives being written, rewritten and read again."""
+    text = data.decode("utf-8", errors="replace")
+    path = "global/fact/note.md"
+    try:
+        memory = parse(text, path, new_id=lambda: _ID, modified=NOW)
+    except MemoryInvalid:
+        return
+    assert _read(render(memory), path) == memory
+    assert _read(rewrite(text, memory), path) == memory
+    changed = replace(memory, importance=memory.importance % 10 + 1, tags=("new", "a b: c"), links=(), author="me # you")
+    written = rewrite(text, changed)
+    assert _read(written, path) == changed
+    assert _comments(text) <= _comments(written)
+    if "id" not in front_matter.load(front_matter.split(text)[0] or ""):
+        assert _read(adopt(text, {"id": _ID}), path) == memory
+    place_of(path_for(memory, lambda taken: False))
+
+
+def _read(text: str, path: str) -> Memory:
+    return parse(text, path, new_id=lambda: _ID, modified=NOW)
+
+
+def _comments(text: str) -> set[str]:
+    front, _ = front_matter.split(text)
+    return {line for line in (front or "").split("\n") if line.startswith("#")}
+
+
+def ledger_lines(data: bytes) -> None:
+    """Any bytes are a ledger; what is an entry survives being written again."""
+    for entry in ledger.read(data):
+        assert list(ledger.read(entry.line().encode("utf-8"))) == [entry]
+
+
+def config(data: bytes) -> None:
+    """Any bytes are a configuration or SettingsInvalid; setting a value keeps the others."""
+    with tempfile.TemporaryDirectory(prefix="nacre-fuzz-") as folder:
+        path = Path(folder, "config.toml")
+        path.write_bytes(data)
+        environ = {"HOME": folder}
+        try:
+            before = load_settings(folder, environ)
+            write_setting(path, "recall.limit", 7)
+        except SettingsInvalid:
+            return
+        after = load_settings(folder, environ)
+        assert after["recall.limit"] == 7
+        assert all(after[key] == before[key] for key in before.values if key != "recall.limit")
+
+
+def _text(data: bytes) -> str:
+    """A text, with half a character for every substitute character (0x1a)."""
+    return data[:_LONGEST].decode("utf-8", errors="replace").replace("\x1a", "\ud83d")
+
+
+def redaction(data: bytes) -> None:
+    """Redaction never raises, finds a planted secret whatever stands around it, and has nothing to do twice."""
+    text = _text(data)
+    secret = SECRETS[len(data) % len(SECRETS)]
+    cut = len(text) // 2
+    clean = _REDACTOR.clean(f"{text[:cut]}\n{secret}\n{text[cut:]}")
+    assert secret not in clean
+    assert _REDACTOR.clean(clean) == clean
+
+
+def time_words(data: bytes) -> None:
+    """Any text holds a time or none."""
+    text = _text(data)
+    window = find_window(text, NOW)
+    assert window is None or window.since is None or window.since.tzinfo is not None
+    with contextlib.suppress(QueryInvalid):
+        assert parse_moment(text, NOW).tzinfo is not None
+
+
+def question(data: bytes) -> None:
+    """Any text is a question."""
+    text = _text(data)
+    read_question(text, now=NOW, authors=("Mara", "Will (2)"), projects=("acme-billing",))
+    identifiers(text)
+    assert all(0 < len(piece) <= 90 for piece in pieces(text, 90))
+
+
+def statement(data: bytes) -> None:
+    """Any two texts can be compared, either way round."""
+    text = _text(data)
+    read_statement(text, "acme-billing")
+    earlier, later = (
+        Memory(id=_ID, kind=Kind.FACT, subject=half[:80], content=half, created=NOW, updated=NOW)
+        for half in (text[: len(text) // 2], text[len(text) // 2 :])
+    )
+    for cosine in (None, 0.9):
+        judge(earlier, later, cosine, calibration_of(None))
+        judge(later, earlier, cosine, calibration_of(None))
+
+
+def extraction(data: bytes) -> None:
+    """Any session can be extracted from; what is found has words."""
+    parts = _text(data).split("\n\n")[:60]
+    speakers = (Speaker.OWNER, Speaker.AGENT)
+    turns = [Turn(f"t{number}", speakers[number % 2], part, NOW) for number, part in enumerate(parts)]
+    for candidate in extract(Session("claude-code", "s1", cwd="/code/acme"), turns):
+        assert candidate.content.strip()
+        assert candidate.subject.strip()
+
+
+def names(data: bytes) -> None:
+    """Whatever a person, a transcript or another machine calls a thing, its file stays inside the vault."""
+    text = _text(data)
+    slug = slugify(text)
+    assert slugify(slug) == slug
+    assert len(slug) <= 62
+    assert len(slug.encode("utf-8")) <= 122
+    assert not set(slug) & set('./\\:*?"<>|\0\n\t ~$')
+    assert not slug.startswith("-")
+    assert slug.isprintable()
+    memory = Memory(
+        id=_ID, kind=Kind.FACT, subject=text, content="words", created=NOW, updated=NOW, project=slug or None
+    )
+    path = path_for(memory, lambda taken: False)
+    assert path.startswith(f"{folder_of(memory)}/")
+    assert ".." not in Path(path).parts
+    assert not Path(path).is_absolute()
+    assert len(path.split("/")) == (4 if slug else 3)
+    assert place_of(path).project == memory.project
+
+
+TARGETS: dict[str, Target] = {
+    **{adapter.tool: transcript(adapter) for adapter in adapters()},
+    "document": document,
+    "ledger": ledger_lines,
+    "config": config,
+    "redaction": redaction,
+    "time-words": time_words,
+    "question": question,
+    "statement": statement,
+    "extraction": extraction,
+    "names": names,
+}
