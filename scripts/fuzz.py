@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Fuzz every parser for a while: ``scripts/fuzz.py [--seconds N] [--jobs N] [target …]``.
 
-With atheris installed (``pip install nacre[fuzz]``) coverage guides the inputs; without it, hypothesis makes them. Seeds
-lie in ``tests/fuzz/corpus/<target>/``. What breaks a promise is kept in ``build/fuzz/``, with the command that shows it
-again, and the exit code is 1.
+With atheris installed (``pip install nacre[fuzz]``) coverage guides the inputs; without it, hypothesis makes them.
+Seeds lie in ``tests/fuzz/corpus/<target>/``. An input that breaks a promise is kept in ``build/fuzz/<target>/``, to be
+looked at with ``scripts/fuzz.py <target> --show <file>``; then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -99,7 +99,6 @@ def _guided(name: str, seconds: int) -> int:
 
 def _random(name: str, seconds: int) -> int:
     from hypothesis import HealthCheck, given, settings
-
     from tests.fuzz.inputs import inputs
     from tests.fuzz.targets import TARGETS
 

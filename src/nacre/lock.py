@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from nacre import private
 from nacre.errors import StoreBusy
 
 if sys.platform == "win32":
@@ -32,7 +33,7 @@ class FileLock:
 
     def __enter__(self) -> None:
         if self._depth == 0:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            self._descriptor = private.open_file(self._path, os.O_RDWR | os.O_CREAT)
             self._wait()
         self._depth += 1
 

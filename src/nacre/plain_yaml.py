@@ -26,7 +26,7 @@ _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
 _COLON = re.compile(r"[ \t]*:")
 
 
-class NotPlain(ValueError):
+class NotPlainError(ValueError):
     """A document is not YAML, or more of it than is read here. ``line`` counts from 0, where it is known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
@@ -44,17 +44,17 @@ class Span:
 
 
 def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
-    """A document's keys and values, and where each key stands. Raises NotPlain."""
+    """A document's keys and values, and where each key stands. Raises NotPlainError."""
     if len(document) > MAX_CHARACTERS:
-        raise NotPlain(f"it is longer than {MAX_CHARACTERS:,} characters")
+        raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
     try:
         return _Reader(document).read()
     except UnicodeEncodeError as error:
-        raise NotPlain("it holds half characters") from error
+        raise NotPlainError("it holds half characters") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise NotPlain(problem, mark.line if mark else None) from error
+        raise NotPlainError(problem, mark.line if mark else None) from error
 
 
 class _Reader:
@@ -75,13 +75,13 @@ class _Reader:
         if event is None:
             return values, spans
         if not isinstance(event, yaml.MappingStartEvent) or event.flow_style or event.start_mark.column:
-            raise NotPlain("it is not a list of keys and values")
+            raise NotPlainError("it is not a list of keys and values")
         while not isinstance(event := self._next(), yaml.MappingEndEvent):
             key = self._key(event, values)
             start, key_end = event.start_mark.index, event.end_mark.index
             colon = _COLON.match(self._document, key_end)
             if colon is None:
-                raise NotPlain("a key without a colon", _line(event))
+                raise NotPlainError("a key without a colon", _line(event))
             self._end = key_end
             values[key] = self._value(self._next(), 1)
             end = key_end + len(self._document[key_end : self._end].rstrip())
@@ -96,38 +96,40 @@ class _Reader:
         if isinstance(event, yaml.StreamEndEvent):
             return None
         if event.explicit:
-            raise NotPlain("more than one document", _line(event))
+            raise NotPlainError("more than one document", _line(event))
         return self._next()
 
     def _finish(self) -> None:
         event = self._next()
         if event.explicit or not isinstance(self._next(), yaml.StreamEndEvent):
-            raise NotPlain("more than one document", _line(event))
+            raise NotPlainError("more than one document", _line(event))
 
     def _next(self) -> Any:
         self._count += 1
         if self._count > MAX_EVENTS:
-            raise NotPlain(f"it holds more than {MAX_EVENTS:,} values")
+            raise NotPlainError(f"it holds more than {MAX_EVENTS:,} values")
         event = next(self._events)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise NotPlain("anchors and aliases (& and *) are not used here; put quotes around the text", _line(event))
+            raise NotPlainError(
+                "anchors and aliases (& and *) are not used here; put quotes around the text", _line(event)
+            )
         if getattr(event, "tag", None):
-            raise NotPlain("tags (!) are not used here; put quotes around the text", _line(event))
+            raise NotPlainError("tags (!) are not used here; put quotes around the text", _line(event))
         return event
 
     def _key(self, event: Any, known: Mapping[str, Any]) -> str:
         if not isinstance(event, yaml.ScalarEvent):
-            raise NotPlain("a key is not a word", _line(event))
+            raise NotPlainError("a key is not a word", _line(event))
         key: str = event.value
         if key == "<<" and event.style is None:
-            raise NotPlain("merge keys (<<) are not used here", _line(event))
+            raise NotPlainError("merge keys (<<) are not used here", _line(event))
         if key in known:
-            raise NotPlain(f"{key[:80]!r} is there twice", _line(event))
+            raise NotPlainError(f"{key[:80]!r} is there twice", _line(event))
         return key
 
     def _value(self, event: Any, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise NotPlain("it is nested too deeply")
+            raise NotPlainError("it is nested too deeply")
         if isinstance(event, yaml.ScalarEvent):
             self._end = event.end_mark.index
             return event.value

@@ -22,7 +22,7 @@ from nacre.errors import MemoryInvalid, QueryInvalid, SettingsInvalid
 from nacre.extract.extractor import extract
 from nacre.model.cursor import Cursor
 from nacre.model.memory import Kind, Memory
-from nacre.model.session import Session, Speaker, Turn
+from nacre.model.session import Session, Speaker, Trust, Turn
 from nacre.recall.question import read_question
 from nacre.recall.timewords import find_window, parse_moment
 from nacre.redact.redactor import Redactor
@@ -36,6 +36,7 @@ from nacre.vault.document import adopt, parse, render, rewrite
 from nacre.vault.layout import folder_of, path_for, place_of, slugify
 
 Target = Callable[[bytes], None]
+Turns = dict[tuple[str, str], Turn]
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 _ID = "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"
@@ -65,11 +66,26 @@ def transcript(adapter: Adapter) -> Target:
                 return
             path.write_bytes(data[:cut])
             early, cursor = _said(adapter, path, None)
+            path.write_bytes(data[: cursor.offset])
+            sure, _ = _said(adapter, path, None)
             path.write_bytes(data)
             late, _ = _said(adapter, path, cursor)
-            assert {**early, **late} == whole, f"cut at byte {cut}"
+            _compare(sure, {**early, **late}, whole)
 
     return check
+
+
+def _compare(sure: Turns, found: Turns, whole: Turns) -> None:
+    """Two readings against one.
+
+    What the second reading began with may be told otherwise by what follows it; ``sure`` lies before that. And of text
+    from outside that was read before the cut only its being there is known, so that more is untrusted, never less.
+    """
+    assert whole.keys() <= found.keys()
+    assert found.keys() - whole.keys() <= found.keys() - sure.keys()
+    for key in whole:
+        assert replace(found[key], trust=whole[key].trust) == whole[key]
+        assert whole[key].trust is Trust.TRUSTED or found[key].trust is Trust.UNTRUSTED, key
 
 
 def _ends_within_an_object(data: bytes, cut: int) -> bool:
@@ -78,8 +94,8 @@ def _ends_within_an_object(data: bytes, cut: int) -> bool:
     return bool(rest) and data[:cut].rstrip().endswith(b"}")
 
 
-def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[dict[tuple[str, str], Turn], Cursor]:
-    found: dict[tuple[str, str], Turn] = {}
+def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[Turns, Cursor]:
+    found: Turns = {}
     session: Session | None = None
     with FileSource(path, cursor) as source:
         for item in adapter.parse(source):
@@ -104,7 +120,9 @@ def document(data: bytes) -> None:
         return
     assert _read(render(memory), path) == memory
     assert _read(rewrite(text, memory), path) == memory
-    changed = replace(memory, importance=memory.importance % 10 + 1, tags=("new", "a b: c"), links=(), author="me # you")
+    changed = replace(
+        memory, importance=memory.importance % 10 + 1, tags=("new", "a b: c"), links=(), author="me # you"
+    )
     written = rewrite(text, changed)
     assert _read(written, path) == changed
     assert _comments(text) <= _comments(written)
@@ -144,6 +162,11 @@ def config(data: bytes) -> None:
         assert all(after[key] == before[key] for key in before.values if key != "recall.limit")
 
 
+def _stored(data: bytes) -> str:
+    """A text as it is stored: without half characters."""
+    return data[:_LONGEST].decode("utf-8", errors="replace")
+
+
 def _text(data: bytes) -> str:
     """A text, with half a character for every substitute character (0x1a)."""
     return data[:_LONGEST].decode("utf-8", errors="replace").replace("\x1a", "\ud83d")
@@ -178,7 +201,7 @@ def question(data: bytes) -> None:
 
 def statement(data: bytes) -> None:
     """Any two texts can be compared, either way round."""
-    text = _text(data)
+    text = _stored(data)
     read_statement(text, "acme-billing")
     earlier, later = (
         Memory(id=_ID, kind=Kind.FACT, subject=half[:80], content=half, created=NOW, updated=NOW)
@@ -191,7 +214,7 @@ def statement(data: bytes) -> None:
 
 def extraction(data: bytes) -> None:
     """Any session can be extracted from; what is found has words."""
-    parts = _text(data).split("\n\n")[:60]
+    parts = _stored(data).split("\n\n")[:60]
     speakers = (Speaker.OWNER, Speaker.AGENT)
     turns = [Turn(f"t{number}", speakers[number % 2], part, NOW) for number, part in enumerate(parts)]
     for candidate in extract(Session("claude-code", "s1", cwd="/code/acme"), turns):

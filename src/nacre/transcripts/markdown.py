@@ -51,7 +51,7 @@ def _front_matter(text: str) -> tuple[Mapping[str, Any], str]:
         return {}, text
     try:
         facts, _ = plain_yaml.read(match.group(1))
-    except plain_yaml.NotPlain:
+    except plain_yaml.NotPlainError:
         return {}, text
     return (facts, text[match.end() :]) if facts else ({}, text)
 
@@ -100,8 +100,9 @@ def _sections(body: str) -> Iterator[str]:
 def _rendered(body: str, time: datetime | None) -> Iterator[Turn]:
     seen: dict[str, Any] = {}
     marks = list(_SAID.finditer(body))
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        said = body[mark.end() : following.start() if following else len(body)]
+    ends = [*(mark.start() for mark in marks[1:]), len(body)]
+    for mark, end in zip(marks, ends, strict=False):  # without any mark there is still an end
+        said = body[mark.end() : end]
         text = clean(_RULE.sub("", _ASIDE.sub("", said))).text
         is_owner = mark["role"].lower() in ("user", "human")
         speaker = Speaker.OWNER if is_owner else Speaker.AGENT

@@ -29,6 +29,9 @@ from nacre.vault import front_matter
 from nacre.vault.layout import Place, place_of, slugify
 
 _HEADING = re.compile(r"\A\s*#{1,6}\s+(.+?)\s*#*\s*$\n?", re.MULTILINE)
+_SLACK_BYTES = 1000
+"""A heading and the last line's end come on top of what is stored."""
+
 _IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
 MANAGED = (
@@ -42,7 +45,7 @@ MANAGED = (
 def render(memory: Memory) -> str:
     """A new file for a memory."""
     values = {**to_front(memory), **memory.extra}
-    return f"---\n{front_matter.dump(values)}---\n{memory.content.strip()}\n"
+    return f"---\n{front_matter.dump(values)}---\n{_body(memory)}"
 
 
 def rewrite(text: str, memory: Memory) -> str:
@@ -88,13 +91,13 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     The folder decides project and kind, so that a file a person moved means what its place says. ``new_id`` names a
     file without an id; ``modified`` stands in for missing dates. Raises MemoryInvalid.
     """
-    if len(text.encode("utf-8", errors="replace")) > MAX_BODY_BYTES:
-        raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
     if "\0" in text:
         raise MemoryInvalid("it is not text: it holds zero bytes", hint="keep other files outside the vault")
     if not text.strip("\ufeff \t\r\n"):
         raise MemoryInvalid("the file is empty", hint="delete it to retire the memory")
     front, body = front_matter.split(text)
+    if len(body) > MAX_BODY_BYTES // 4 and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _SLACK_BYTES:
+        raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
     values = front_matter.load(front) if front else {}
     place = place_of(path)
     heading = _HEADING.match(body)
@@ -206,7 +209,16 @@ def _new_body(body: str, memory: Memory) -> str:
     heading = _HEADING.match(body)
     if memory.content.strip() in (body.strip(), (body[heading.end() :] if heading else body).strip()):
         return body
-    return f"{memory.content.strip()}\n"
+    return _body(memory)
+
+
+def _body(memory: Memory) -> str:
+    """The words of a memory; a heading of theirs that is the subject stands below another one, which is taken off."""
+    content = memory.content.strip()
+    heading = _HEADING.match(content)
+    if heading and heading.group(1) == memory.subject:
+        return f"# {memory.subject}\n\n{content}\n"
+    return f"{content}\n"
 
 
 def _subject_from(path: str) -> str:
@@ -326,7 +338,9 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise MemoryInvalid(f"{key} is not a date: {text[:80]!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z") from None
+        raise MemoryInvalid(
+            f"{key} is not a date: {text[:80]!r}", hint="write 2026-11-20 or 2026-11-20T03:12:00Z"
+        ) from None
 
 
 def _date(values: dict[str, Any], key: str) -> date | None:

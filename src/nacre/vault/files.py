@@ -6,13 +6,24 @@ import contextlib
 import errno
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from nacre import private
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
-from nacre.vault.layout import is_memory_file
+from nacre.model.memory import MAX_BODY_BYTES
+from nacre.vault.layout import FOLDERS, LEDGER, is_memory_file
+
+MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
+"""Of a memory file, body and front matter; more is not read."""
+
+_TOO_LARGE = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB"
+_LONGEST_NAME = 255
+_FARTHEST = 2**62
+_HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
 _CHECKED_BYTES = 4096
 """So many bytes before the known end of a file tell whether it is still the same file up to there."""
@@ -20,11 +31,12 @@ _CHECKED_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """One memory file as a scan sees it; ``path`` is relative to the vault."""
+    """One memory file as a scan sees it; ``path`` is relative to the vault, ``refusal`` says why it cannot be read."""
 
     path: str
     mtime_ns: int
     size: int
+    refusal: str = ""
 
 
 def file_hash(data: bytes) -> bytes:
@@ -39,22 +51,34 @@ class Vault:
         self.root = root
 
     def prepare(self) -> None:
-        """Create the folder where it is missing. Raises VaultUnusable."""
+        """Create the folder where it is missing. Raises VaultUnusable, StoreUnusable."""
         if self.root.exists() and not self.root.is_dir():
             raise VaultUnusable(
                 f"the vault path {self.root} is a file", hint="move it away, or point NACRE_HOME at another folder"
             )
         with _translated(self.root):
-            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            private.make_folder(self.root)
+            private.refuse_unsafe(self.root)
 
     def scan(self) -> Iterator[FileStat]:
         """Every memory file's path, time and size; symbolic links are not followed."""
-        yield from self._scan(self.root, "")
+        folders = [("", self.root)]
+        while folders:
+            prefix, folder = folders.pop()
+            below = []
+            for entry in _entries(folder):
+                path = f"{prefix}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith(".") and (prefix or entry.name in FOLDERS):
+                        below.append((f"{path}/", Path(entry.path)))
+                elif is_memory_file(path):
+                    yield _stat_of(path, entry)
+            folders.extend(reversed(below))
 
     def read(self, path: str) -> bytes:
-        """A file's bytes. Raises VaultUnusable, or FileNotFoundError when it is gone."""
-        with _translated(self.root / path):
-            return self._inside(path).read_bytes()
+        """A file's bytes. Raises VaultUnusable, MemoryInvalid, or FileNotFoundError when it is gone."""
+        with _translated(self.root / path), self._folder(path) as folder:
+            return folder.read(limit=None if path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file at that path."""
@@ -62,8 +86,9 @@ class Vault:
 
     def stat(self, path: str) -> FileStat:
         """A file's time and size. Raises FileNotFoundError."""
-        found = self._inside(path).stat()
-        return FileStat(path, found.st_mtime_ns, found.st_size)
+        with self._folder(path) as folder:
+            found = folder.stat()
+        return FileStat(path, _whole(found.st_mtime_ns), found.st_size)
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         """Write a file through a temporary name.
@@ -71,27 +96,22 @@ class Vault:
         ``base`` is the hash of the version this one was made from, ``None`` for a new file. Raises EditConflict when
         the file on disk is another one; writing what is already there is no conflict.
         """
-        target = self._inside(path)
         data = text.encode("utf-8", errors="replace")
-        with _translated(target):
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            current = target.read_bytes() if target.exists() else None
+        with _translated(self.root / path), self._folder(path, create=True) as folder:
+            try:
+                current = folder.read(limit=None)
+            except FileNotFoundError:
+                current = None
             if current == data:
                 return
             if (file_hash(current) if current is not None else None) != base:
                 raise EditConflict(f"{path} was changed by someone else", hint="read it again, then repeat the edit")
-            temporary = target.with_name(f".{target.name}.tmp")  # the same each time: a crash leaves none behind
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(target)
+            folder.replace(data)
 
     def remove(self, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
-        with _translated(self.root / path):
-            self._inside(path).unlink(missing_ok=True)
+        with _translated(self.root / path), contextlib.suppress(FileNotFoundError), self._folder(path) as folder:
+            folder.unlink()
 
     def append(self, path: str, lines: Sequence[str], known: tuple[int, bytes] = (0, b"")) -> tuple[int, bytes]:
         """Append those lines that are not there yet, in one write, and wait for the disk.
@@ -99,10 +119,8 @@ class Vault:
         ``known`` is what the last append returned: bytes until there cannot hold the lines, so only what follows is
         read, unless the end of those bytes changed. Returns the new size and a hash of the last bytes.
         """
-        target = self._inside(path)
-        with _translated(target):
-            descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-            with os.fdopen(descriptor, "r+b") as file:
+        with _translated(self.root / path), self._folder(path, create=True) as folder:
+            with os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file:
                 present = _tail(file, known)
                 there = set(present.split(b"\n"))
                 encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
@@ -118,43 +136,158 @@ class Vault:
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Wait until the names of files lately written or removed are on disk."""
-        if os.name == "nt":
-            return
-        for folder in sorted({(self.root / path).parent for path in paths}):
-            if folder.is_dir():
-                descriptor = os.open(folder, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+        gone = FileNotFoundError, NotADirectoryError, MemoryInvalid
+        for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
+            with contextlib.suppress(*gone), self._folder(path) as folder:
+                folder.sync()
 
-    def _inside(self, path: str) -> Path:
-        """The absolute path of a file, refusing ``..``, absolute paths and symbolic links on the way."""
-        parts = Path(path).parts
-        if Path(path).is_absolute() or ".." in parts:
-            raise MemoryInvalid(f"{path!r} lies outside the vault", hint="paths are relative to the vault")
-        at = self.root
-        for part in parts:
-            at = at / part
-            if at.is_symlink():
-                raise MemoryInvalid(f"{path!r} is a symbolic link", hint="replace it by the file itself")
-        return at
+    @contextlib.contextmanager
+    def _folder(self, path: str, *, create: bool = False) -> Iterator[_Folder]:
+        """The open folder of a file, refusing ``..``, absolute paths and symbolic links on the way.
 
-    def _scan(self, folder: Path, prefix: str) -> Iterator[FileStat]:
+        Each step is taken from the open folder above it: what is swapped for a link meanwhile is not followed.
+        """
+        *above, name = _parts(path)
+        folder = _Folder(self.root, None, name)
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
-        for entry in entries:
-            path = f"{prefix}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if not entry.name.startswith("."):
-                    yield from self._scan(Path(entry.path), f"{path}/")
-            elif is_memory_file(path) and entry.is_file(follow_symlinks=False):
-                found = entry.stat(follow_symlinks=False)
-                yield FileStat(path, found.st_mtime_ns, found.st_size)
+            folder.enter(None)
+            for part in above:
+                if create:
+                    folder.make(part)
+                folder.enter(part)
+            folder.refuse_link(name, path)
+            yield folder
+        except NotADirectoryError:
+            folder.refuse_link(folder.entering, path)
+            raise
+        finally:
+            folder.close()
+
+
+class _Folder:
+    """An open folder on the way to a file, then the file's own. Where the system cannot, a path stands for it."""
+
+    def __init__(self, path: Path, descriptor: int | None, name: str) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self.name = name
+        self.entering = ""
+
+    def enter(self, part: str | None) -> None:
+        """Go down to a folder, or open the first."""
+        self.entering = part or ""
+        path = self.path / part if part else self.path
+        if _HAS_FOLDERS:
+            no_link = os.O_NOFOLLOW if part else 0
+            below = os.open(part or path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | no_link, dir_fd=self.descriptor)
+            self.close()
+            self.descriptor = below
+        else:
+            self.refuse_link(part or "", str(path))
+        self.path = path
+
+    def make(self, part: str) -> None:
+        """Make a folder in this one, for the owner alone."""
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
+            os.chmod(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
+
+    def refuse_link(self, part: str, path: str) -> None:
+        """Raise MemoryInvalid for a symbolic link."""
+        with contextlib.suppress(FileNotFoundError):
+            seen = os.stat(self._at(part), dir_fd=self.descriptor, follow_symlinks=False)
+            if stat.S_ISLNK(seen.st_mode):
+                raise MemoryInvalid(f"{path!r} is a symbolic link", hint="replace it by the file itself")
+
+    def read(self, *, limit: int | None) -> bytes:
+        """The file's bytes; those of more than ``limit`` are not read."""
+        with os.fdopen(self.open(os.O_RDONLY), "rb") as file:
+            if limit is None:
+                return file.read()
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise MemoryInvalid(_TOO_LARGE, hint="split the file")
+        return data
+
+    def stat(self) -> os.stat_result:
+        """The file's own times and size."""
+        return os.stat(self._at(self.name), dir_fd=self.descriptor, follow_symlinks=False)
+
+    def replace(self, data: bytes) -> None:
+        """Put other bytes in the place of the file, all of them or none."""
+        temporary = _temporary(self.name)  # the same each time: a crash leaves none behind
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._at(temporary), dir_fd=self.descriptor)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+        with os.fdopen(private.open_file(self._at(temporary), flags, dir_fd=self.descriptor), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(self._at(temporary), self._at(self.name), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+
+    def open(self, flags: int) -> int:
+        """The file, open; it is a regular one, and the owner's alone."""
+        return private.open_file(self._at(self.name), flags, dir_fd=self.descriptor)
+
+    def unlink(self) -> None:
+        """Take the file away."""
+        os.unlink(self._at(self.name), dir_fd=self.descriptor)
+
+    def sync(self) -> None:
+        """Wait for the disk."""
+        if self.descriptor is not None:
+            os.fsync(self.descriptor)
+
+    def close(self) -> None:
+        """Done with it."""
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+            self.descriptor = None
+
+    def _at(self, name: str) -> str:
+        return name if self.descriptor is not None else str(self.path / name)
+
+
+def _parts(path: str) -> list[str]:
+    parts = path.split("/")
+    if any(part in ("", "..") or "\0" in part or (os.name == "nt" and set(part) & {"\\", ":"}) for part in parts):
+        raise MemoryInvalid(f"{path!r} lies outside the vault", hint="paths are relative to the vault")
+    return parts
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return sorted(found, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
+
+
+def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat:
+    found = entry.stat(follow_symlinks=False)
+    named = FileStat(path, _whole(found.st_mtime_ns), found.st_size)
+    if not path.isprintable():
+        shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in path)
+        return replace(named, path=shown, refusal="its name holds characters that cannot be shown; rename it")
+    if stat.S_ISLNK(found.st_mode):
+        return replace(named, refusal="it is a symbolic link; replace it by the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        return replace(named, refusal="it is not a regular file")
+    return replace(named, refusal=_TOO_LARGE) if found.st_size > MAX_FILE_BYTES else named
+
+
+def _whole(nanoseconds: int) -> int:
+    """A time as the database holds it: some file systems keep times that no calendar has."""
+    return max(-_FARTHEST, min(_FARTHEST, nanoseconds))
+
+
+def _temporary(name: str) -> str:
+    whole = f".{name}.tmp"
+    if len(os.fsencode(whole)) <= _LONGEST_NAME:
+        return whole
+    return f".{file_hash(os.fsencode(name)).hex()}.tmp"
 
 
 def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:

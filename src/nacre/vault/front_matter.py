@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nacre.errors import MemoryInvalid
-from nacre.plain_yaml import NotPlain, Span, read
+from nacre.plain_yaml import NotPlainError, Span, read
 
 _FENCE = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _UNCLOSED = re.compile(r"\A\ufeff?---[ \t]*\r?\n\s*[A-Za-z_]+:")
@@ -84,7 +84,7 @@ def merge(front: str, changed: Mapping[str, Any], removed: Sequence[str]) -> str
 def _read(front: str) -> tuple[dict[str, Any], dict[str, Span]]:
     try:
         return read(front)
-    except NotPlain as error:
+    except NotPlainError as error:
         where = f" at line {error.line + 2}" if error.line is not None else ""
         raise MemoryInvalid(f"broken YAML{where}: {error}", hint="mend the lines between the two --- marks") from error
 

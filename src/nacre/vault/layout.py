@@ -14,15 +14,13 @@ from nacre.model.memory import Kind, Memory
 LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
-_FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
+FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
 """A name of 255 bytes is too long for most file systems, one of 143 for some; an ending and a number are added."""
 
-_RESERVED = frozenset(
-    ["con", "prn", "aux", "nul", *(f"{port}{number}" for port in ("com", "lpt") for number in range(10))]
-    + ["memory", "profile", "project", "readme"]
-)
+_DEVICES = [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
+_RESERVED = frozenset(["con", "prn", "aux", "nul", *_DEVICES, "memory", "profile", "project", "readme"])
 """What Windows takes for a device, whatever the ending, and the names of derived pages."""
 
 _WORDS = re.compile(r"[^\W_]+")
@@ -45,7 +43,7 @@ def is_memory_file(path: str) -> bool:
     top, _, rest = path.partition("/")
     return (
         path.endswith(".md")
-        and (not rest or top in _FOLDERS)
+        and (not rest or top in FOLDERS)
         and path.rpartition("/")[2] not in DERIVED
         and not path.startswith(".")
         and "/." not in path

@@ -1,0 +1,107 @@
+"""What is the owner's alone: folders are 0700 and files 0600, whatever the umask. Windows keeps its own ways."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from nacre.errors import StoreUnusable
+
+FOLDER_MODE = 0o700
+FILE_MODE = 0o600
+_IS_POSIX = os.name == "posix"
+_SAFE = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+"""No symbolic link is followed, and no pipe waited for."""
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for the owner alone; one that is there stays as it is."""
+    missing = [path]
+    while not missing[-1].exists() and missing[-1].parent != missing[-1]:
+        missing.append(missing[-1].parent)
+    for folder in reversed(missing):
+        try:
+            folder.mkdir(FOLDER_MODE)
+        except FileExistsError:
+            if not folder.is_dir():
+                raise
+        else:
+            folder.chmod(FOLDER_MODE)
+
+
+def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int:
+    """Open a regular file for the owner alone; returns its descriptor.
+
+    Raises OSError for what is not a regular file, a symbolic link among it, without waiting for it.
+    """
+    descriptor = os.open(path, flags | _SAFE, FILE_MODE, dir_fd=dir_fd)
+    try:
+        seen = os.fstat(descriptor)
+        if not stat.S_ISREG(seen.st_mode):
+            raise OSError(0, "it is not a regular file")
+        if _IS_POSIX and flags & os.O_CREAT and stat.S_IMODE(seen.st_mode) != FILE_MODE:
+            os.fchmod(descriptor, FILE_MODE)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file for the owner alone, whole or not at all: through a temporary name beside it."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.unlink(missing_ok=True)
+    descriptor = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def refuse_unsafe(folder: Path) -> None:
+    """Raise StoreUnusable for a folder in which another user could put things, with the command that mends it.
+
+    That others may read it is not refused: ``nacre doctor`` tells. A symbolic link counts as what it points to, where
+    the owner, or the system, made it.
+    """
+    if not _IS_POSIX:
+        return
+    seen, itself, owner = folder.stat(), folder.lstat(), os.geteuid()
+    if seen.st_uid != owner or itself.st_uid not in (owner, 0):
+        raise StoreUnusable(
+            f"{folder} belongs to another user",
+            hint="run nacre as that user, set NACRE_HOME to a folder of your own, "
+            f"or take it over: chown -R {owner} {shlex.quote(str(folder))}",
+        )
+    if seen.st_mode & 0o022:
+        raise StoreUnusable(
+            f"{folder} can be written to by other users ({stat.S_IMODE(seen.st_mode):o})",
+            hint=f"look whether what is in it is yours, then: chmod 700 {shlex.quote(str(folder))}",
+        )
+
+
+def shared(paths: list[Path]) -> Iterator[tuple[Path, int]]:
+    """Files and folders among ``paths`` and below them that others may use, each with the mode it should have.
+
+    Symbolic links are left alone.
+    """
+    if not _IS_POSIX:
+        return
+    waiting = list(paths)
+    while waiting:
+        path = waiting.pop()
+        try:
+            seen = path.lstat()
+            if stat.S_ISDIR(seen.st_mode):
+                waiting.extend(path.iterdir())
+        except OSError:
+            continue
+        if not stat.S_ISLNK(seen.st_mode) and seen.st_mode & 0o077:
+            yield path, stat.S_IMODE(seen.st_mode) & FOLDER_MODE

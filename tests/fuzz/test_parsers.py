@@ -1,0 +1,29 @@
+"""A slice of the fuzzing, the same in every run; ``make fuzz`` goes on for longer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from tests.fuzz.inputs import inputs, seeds
+from tests.fuzz.targets import TARGETS
+
+_QUICK = {"ledger": 1500, "names": 1500, "document": 1200, "time-words": 600, "question": 400}
+_USUAL = 200
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_seed_keeps_the_promise_of_its_parser(target: str) -> None:
+    assert seeds(target)
+    for seed in seeds(target):
+        TARGETS[target](seed)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_whatever_is_read_the_promise_of_its_parser_holds(target: str) -> None:
+    @settings(max_examples=_QUICK.get(target, _USUAL), derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(inputs(target))
+    def holds(data: bytes) -> None:
+        TARGETS[target](data)
+
+    holds()
