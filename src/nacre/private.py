@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import stat
@@ -34,7 +35,8 @@ def make_folder(path: Path) -> None:
             if not folder.is_dir():
                 raise
         else:
-            folder.chmod(FOLDER_MODE)
+            with contextlib.suppress(PermissionError):  # some file systems know no modes
+                folder.chmod(FOLDER_MODE)
 
 
 def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int:
@@ -48,20 +50,21 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
         if not stat.S_ISREG(seen.st_mode):
             raise OSError(0, "it is not a regular file")
         if _IS_POSIX and flags & os.O_CREAT and stat.S_IMODE(seen.st_mode) != FILE_MODE:
-            os.fchmod(descriptor, FILE_MODE)
+            with contextlib.suppress(PermissionError):
+                os.fchmod(descriptor, FILE_MODE)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, data: bytes | str) -> None:
     """Write a file for the owner alone, whole or not at all: through a temporary name beside it."""
     temporary = path.with_name(f".{path.name}.tmp")
     temporary.unlink(missing_ok=True)
     descriptor = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data.encode("utf-8", errors="replace") if isinstance(data, str) else data)
     temporary.replace(path)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from nacre import private
 from nacre.errors import SettingsInvalid
 
 
@@ -54,6 +55,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
 )
+
+_MAX_BYTES = 256_000
+"""Of ``config.toml``; more is not read."""
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
@@ -123,7 +127,7 @@ def check(key: str, value: Any) -> Any:
         if isinstance(value, str) and setting.type is not str:
             value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
         converted = msgspec.convert(value, setting.type, strict=False)
-    except (msgspec.ValidationError, msgspec.DecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
     if key in _CHOICES and converted not in _CHOICES[key]:
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(_CHOICES[key])}")
@@ -139,16 +143,14 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
+    _read_file(config)  # which refuses what cannot be read
     document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     section, _, name = key.partition(".")
     if section not in document:
         document[section] = tomlkit.table()
     document[section][name] = converted
-    config.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = config.with_name(f".{config.name}.tmp")
-    temporary.write_text(tomlkit.dumps(document), encoding="utf-8")
-    temporary.chmod(0o600)
-    temporary.replace(config)
+    private.make_folder(config.parent)
+    private.write_file(config, tomlkit.dumps(document))
     return converted
 
 
@@ -178,14 +180,20 @@ def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ
 def _read_file(config: Path) -> dict[str, Any]:
     """The file's values by dotted key."""
     try:
-        text = config.read_text(encoding="utf-8")
+        with os.fdopen(private.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        text = data.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsInvalid(f"cannot read {config}: {error}", hint="check its permissions") from error
+    if len(data) > _MAX_BYTES:
+        raise SettingsInvalid(f"{config} is larger than {_MAX_BYTES // 1000:,} KB", hint="is it the right file?")
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError as error:
+        raise SettingsInvalid(f"{config} is nested too deeply", hint="mend or remove that line") from error
+    except ValueError as error:  # not only TOMLDecodeError: a number may be longer than Python reads
         raise SettingsInvalid(f"{config} is not valid TOML: {error}", hint="mend or remove that line") from error
     found: dict[str, Any] = {}
     for section, values in document.items():

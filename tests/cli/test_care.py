@@ -32,8 +32,11 @@ def test_a_home_that_others_may_read_is_a_warning(nacre: Nacre, user_home: Path)
     nacre("store", "Deploy on Fridays")
     (user_home / ".nacre").chmod(0o755)
     found = {check["name"]: check for check in nacre("doctor", "--json").json["checks"]}
-    assert found["home"]["state"] == "warning"
-    assert "chmod 700" in found["home"]["hint"]
+    assert found["permissions"]["state"] == "warning"
+    assert found["permissions"]["hint"] == "nacre doctor --repair"
+    nacre("doctor", "--repair")
+    assert (user_home / ".nacre").stat().st_mode & 0o777 == 0o700
+    assert {check["state"] for check in nacre("doctor", "--json").json["checks"]} <= {"ok", "warning"}
 
 
 def test_db_stats_counts_everything(nacre: Nacre, learned: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import platform
 import shutil
 from collections.abc import Iterator
 
+from nacre import private
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.using import fold_usage, queue_reviews, today
@@ -24,12 +25,16 @@ _TOP_EDGES = 5
 _MOST_NAMED = 5
 
 
-def doctor(context: Context) -> list[Check]:
-    """Check Python, database, vault and model; every finding that is not ok says what to do."""
+def doctor(context: Context, *, repair: bool = False) -> list[Check]:
+    """Check Python, database, vault and model; every finding that is not ok says what to do.
+
+    With ``repair`` what can be mended without a choice is mended: permissions.
+    """
     return [
         Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
         Check("sqlite", OK, engine_version()),
         _home(context),
+        _permissions(context, repair),
         _disk(context),
         _integrity(context),
         _parity(context),
@@ -57,10 +62,26 @@ def _home(context: Context) -> Check:
     home = context.settings.home
     if not os.access(home, os.W_OK):
         return Check("home", FAILURE, f"{home} is not writable", "change its permissions or set NACRE_HOME")
-    mode = home.stat().st_mode & 0o777
-    if os.name == "posix" and mode & 0o077:
-        return Check("home", WARNING, f"{home} can be read by others ({mode:o})", f"chmod 700 {home}")
     return Check("home", OK, str(home))
+
+
+def _permissions(context: Context, repair: bool) -> Check:
+    """What others may read or change, of the home and of what lies elsewhere by configuration."""
+    settings = context.settings
+    outside = [settings.config, *settings.database.parent.glob(f"{settings.database.name}*")]
+    found = list(private.shared([settings.home, *(path for path in outside if settings.home not in path.parents)]))
+    if settings.vault.is_symlink():
+        found += private.shared([settings.vault.resolve()])
+    if not found:
+        return Check("permissions", OK, "yours alone")
+    path, mode = found[0]
+    if repair:
+        for path, mode in found:
+            path.chmod(mode)
+        return Check("permissions", OK, f"{len(found)} files and folders are yours alone now")
+    more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+    told = f"{path}{more} can be used by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
+    return Check("permissions", WARNING, told, "nacre doctor --repair")
 
 
 def _disk(context: Context) -> Check:

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nacre import private
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock
@@ -143,8 +144,9 @@ def open_context(
 ) -> Context:
     """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew."""
     try:
-        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings.database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(settings.home)
+        private.refuse_unsafe(settings.home)
+        private.make_folder(settings.database.parent)
     except OSError as error:
         raise StoreUnusable(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
@@ -163,11 +165,12 @@ def open_context(
 
 
 def _create_private(database: Path) -> None:
-    """An empty file that only the owner can read: SQLite gives its side files the same mode."""
+    """An empty file that only the owner can read: SQLite gives its side files the same mode.
+
+    The file may be a link to where the owner keeps large things.
+    """
     try:
-        os.close(os.open(database, os.O_WRONLY | os.O_CREAT, 0o600))
-        if os.stat(database).st_mode & 0o077:
-            os.chmod(database, 0o600)
+        os.close(private.open_file(os.path.realpath(database), os.O_WRONLY | os.O_CREAT))
     except OSError as error:
         raise StoreUnusable(
             f"cannot use the database {database}: {error.strerror}",

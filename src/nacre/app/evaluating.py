@@ -6,13 +6,13 @@ Queries and baseline are JSON files in the home, in the shape agenr gave them. A
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from nacre import private
 from nacre.app.context import Context
 from nacre.app.recalling import recall
 from nacre.app.remembering import get, list_active
@@ -328,9 +328,4 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
 
 def _write_private(file: Path, value: Any) -> None:
     """Write through a temporary name, readable by the owner alone: queries and answers tell a lot."""
-    temporary = file.with_name(f".{file.name}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-        json.dump(value, stream, ensure_ascii=False, indent=2)
-        stream.write("\n")
-    temporary.replace(file)
+    private.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")

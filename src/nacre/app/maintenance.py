@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from nacre import private
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.writing import apply_intents
@@ -93,9 +94,8 @@ def backup(context: Context, target: Path) -> Path:
     target = target.expanduser().absolute()
     if target.exists():
         raise Conflict(f"{target} exists already", hint="name another file")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    private.make_folder(target.parent)
     context.database.backup(target)
-    target.chmod(0o600)
     return target
 
 

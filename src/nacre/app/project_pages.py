@@ -12,7 +12,7 @@ from typing import Any
 from nacre.app.context import Context
 from nacre.app.operating import intend, operating
 from nacre.app.writing import apply_intents
-from nacre.errors import MemoryInvalid
+from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.model.session import Session
 from nacre.storage.vault_index import Intent, Project
 from nacre.text import one_line
@@ -26,6 +26,7 @@ _NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects"
 
 
 _NAME_CHARACTERS = 120
+_POINTER_CHARACTERS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +59,25 @@ def read_pages(context: Context) -> None:
     for page in present:
         slug = page.parent.name
         try:
-            mtime_ns = page.stat().st_mtime_ns
+            if not slug.isprintable():
+                raise MemoryInvalid("the folder's name holds characters that cannot be shown; rename it")
+            mtime_ns = context.vault.stat(_path(slug)).mtime_ns
             if slug in known and known[slug].mtime_ns == mtime_ns:
                 continue
-            values = _parse(page.read_bytes()).values
-        except (MemoryInvalid, OSError) as error:
-            reason = error.message if isinstance(error, MemoryInvalid) else error.strerror or "cannot be read"
-            context.problems.append(f"{_path(slug)}: {reason}")
+            values = _parse(context.vault.read(_path(slug))).values
+        except FileNotFoundError:
+            continue
+        except (MemoryInvalid, VaultUnusable) as error:
+            context.problems.append(f"{_shown(_path(slug))}: {error.message}")
             continue
         own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
         if taken.setdefault(own, slug) != slug:
             own = slug  # the page was copied with its folder; the first one keeps the id
         _index(context, Project(own, slug, mtime_ns), values)
+
+
+def _shown(path: str) -> str:
+    return path if path.isprintable() else ascii(path)[1:-1]
 
 
 def resolve_project(context: Context, session: Session, *, create: bool = True) -> str | None:
@@ -251,11 +259,14 @@ def _main_repository(candidate: Path, git: Path) -> Path:
     """The folder of the repository a worktree belongs to."""
     if git.is_dir():
         return candidate
-    try:
-        pointed = git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
-    except OSError:
+    if not git.is_file():
         return candidate
-    parts = (candidate / pointed).resolve().parts
+    try:
+        with git.open(encoding="utf-8", errors="replace") as file:
+            pointed = file.read(_POINTER_CHARACTERS).removeprefix("gitdir:").strip()
+        parts = (candidate / pointed).resolve().parts
+    except (OSError, ValueError):
+        return candidate
     if "worktrees" in parts and ".git" in parts:
         return Path(*parts[: parts.index(".git")])
     return candidate
@@ -263,8 +274,11 @@ def _main_repository(candidate: Path, git: Path) -> Path:
 
 def _remote_of(root: Path) -> str | None:
     parser = configparser.ConfigParser(strict=False, interpolation=None)
+    config = root / ".git" / "config"
+    if not config.is_file():
+        return None
     try:
-        parser.read(root / ".git" / "config", encoding="utf-8")
+        parser.read(config, encoding="utf-8")
     except (configparser.Error, OSError, UnicodeDecodeError):
         return None
     sections = [name for name in parser.sections() if name.startswith("remote ")]

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
+from nacre import private
 from nacre.app import finding
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
@@ -112,9 +113,8 @@ def _copy_examples(context: Context) -> list[Path]:
     for example in example_files():
         path = context.settings.home / "examples" / example.name
         if not (path.is_file() and path.read_bytes() == example.data):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.write_bytes(example.data)
-            path.chmod(0o600)
+            private.make_folder(path.parent)
+            private.write_file(path, example.data)
         copied.append(path)
     return copied
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from nacre.app.context import Context
@@ -14,12 +15,14 @@ from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
 from nacre.model.operation import ADOPT, EDIT, WITHHELD
 from nacre.storage.vault_index import Intent, SeenMemoryFile
-from nacre.vault.document import adopt, parse, render, stated, without_id
+from nacre.vault.document import Stated, adopt, parse, render, stated, without_id
 from nacre.vault.files import FileStat, file_hash
 from nacre.vault.front_matter import load, split
 from nacre.vault.layout import GIT_FOLDER
+from nacre.vault.ledger import Entry
 
 DELETED = "its file was deleted"
+MOVED = "its file was moved to retired/"
 _MANY_FILES = 20
 
 
@@ -34,18 +37,33 @@ class _Nameless:
 
 
 @dataclass(frozen=True, slots=True)
+class _Found:
+    """A file as it was read: its text, the hash of its bytes, the memory in it, what its front matter says."""
+
+    stat: FileStat
+    text: str
+    digest: bytes
+    memory: Memory
+    said: Stated
+    has_id: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Rest:
     """What people wrote, for the journal, and what is left to do once the index knows.
 
-    Left are files without an id, memories whose folder and front matter differ, and those whose succession a person
-    may have changed. In a file that stayed where it was, front matter was edited, so the file moves; in one that was
-    moved, front matter follows.
+    Left are files without an id, memories whose folder and front matter differ, those whose succession a person may
+    have changed, and those that went to ``retired/`` or came back. In a file that stayed where it was, front matter was
+    edited, so the file moves; in one that was moved, front matter follows.
     """
 
-    nameless: list[_Nameless]
-    misplaced: list[Memory]
-    changed: list[tuple[Memory | None, Memory]]
-    written: list[Intent]
+    nameless: list[_Nameless] = field(default_factory=list)
+    misplaced: list[Memory] = field(default_factory=list)
+    changed: list[tuple[Memory | None, Memory]] = field(default_factory=list)
+    retired: list[Memory] = field(default_factory=list)
+    returned: list[Memory] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+    written: list[Intent] = field(default_factory=list)
 
 
 def scan(context: Context) -> int:
@@ -66,53 +84,55 @@ def scan(context: Context) -> int:
 def _differences(context: Context) -> list[str]:
     """Paths whose file is new, gone, or not as it was last seen."""
     seen = context.files.seen()
-    changed = []
-    for stat in context.vault.scan():
-        known = seen.pop(stat.path, None)
-        if known is None or (known.mtime_ns, known.size) != (stat.mtime_ns, stat.size):
-            changed.append(stat.path)
+    changed = [stat.path for stat in context.vault.scan() if _is_changed(stat, seen.pop(stat.path, None))]
     return [*changed, *seen]
+
+
+def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
+    return known is None or (known.mtime_ns, known.size) != (stat.mtime_ns, stat.size)
 
 
 def _take_changes(context: Context) -> int:
     """With the lock held: what differs now is what people did."""
     seen = context.files.seen()
     stats = {stat.path: stat for stat in context.vault.scan()}
-    pending = context.files.pending_paths()
-    gone = [path for path in seen if path not in stats and path not in pending]
-    changed = [
-        stat
-        for path, stat in stats.items()
-        if path not in seen or (seen[path].mtime_ns, seen[path].size) != (stat.mtime_ns, stat.size)
-    ]
-    new = sum(stat.path not in seen for stat in changed)
-    if len(gone) - new > max(_MANY_FILES, len(seen) // 2):
-        context.problems.append(
-            f"{len(gone)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
-            "or run `nacre db rebuild` to take the vault as it is"
-        )
-        gone = []
+    changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
+    gone = _gone_paths(context, seen, stats)
     taken = 0
-    rest = _Rest([], [], [], [])
+    rest = _Rest()
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
     action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
+    paths = list(changed)
     with operating(context, action):
-        for start in range(0, max(1, len(changed)), BATCH):
+        for start in range(0, max(1, len(paths)), BATCH):
             with context.database.transaction():
                 for path in gone if start == 0 else ():
                     rest.written.append(_gone(context, seen[path]))
-                for stat in changed[start : start + BATCH]:
-                    taken += _take(context, stat, seen.get(stat.path), rest)
+                for path in paths[start : start + BATCH]:
+                    found = _read(context, changed[path], seen.get(path))
+                    if found:
+                        _accept(context, _own(context, found, stats, changed, rest), seen.get(path), rest)
+                        taken += 1
                 _journal(context, [] if is_known else rest.written)
                 rest.written.clear()
         _give_ids(context, rest.nameless)
-        commit(context, rest.misplaced)
-        apply_intents(context)
-        commit(context, agreed(context, rest.changed))
-        apply_intents(context)
+        _follow(context, rest)
         _retire_unfiled(context, context.files.unfiled())
     apply_intents(context)
     return taken + len(gone)
+
+
+def _gone_paths(context: Context, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat]) -> list[str]:
+    """Paths whose file is not there any more; none where so much is gone that the folder itself may be away."""
+    pending = context.files.pending_paths()
+    gone = [path for path in seen if path not in stats and path not in pending]
+    if len(gone) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
+        return gone
+    context.problems.append(
+        f"{len(gone)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
+        "or run `nacre db rebuild` to take the vault as it is"
+    )
+    return []
 
 
 def _gone(context: Context, file: SeenMemoryFile) -> Intent:
@@ -132,72 +152,127 @@ def _journal(context: Context, written: list[Intent]) -> None:
             record_apart(context, EDIT, intent, why=WITHHELD)
 
 
-def _take(context: Context, stat: FileStat, known: SeenMemoryFile | None, rest: _Rest) -> int:
+def _read(context: Context, stat: FileStat, known: SeenMemoryFile | None) -> _Found | None:
+    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported."""
     try:
+        if stat.refusal:
+            raise MemoryInvalid(stat.refusal)
         data = context.vault.read(stat.path)
         digest = file_hash(data)
         if known and known.hash == digest:
             context.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
-            return 0
+            return None
         text = data.decode("utf-8")
-        memory = _read(context, text, stat, known)
-        said = stated(text)
+        memory = _memory_in(context, text, stat, known)
+        front, _ = split(text)
+        return _Found(stat, text, digest, memory, stated(text), has_id=bool(front and load(front).get("id")))
     except FileNotFoundError:
-        return 0
+        return None
     except UnicodeDecodeError:
         context.problems.append(f"{stat.path}: it is not UTF-8 text")
-        return 0
     except (MemoryInvalid, VaultUnusable) as error:
         context.problems.append(f"{stat.path}: {error.message}")
-        return 0
-    before = context.memories.find(known.memory) if known else None
-    if before and before.id == memory.id and said.differs(before.kind, before.project):
-        memory = replace(memory, kind=said.kind or memory.kind, project=said.project or memory.project)
-        rest.misplaced.append(memory)
-    elif said.differs(memory.kind, memory.project):
-        rest.misplaced.append(memory)
-    if memory.links or (before and (before.links or before.superseded_by)):
-        rest.changed.append((before, memory))
-    _accept(context, stat, text, digest, memory, rest, before)
-    return 1
+    return None
 
 
-def _read(context: Context, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:
+def _memory_in(context: Context, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:
     """The memory in a file, without secrets; one without an id keeps the id its place had before."""
-    modified = datetime.fromtimestamp(stat.mtime_ns // 1_000_000_000, UTC)
     new_id = (lambda: known.memory) if known else context.ids
-    written = parse(text, stat.path, new_id=new_id, modified=modified)
+    written = parse(text, stat.path, new_id=new_id, modified=_modified(context, stat))
     memory = redacted(context, written)
     if memory.content != written.content:
         context.problems.append(f"{stat.path}: holds what looks like a secret; it is recalled without it")
     return memory
 
 
-def _accept(
-    context: Context, stat: FileStat, text: str, digest: bytes, memory: Memory, rest: _Rest, before: Memory | None
-) -> None:
-    front, _ = split(text)
-    has_id = bool(front and load(front).get("id"))
+def _modified(context: Context, stat: FileStat) -> datetime:
+    """When a file was last written, by the clock of whoever wrote it."""
+    try:
+        return datetime.fromtimestamp(stat.modified_ns // 1_000_000_000, UTC)
+    except (OverflowError, OSError, ValueError):
+        return context.now()
+
+
+def _own(
+    context: Context, found: _Found, stats: Mapping[str, FileStat], changed: Collection[str], rest: _Rest
+) -> _Found:
+    """A file with an id that is its own: a copy of another file becomes a memory beside it, and keeps its words."""
+    path, memory = found.stat.path, found.memory
     twin = context.files.file_of(memory.id)
-    if twin and twin.path != stat.path:
-        if twin.path.startswith("retired/") and not memory.retired:
-            context.files.forget(twin.path)
-            intend(context, [Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
-        else:
-            context.problems.append(f"{stat.path} has the id of {twin.path}; it was read as a memory of its own")
-            memory, has_id, text = replace(memory, id=context.ids()), False, without_id(text)
-    seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, digest)
-    context.files.save(seen if has_id else replace(seen, mtime_ns=0, hash=b""))
+    if twin is None or twin.path == path:
+        return found
+    is_there = twin.path in stats or twin.path in context.files.pending_paths()
+    if not is_there or (twin.path in changed and _id_in(context, twin.path) != memory.id):
+        context.files.forget(twin.path)  # that file was moved, or swapped names with another
+        return found
+    if twin.path.startswith("retired/") and not memory.retired:
+        context.files.forget(twin.path)
+        intend(context, [Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
+        return found
+    context.problems.append(f"{path} has the id of {twin.path}; it was read as a memory of its own")
+    own = replace(memory, id=context.ids())
+    rest.entries.append(entry(context, "copy", memory=own.id, of=memory.id, path=path))
+    return replace(found, memory=own, text=without_id(found.text), has_id=False)
+
+
+def _id_in(context: Context, path: str) -> str | None:
+    """The id that a file says it has, now."""
+    try:
+        front, _ = split(context.vault.read(path).decode("utf-8"))
+        return str(load(front).get("id") or "") if front else None
+    except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable):
+        return None
+
+
+def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest: _Rest) -> None:
+    memory, said = found.memory, found.said
+    before = context.memories.find(memory.id)
+    stayed = known is not None and known.memory == memory.id
+    formerly = before if stayed or known is None else context.memories.find(known.memory)
+    former = render(formerly) if known and formerly else None
+    if before and stayed and said.differs(before.kind, before.project):
+        memory = replace(memory, kind=said.kind or memory.kind, project=said.project or memory.project)
+        rest.misplaced.append(memory)
+    elif said.differs(memory.kind, memory.project):
+        rest.misplaced.append(memory)
+    if memory.links or (before and (before.links or before.superseded_by)):
+        rest.changed.append((before, memory))
+    if before and bool(before.retired) is not bool(memory.retired):
+        (rest.retired if memory.retired else rest.returned).append(memory)
+    stat = found.stat
+    seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
+    context.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))
     context.memories.put(memory)
-    if has_id:
-        former = render(before) if before else None
-        rest.written.append(_seen(context, stat.path, text, memory.id, former))
+    if found.has_id:
+        rest.written.append(_seen(context, stat.path, found.text, memory.id, former))
     else:
-        rest.nameless.append(_Nameless(stat.path, text, digest, memory.id))
+        rest.nameless.append(_Nameless(stat.path, found.text, found.digest, memory.id))
 
 
 def _seen(context: Context, path: str, text: str, memory: str, former: str | None = None) -> Intent:
     return Intent("seen", path, without_secrets(context, text), memory=memory, former=former)
+
+
+def _follow(context: Context, rest: _Rest) -> None:
+    """What must be written because of what people did; each step sees the files of the one before."""
+    commit(context, rest.misplaced, rest.entries)
+    apply_intents(context)
+    commit(context, agreed(context, rest.changed))
+    apply_intents(context)
+    retired = [_retired(context, memory) for memory in rest.retired]
+    entries = [entry(context, "retire", memory=memory.id, reason=MOVED) for memory in retired]
+    entries += [entry(context, "restore", memory=memory.id) for memory in rest.returned]
+    if entries:
+        returned = [context.memories.find(memory.id) or memory for memory in rest.returned]
+        commit(context, [*retired, *returned, *released(context, retired)], entries)
+        apply_intents(context)
+
+
+def _retired(context: Context, memory: Memory) -> Memory:
+    """A memory whose file a person moved to ``retired/``, as it is now, with the time and a reason."""
+    present = context.memories.find(memory.id) or memory
+    reason = present.retired.reason if present.retired else None
+    return replace(present, retired=Retirement(context.now(), reason or MOVED))
 
 
 def _give_ids(context: Context, nameless: list[_Nameless]) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from nacre import private
 from nacre.app.context import Context
 from nacre.app.operating import operating
 from nacre.app.writing import apply_intents, entry, intend_importance
@@ -72,7 +73,7 @@ def spool_use(
     if is_look:
         record["look"] = True
     with contextlib.suppress(StoreBusy, OSError), _spool_lock(context):
-        descriptor = os.open(context.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = private.open_file(context.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
             file.write(f"\n{json.dumps(record)}")  # the line end comes first: a torn line spoils no other one
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nacre import private
 from nacre.errors import NacreError
 from nacre.redact.redactor import Redactor
 from nacre.text import shorten
@@ -28,10 +29,10 @@ def write_log(run: Run, error: Exception) -> Path | None:
     """Append the traceback, redacted, to ``logs/errors.log``; returns the file, ``None`` if it cannot be written."""
     try:
         folder = run.settings.home / "logs"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.make_folder(folder)
         log = folder / "errors.log"
         trace = "".join(traceback.format_exception(error))
-        descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        descriptor = private.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
             file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{_redactor(run).clean(trace)}\n")
     except (OSError, NacreError):

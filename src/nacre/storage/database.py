@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 
 from nacre.errors import StoreBusy, StoreUnusable, Unavailable
-from nacre.storage.migrate import migrate
+from nacre.storage.migrate import create_private, migrate
 from nacre.storage.queries import query
 
 BUSY_TIMEOUT_MS = 15_000
@@ -112,8 +112,9 @@ class Database:
         self._connection.execute("PRAGMA synchronous = FULL")
 
     def backup(self, target: Path) -> None:
-        """Write a compact, consistent copy of the database to ``target``, which must not exist."""
+        """Write a compact, consistent copy of the database to ``target``, which must not exist, for the owner alone."""
         with _translated(self.path):
+            create_private(target)
             self._connection.execute("VACUUM INTO ?", (str(target),))
 
     def check(self) -> list[str]:

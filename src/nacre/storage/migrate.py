@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 from importlib.resources import files
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import apsw
 
+from nacre import private
 from nacre.errors import SchemaTooNew
 
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
@@ -59,6 +61,12 @@ def _version(connection: apsw.Connection) -> int:
 
 
 def _keep_copy(connection: apsw.Connection, target: Path) -> None:
-    if not target.exists():
+    if not target.exists() or not target.stat().st_size:
+        target.unlink(missing_ok=True)
+        create_private(target)
         connection.execute("VACUUM INTO ?", (str(target),))
-        target.chmod(0o600)
+
+
+def create_private(target: Path) -> None:
+    """An empty file for the owner alone, which SQLite fills: one of its own would have the umask's mode at first."""
+    os.close(private.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))

@@ -130,7 +130,8 @@ class Stated:
 
     def differs(self, kind: Kind, project: str | None) -> bool:
         """Whether it says something else."""
-        return self.kind not in (None, kind) or self.project not in (None, project)
+        projects = (None, project, slugify(project) if project else None)
+        return self.kind not in (None, kind) or self.project not in projects
 
 
 def stated(text: str) -> Stated:

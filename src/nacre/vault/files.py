@@ -31,11 +31,17 @@ _CHECKED_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class FileStat:
-    """One memory file as a scan sees it; ``path`` is relative to the vault, ``refusal`` says why it cannot be read."""
+    """One memory file as a scan sees it.
+
+    ``path`` is relative to the vault. ``mtime_ns`` differs whenever one of the file's times does: what an editor or a
+    copying tool sets back, the system's own note of the change tells. ``modified_ns`` is when it was last written.
+    ``refusal`` says why it cannot be read.
+    """
 
     path: str
     mtime_ns: int
     size: int
+    modified_ns: int
     refusal: str = ""
 
 
@@ -88,7 +94,7 @@ class Vault:
         """A file's time and size. Raises FileNotFoundError."""
         with self._folder(path) as folder:
             found = folder.stat()
-        return FileStat(path, _whole(found.st_mtime_ns), found.st_size)
+        return FileStat(path, _times(found), found.st_size, found.st_mtime_ns)
 
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         """Write a file through a temporary name.
@@ -190,7 +196,8 @@ class _Folder:
         """Make a folder in this one, for the owner alone."""
         with contextlib.suppress(FileExistsError):
             os.mkdir(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
-            os.chmod(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
+            with contextlib.suppress(PermissionError):
+                os.chmod(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
 
     def refuse_link(self, part: str, path: str) -> None:
         """Raise MemoryInvalid for a symbolic link."""
@@ -267,7 +274,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat:
     found = entry.stat(follow_symlinks=False)
-    named = FileStat(path, _whole(found.st_mtime_ns), found.st_size)
+    named = FileStat(path, _times(found), found.st_size, found.st_mtime_ns)
     if not path.isprintable():
         shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in path)
         return replace(named, path=shown, refusal="its name holds characters that cannot be shown; rename it")
@@ -278,9 +285,10 @@ def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat:
     return replace(named, refusal=_TOO_LARGE) if found.st_size > MAX_FILE_BYTES else named
 
 
-def _whole(nanoseconds: int) -> int:
-    """A time as the database holds it: some file systems keep times that no calendar has."""
-    return max(-_FARTHEST, min(_FARTHEST, nanoseconds))
+def _times(found: os.stat_result) -> int:
+    """Both times of a file in one number that the database holds; no calendar has some of them."""
+    changed = found.st_ctime_ns if os.name == "posix" else 0
+    return (found.st_mtime_ns * 31 + changed) % _FARTHEST
 
 
 def _temporary(name: str) -> str:

@@ -26,16 +26,17 @@ def health(run: Run) -> None:
     _answer(run, checking.health(run.context))
 
 
-@command("doctor", examples=["nacre doctor", "nacre doctor --json"])
+@command("doctor", examples=["nacre doctor", "nacre doctor --repair"])
+@click.option("--repair", is_flag=True, help="Mend what can be mended without a choice: permissions.")
 @click.pass_obj
-def doctor(run: Run) -> None:
+def doctor(run: Run, repair: bool) -> None:
     """Check the installation and the home.
 
     Exits with 1 when something is wrong; what is wrong comes with the way out.
     """
     from nacre.app import checking
 
-    _answer(run, checking.doctor(run.context))
+    _answer(run, checking.doctor(run.context, repair=repair))
 
 
 def _answer(run: Run, checks: Sequence[Check]) -> None:
