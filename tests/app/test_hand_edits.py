@@ -1,0 +1,413 @@
+"""What people and their editors do to the files of a vault; the next command sees it and nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import Context
+from nacre.app.scanning import scan
+from nacre.app.writing import commit
+from nacre.model.memory import Kind, Memory
+from tests.app.conftest import World
+
+Edit = Callable[[Path, str], None]
+
+
+def _in_place(path: Path, text: str) -> None:
+    with path.open("r+", encoding="utf-8") as file:
+        file.truncate()
+        file.write(text)
+
+
+def _atomically(path: Path, text: str) -> None:
+    other = path.with_name(f".{path.name}.k3f9")
+    other.write_text(text, encoding="utf-8")
+    other.replace(path)
+
+
+def _like_vim(path: Path, text: str) -> None:
+    (path.parent / "4913").touch()
+    (path.parent / "4913").unlink()
+    path.with_name(f".{path.name}.swp").write_bytes(b"b0VIM 9.0\0" + os.urandom(64))
+    path.rename(path.with_name(f"{path.name}~"))
+    path.write_text(text, encoding="utf-8")
+
+
+def _like_emacs(path: Path, text: str) -> None:
+    path.with_name(f".#{path.name}").symlink_to("someone@example.4711:1")
+    path.with_name(f"#{path.name}#").write_text("half a sen", encoding="utf-8")
+    shutil.copy(path, path.with_name(f"{path.name}~"))
+    _in_place(path, text)
+
+
+def _keeping_its_time(path: Path, text: str) -> None:
+    before = path.stat()
+    _in_place(path, text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def _with_windows_lines(path: Path, text: str) -> None:
+    path.write_bytes(("\ufeff" + text.replace("\n", "\r\n")).encode("utf-8"))
+
+
+EDITS = [_in_place, _atomically, _like_vim, _like_emacs, _keeping_its_time, _with_windows_lines]
+
+
+@pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.__name__.strip("_"))
+def test_an_edit_is_seen_by_the_next_recall_however_the_editor_writes(world: World, edit: Edit) -> None:
+    with world.open() as memory:
+        stored = memory.store("The staging server is called heron.", subject="Staging server")
+    file = world.memory_file(stored.memory_id)
+    edit(file, file.read_text(encoding="utf-8").replace("heron", "stork"))
+    with world.open() as memory:
+        hits = memory.recall("what is the staging server called?").hits
+        assert [(hit.memory.id, hit.memory.content) for hit in hits] == [
+            (stored.memory_id, "The staging server is called stork.")
+        ]
+        assert len(memory.list()) == 1
+    assert _problems(world) == []
+
+
+def test_lines_of_windows_and_the_byte_order_mark_survive_what_nacre_changes(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The staging server is called heron.", subject="Staging server")
+    file = world.memory_file(stored.memory_id)
+    _with_windows_lines(file, file.read_text(encoding="utf-8"))
+    with world.open() as memory:
+        memory.edit(stored.memory_id, importance=9, tags=["staging"])
+    data = file.read_bytes()
+    assert data.startswith(b"\xef\xbb\xbf---\r\n")
+    assert b"importance: 9\r\n" in data
+    assert b"tags: [staging]\r\n" in data
+    assert data.count(b"\r\n") == data.count(b"\n")
+
+
+def test_folders_that_editors_keep_for_themselves_hold_no_memories(world: World) -> None:
+    for path in (".obsidian/plugins/note.md", ".trash/old.md", "projects/acme/.stversions/fact/old.md", ".git/x.md"):
+        world.write(path, "Not a memory.")
+    with world.open() as memory:
+        assert memory.list() == []
+
+
+def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_file(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The spare key hangs in the shed.", subject="Spare key")
+    file = world.memory_file(stored.memory_id)
+    trash = world.vault / ".trash"
+    trash.mkdir()
+    file.rename(trash / file.name)
+    with world.open() as memory:
+        assert memory.list() == []
+        retired = memory.get(stored.memory_id).retired
+        assert retired is not None
+        assert retired.reason == "its file was deleted"
+    (trash / file.name).rename(file)
+    with world.open() as memory:
+        assert [item.id for item in memory.list()] == [stored.memory_id]
+    assert _actions(world, stored.memory_id) == ["retire", "restore"]
+
+
+def test_a_file_renamed_in_case_alone_is_the_same_memory(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("Tea is at four.", subject="Tea")
+    file = world.memory_file(stored.memory_id)
+    file.rename(file.with_name("TEA.md"))
+    with world.open() as memory:
+        assert [item.id for item in memory.list()] == [stored.memory_id]
+    assert not (world.vault / "retired").exists()
+
+
+def test_two_files_that_swap_names_stay_the_memories_they_are(world: World) -> None:
+    with world.open() as memory:
+        first = memory.store("The north gate is red.", subject="North gate")
+        second = memory.store("The south gate is tin.", subject="South gate")
+    one, other = world.memory_file(first.memory_id), world.memory_file(second.memory_id)
+    same = one.stat().st_mtime_ns
+    one.rename(one.with_name("between"))
+    other.rename(one)
+    one.with_name("between").rename(other)
+    for file in (one, other):
+        os.utime(file, ns=(same, same))
+    for _ in range(2):
+        with world.open() as memory:
+            assert {item.id: item.content for item in memory.list()} == {
+                first.memory_id: "The north gate is red.",
+                second.memory_id: "The south gate is tin.",
+            }
+    assert _problems(world) == []
+    assert not (world.vault / "ledger.jsonl").exists()
+
+
+def test_three_names_that_go_round_stay_three_memories(world: World) -> None:
+    with world.open() as memory:
+        ids = [
+            memory.store(f"Gate {number} is closed at {number}.", subject=f"Gate {number}").memory_id
+            for number in (1, 2, 3)
+        ]
+    files = [world.memory_file(one) for one in ids]
+    texts = [file.read_text() for file in files]
+    for file, text in zip(files, [*texts[1:], texts[0]], strict=True):
+        _atomically(file, text)
+    with world.open() as memory:
+        assert {item.id for item in memory.list()} == set(ids)
+    assert _problems(world) == []
+
+
+def test_a_folder_renamed_is_another_project_with_all_its_memories(world: World) -> None:
+    with world.open() as memory:
+        ids = {
+            memory.store(content, project="acme-billing").memory_id
+            for content in ("Invoices are numbered per year.", "Reminders are sent on Mondays.")
+        }
+    (world.vault / "projects/acme-billing").rename(world.vault / "projects/acme-ledger")
+    with world.open() as memory:
+        assert {(item.id, item.project) for item in memory.list()} == {(one, "acme-ledger") for one in ids}
+    assert all("project: acme-ledger\n" in world.memory_file(one).read_text() for one in ids)
+    assert not (world.vault / "projects/acme-billing").exists()
+
+
+def test_a_folder_with_a_name_of_a_persons_own_stays_where_it_is(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("Invoices are numbered per year.", project="acme-billing")
+    (world.vault / "projects/acme-billing").rename(world.vault / "projects/Acme Billing")
+    for _ in range(3):
+        with world.open() as memory:
+            memory.edit(stored.memory_id, importance=memory.get(stored.memory_id).importance % 9 + 1)
+    assert world.memory_file(stored.memory_id).parent == world.vault / "projects/Acme Billing/fact"
+
+
+def test_a_file_moved_to_the_inbox_waits_there(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("Perhaps we need a second press.", subject="Second press", project="print")
+    target = world.vault / "inbox/second-press.md"
+    target.parent.mkdir()
+    world.memory_file(stored.memory_id).rename(target)
+    with world.open() as memory:
+        found = memory.list()
+        assert [(item.id, item.inbox) for item in found] == [(stored.memory_id, True)]
+    assert target.exists()
+
+
+def test_a_file_moved_to_the_retired_folder_is_retired_in_the_ledger_and_moved_back_it_holds_again(
+    world: World,
+) -> None:
+    with world.open() as memory:
+        stored = memory.store("Releases are cut from the branch stable.", subject="Releases")
+    file = world.memory_file(stored.memory_id)
+    away = world.vault / "retired/global/fact/releases.md"
+    away.parent.mkdir(parents=True)
+    file.rename(away)
+    with world.open() as memory:
+        assert memory.recall("which branch are releases cut from?").hits == ()
+    assert "retired: {at: 2026-11-20T12:00:00Z, reason: its file was moved to retired/}" in away.read_text()
+    away.rename(file)
+    with world.open() as memory:
+        assert [hit.memory.id for hit in memory.recall("which branch are releases cut from?").hits] == [
+            stored.memory_id
+        ]
+    assert "retired:" not in file.read_text()
+    assert _actions(world, stored.memory_id) == ["retire", "restore"]
+
+
+def test_an_edit_of_a_retired_memory_is_kept_and_it_stays_retired(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("Releases are cut from the branch stable.", subject="Releases")
+        memory.retire(stored.memory_id)
+    file = world.memory_file(stored.memory_id)
+    _atomically(file, file.read_text().replace("stable", "release"))
+    with world.open() as memory:
+        assert memory.recall("which branch are releases cut from?").hits == ()
+        assert memory.get(stored.memory_id).content == "Releases are cut from the branch release."
+        assert memory.get(stored.memory_id).retired is not None
+
+
+def test_an_edit_of_a_superseded_memory_is_kept_and_it_stays_superseded(world: World) -> None:
+    with world.open() as memory:
+        old = memory.store("The database of billing is MongoDB.", subject="Database", canonical_key="billing-db")
+        new = memory.store("The database of billing is PostgreSQL.", subject="Database", canonical_key="billing-db")
+        assert new.supersedes
+    file = world.memory_file(old.memory_id)
+    _in_place(file, file.read_text().replace("MongoDB.", "MongoDB 7."))
+    with world.open() as memory:
+        assert [item.id for item in memory.list()] == [new.memory_id]
+        assert memory.get(old.memory_id).content.endswith("MongoDB 7.")
+        assert memory.get(old.memory_id).superseded_by == new.memory_id
+
+
+@pytest.mark.parametrize("text", ["", "\n", "\ufeff", " \r\n\t\n"])
+def test_a_file_emptied_is_reported_and_its_words_are_still_recalled(world: World, text: str) -> None:
+    with world.open() as memory:
+        stored = memory.store("The nightly job starts at two.", subject="Nightly job")
+    file = world.memory_file(stored.memory_id)
+    file.write_text(text, newline="")
+    with world.open() as memory:
+        assert [hit.memory.content for hit in memory.recall("when does the nightly job start?").hits] == [
+            "The nightly job starts at two."
+        ]
+    assert _problems(world) == ["global/fact/nightly-job.md: the file is empty"]
+    assert file.read_bytes() == text.encode("utf-8")
+
+
+def test_half_a_file_is_not_taken_for_its_words(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The nightly job starts at two.", subject="Nightly job")
+    file = world.memory_file(stored.memory_id)
+    whole = file.read_text()
+    half = whole[: whole.index("importance")]
+    file.write_text(half)
+    assert _problems(world) == ["global/fact/nightly-job.md: front matter has no end"]
+    assert file.read_text() == half
+    file.write_text(whole.replace("two", "three"))
+    with world.open() as memory:
+        assert memory.get(stored.memory_id).content == "The nightly job starts at three."
+
+
+def test_broken_front_matter_that_is_mended_counts_again(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The nightly job starts at two.", subject="Nightly job")
+    file = world.memory_file(stored.memory_id)
+    whole = file.read_text()
+    file.write_text(whole.replace("kind: fact", "kind: [fact"))
+    assert len(_problems(world)) == 1
+    file.write_text(whole.replace("kind: fact", "kind: lesson"))
+    with world.open() as memory:
+        assert [(item.id, item.kind) for item in memory.list()] == [(stored.memory_id, Kind.LESSON)]
+    assert _problems(world) == []
+
+
+def test_a_copy_is_reported_noted_in_the_ledger_and_costs_no_words(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("Tea is at four.", subject="Tea")
+    file = world.memory_file(stored.memory_id)
+    shutil.copy2(file, file.with_name("tea 2.md"))
+    assert _problems(world) == [
+        "global/fact/tea 2.md has the id of global/fact/tea.md; it was read as a memory of its own"
+    ]
+    assert _problems(world) == []
+    with world.open() as memory:
+        found = memory.list()
+        assert [item.content for item in found] == ["Tea is at four."] * 2
+        assert stored.memory_id in {item.id for item in found}
+        copy = next(item.id for item in found if item.id != stored.memory_id)
+    assert [(item["of"], item["path"]) for item in _ledger(world, copy)] == [(stored.memory_id, "global/fact/tea 2.md")]
+
+
+def test_a_file_moved_over_another_retires_the_one_below(world: World) -> None:
+    with world.open() as memory:
+        first = memory.store("The north gate is red.", subject="North gate")
+        second = memory.store("The south gate is tin.", subject="South gate")
+    world.memory_file(first.memory_id).replace(world.memory_file(second.memory_id))
+    with world.open() as memory:
+        assert [(item.id, item.content) for item in memory.list()] == [(first.memory_id, "The north gate is red.")]
+        assert memory.get(second.memory_id).content == "The south gate is tin."
+        assert memory.get(second.memory_id).retired is not None
+
+
+def test_an_edit_while_nacre_rewrites_the_file_keeps_both_and_says_so(world: World) -> None:
+    context = world.context()
+    memory = _stored(context)
+    file = world.vault / "global/fact/tide.md"
+    with context.vault_lock:
+        commit(context, [_with(memory, "High tide is at nine.")])
+        _atomically(file, file.read_text().replace("eight", "seven"))
+    scan(context)
+    assert context.problems == ["global/fact/tide.md: was edited meanwhile; both versions are kept"]
+    with world.open() as home:
+        assert {item.content for item in home.list()} == {"High tide is at seven.", "High tide is at nine."}
+    assert "High tide is at seven." in file.read_text()
+
+
+def test_a_thousand_files_moved_at_once_are_a_thousand_memories_elsewhere(world: World) -> None:
+    for number in range(1000):
+        world.write(f"global/fact/shelf-{number}.md", f"Shelf number {number} holds jars of kind {number * 7}.")
+    with world.open() as memory:
+        before = {item.id for item in memory.list(limit=2000)}
+    (world.vault / "projects/cellar").mkdir(parents=True)
+    (world.vault / "global/fact").rename(world.vault / "projects/cellar/lesson")
+    with world.open() as memory:
+        found = memory.list(limit=2000)
+    assert {item.id for item in found} == before
+    assert {(item.project, item.kind) for item in found} == {("cellar", Kind.LESSON)}
+    assert _problems(world) == []
+
+
+def test_the_vector_of_an_edited_memory_is_that_of_its_new_words(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "minilm"
+    with world.open() as memory:
+        stored = memory.store("The staging server is called heron.", subject="Staging server")
+        memory.ingest()
+    file = world.memory_file(stored.memory_id)
+    _atomically(file, file.read_text().replace("heron", "stork"))
+    context = world.context()
+    scan(context)
+    assert context.vectors.missing()[1] == 1
+    with world.open() as memory:
+        memory.ingest()
+    assert context.vectors.missing()[1] == 0
+    assert world.embedder.embedded[-1].endswith("called stork.")
+
+
+def test_a_name_that_is_no_text_stops_nothing_and_is_reported(world: World) -> None:
+    world.write("global/fact/tea.md", "Tea is at four.")
+    folder = os.fsencode(world.vault / "global/fact")
+    try:
+        with open(folder + b"/caf\xe9.md", "wb") as file:
+            file.write(b"Coffee is at ten.")
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    (world.vault / "global/fact" / "a\x1b[31m\nb.md").write_text("Red.")
+    with world.open() as memory:
+        assert [item.content for item in memory.list()] == ["Tea is at four."]
+    told = _problems(world)
+    assert [problem.split(":")[0] for problem in told] == [
+        r"global/fact/a\x1b[31m\x0ab.md",
+        r"global/fact/caf\xdce9.md",
+    ]
+
+
+@pytest.mark.parametrize("seconds", [-(2**40), 0, 2**33, 2**40])
+def test_a_file_from_another_age_is_read(world: World, seconds: int) -> None:
+    file = world.write("global/fact/tea.md", "Tea is at four.")
+    try:
+        os.utime(file, (seconds, seconds))
+    except OSError:
+        pytest.skip("this file system keeps no such time")
+    with world.open() as memory:
+        assert [item.content for item in memory.list()] == ["Tea is at four."]
+
+
+def _stored(context: Context) -> Memory:
+    memory = Memory(
+        id=context.ids(), kind=Kind.FACT, subject="Tide", content="High tide is at eight.",
+        created=context.now(), updated=context.now(),
+    )  # fmt: skip
+    with context.vault_lock:
+        commit(context, [memory])
+    scan(context)
+    return memory
+
+
+def _with(memory: Memory, content: str) -> Memory:
+    return replace(memory, content=content)
+
+
+def _problems(world: World) -> list[str]:
+    context = world.context()
+    scan(context)
+    return list(context.problems)
+
+
+def _ledger(world: World, memory_id: str) -> list[dict[str, str]]:
+    lines = (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    return [item for item in map(json.loads, lines) if item.get("memory") == memory_id]
+
+
+def _actions(world: World, memory_id: str) -> list[str]:
+    return [item["action"] for item in _ledger(world, memory_id)]
