@@ -20,6 +20,13 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 2
 
+FUZZ_SECONDS ?= 600
+
+.PHONY: fuzz
+fuzz: $(VENV)/.installed-dev  ## look for input that breaks a parser: 10 minutes, or FUZZ_SECONDS=…
+	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP) install -c constraints.txt -e '.[fuzz]' || true
+	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ_SECONDS) --jobs 2
+
 .PHONY: lint
 lint: $(VENV)/.installed-dev  ## linters, types, import contracts
 	$(BIN)/ruff check $(CODE)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from nacre import private
-from nacre.errors import StoreBusy
+from nacre.errors import StoreBusy, StoreUnusable
 
 if sys.platform == "win32":
     import msvcrt
@@ -20,7 +20,8 @@ _PAUSE_SECONDS = 0.005
 
 
 class FileLock:
-    """An exclusive lock at a path. The holder may enter it again; others wait, then get StoreBusy.
+    """An exclusive lock at a path. The holder may enter it again; others wait, then get StoreBusy. What
+    cannot be opened is StoreUnusable.
 
     For one thread: threads that share a home each need a lock of their own.
     """
@@ -33,7 +34,12 @@ class FileLock:
 
     def __enter__(self) -> None:
         if self._depth == 0:
-            self._descriptor = private.open_file(self._path, os.O_RDWR | os.O_CREAT)
+            try:
+                self._descriptor = private.open_file(self._path, os.O_RDWR | os.O_CREAT)
+            except OSError as error:
+                raise StoreUnusable(
+                    f"cannot use {self._path}: {error.strerror}", hint="check that the folder is writable, and the file"
+                ) from error
             self._wait()
         self._depth += 1
 

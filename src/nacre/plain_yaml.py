@@ -47,6 +47,8 @@ def read(document: str) -> tuple[dict[str, Any], dict[str, Span]]:
     """A document's keys and values, and where each key stands. Raises NotPlainError."""
     if len(document) > MAX_CHARACTERS:
         raise NotPlainError(f"it is longer than {MAX_CHARACTERS:,} characters")
+    if document.startswith("\ufeff"):
+        raise NotPlainError("a byte order mark stands within the file")  # the parser would not count it
     try:
         return _Reader(document).read()
     except UnicodeEncodeError as error:
@@ -121,7 +123,7 @@ class _Reader:
         if not isinstance(event, yaml.ScalarEvent):
             raise NotPlainError("a key is not a word", _line(event))
         key: str = event.value
-        if key == "<<" and event.style is None:
+        if key == "<<" and event.implicit[0]:
             raise NotPlainError("merge keys (<<) are not used here", _line(event))
         if key in known:
             raise NotPlainError(f"{key[:80]!r} is there twice", _line(event))

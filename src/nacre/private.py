@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shlex
 import stat
@@ -48,7 +49,7 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
     try:
         seen = os.fstat(descriptor)
         if not stat.S_ISREG(seen.st_mode):
-            raise OSError(0, "it is not a regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         if _IS_POSIX and flags & os.O_CREAT and stat.S_IMODE(seen.st_mode) != FILE_MODE:
             with contextlib.suppress(PermissionError):
                 os.fchmod(descriptor, FILE_MODE)

@@ -186,7 +186,8 @@ def _read_file(config: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsInvalid(f"cannot read {config}: {error}", hint="check its permissions") from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SettingsInvalid(f"cannot read {config}: {reason}", hint="check its permissions") from error
     if len(data) > _MAX_BYTES:
         raise SettingsInvalid(f"{config} is larger than {_MAX_BYTES // 1000:,} KB", hint="is it the right file?")
     try:

@@ -78,7 +78,7 @@ def _permissions(context: Context, repair: bool) -> Check:
     if repair:
         for path, mode in found:
             path.chmod(mode)
-        return Check("permissions", OK, f"{len(found)} files and folders are yours alone now")
+        return Check("permissions", OK, f"made yours alone: {len(found):,} of the files and folders")
     more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
     told = f"{path}{more} can be used by others ({path.stat().st_mode & 0o777:o}, not {mode:o})"
     return Check("permissions", WARNING, told, "nacre doctor --repair")

@@ -333,7 +333,9 @@ def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
         return
     try:
         logged = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, KeyError, TypeError, RecursionError):
+        logged = None
+    if not isinstance(logged, list):
         source.corrupt()
         return
     for number, record in enumerate(logged):

@@ -80,7 +80,7 @@ def decode_raw(raw: msgspec.Raw, kind: type[T]) -> T | None:
     """Decode a body; ``None`` when it is absent or of another shape."""
     try:
         value: T = _DECODERS[kind].decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return value
 

@@ -34,7 +34,7 @@ def split_objects(line: bytes) -> SplitLine:
     try:
         msgspec.json.decode(line)
         return SplitLine((line,), torn=False)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _split_glued(line.decode("utf-8", errors="replace"))
 
 
@@ -44,7 +44,7 @@ def _split_glued(text: str) -> SplitLine:
     while at < len(text):
         try:
             _, end = _RAW_DECODER.raw_decode(text, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             return SplitLine(tuple(found), torn=True)
         found.append(text[at:end].encode("utf-8", errors="replace"))
         at = end
@@ -56,7 +56,8 @@ def _split_glued(text: str) -> SplitLine:
 def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
     """Decode one object; ``None`` when it is not valid.
 
-    Lone surrogates in escapes and bytes that are not UTF-8 are replaced rather than refused.
+    Lone surrogates in escapes and bytes that are not UTF-8 are replaced rather than refused; NaN and infinities, which
+    Python writes, are nothing.
     """
     try:
         return decoder.decode(raw)
@@ -65,7 +66,7 @@ def decode(decoder: msgspec.json.Decoder[T], raw: bytes) -> T | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         pass
     try:
-        value: Any = json.loads(raw.decode("utf-8", errors="replace"))
+        value: Any = json.loads(raw.decode("utf-8", errors="replace"), parse_constant=lambda _: None)
         mended = json.dumps(value, ensure_ascii=False).encode("utf-8", errors="replace")
         return decoder.decode(mended)
     except (ValueError, RecursionError):

@@ -80,7 +80,7 @@ def is_silent(reply: str) -> bool:
 def _facts(title: str, body: str) -> dict[str, Any]:
     try:
         value = msgspec.json.decode(body.encode("utf-8", errors="replace"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return {}
     if not isinstance(value, dict):
         return {}

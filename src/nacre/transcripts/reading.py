@@ -150,7 +150,7 @@ def _is_complete(line: bytes) -> bool:
         return False
     try:
         json.loads(stripped.decode("utf-8", errors="replace"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return True
 

@@ -131,7 +131,7 @@ def _decode_object(text: str) -> dict[str, Any] | None:
         return None
     try:
         value = msgspec.json.decode(text.encode("utf-8", errors="replace"))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 

@@ -125,20 +125,23 @@ class Vault:
         ``known`` is what the last append returned: bytes until there cannot hold the lines, so only what follows is
         read, unless the end of those bytes changed. Returns the new size and a hash of the last bytes.
         """
-        with _translated(self.root / path), self._folder(path, create=True) as folder:
-            with os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file:
-                present = _tail(file, known)
-                there = set(present.split(b"\n"))
-                encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
-                missing = [line for line in encoded if line not in there]
-                if missing:
-                    size = file.seek(0, os.SEEK_END)
-                    torn = size > 0 and not _last(file, 1).endswith(b"\n")
-                    file.seek(0, os.SEEK_END)
-                    file.write((b"\n" if torn else b"") + b"".join(line + b"\n" for line in missing))
-                    file.flush()
-                    os.fsync(file.fileno())
-                return file.seek(0, os.SEEK_END), file_hash(_last(file, _CHECKED_BYTES))
+        with (
+            _translated(self.root / path),
+            self._folder(path, create=True) as folder,
+            os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file,
+        ):
+            present = _tail(file, known)
+            there = set(present.split(b"\n"))
+            encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
+            missing = [line for line in encoded if line not in there]
+            if missing:
+                size = file.seek(0, os.SEEK_END)
+                torn = size > 0 and not _last(file, 1).endswith(b"\n")
+                file.seek(0, os.SEEK_END)
+                file.write((b"\n" if torn else b"") + b"".join(line + b"\n" for line in missing))
+                file.flush()
+                os.fsync(file.fileno())
+            return file.seek(0, os.SEEK_END), file_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Wait until the names of files lately written or removed are on disk."""
@@ -269,6 +272,8 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     except FileNotFoundError:
         return []
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # deeper than any path leads
+            return []
         raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
 
 

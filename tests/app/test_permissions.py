@@ -1,0 +1,159 @@
+"""The home is its owner's alone: what nacre makes, whatever the umask, and what it refuses."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nacre.app import maintenance
+from nacre.app.checking import doctor
+from nacre.app.context import open_context
+from nacre.app.scanning import scan
+from nacre.errors import NacreError, StoreUnusable
+from nacre.settings import write_setting
+from tests.app.conftest import World, says
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077, 0o777], ids="umask {:03o}".format)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(world: World, umask: None) -> None:
+    before = os.umask(0o022)
+    world.transcript("talk", says("user", "Remember that the staging cluster is rebuilt on Sundays.", uuid="u1"))
+    os.umask(before)
+    with world.open() as memory:
+        memory.store("Invoices are numbered per year.", project="acme-billing", kind="decision")
+        kept = memory.store("The north gate is red.", subject="North gate")
+        memory.ingest()
+        memory.edit(kept.memory_id, importance=9)
+        memory.recall("which gate is red?")
+        memory.retire(kept.memory_id)
+        write_setting(world.settings().config, "recall.limit", 7)
+        context = world.context()
+        maintenance.backup(context, world.home / "copies" / "nacre.db")
+        assert _modes(world.home) == {0o700, 0o600}
+    maintenance.rebuild(world.settings(), lambda settings: open_context(settings, clock=world.clock))
+    maintenance.reset(world.settings(), lambda settings: open_context(settings, clock=world.clock))
+    assert _modes(world.home) == {0o700, 0o600}
+
+
+def test_the_command_line_and_what_it_starts_keep_files_to_the_owner(world: World, tmp_path: Path) -> None:
+    environ = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src"), "NACRE_HOME": str(world.home)}
+    command = f"umask 0; exec {sys.executable} -m nacre store 'The north gate is red.'"
+    subprocess.run(["sh", "-c", command], env=environ, check=True, capture_output=True)
+    assert _modes(world.home) == {0o700, 0o600}
+
+
+@pytest.mark.parametrize("folder", ["", "vault"])
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused_with_what_mends_it(world: World, folder: str, mode: int) -> None:
+    with world.open() as memory:
+        memory.store("The north gate is red.")
+    path = world.home / folder if folder else world.home
+    path.chmod(mode)
+    with pytest.raises(StoreUnusable) as refused:
+        world.context()
+    assert f"{path} can be written to by other users" in refused.value.message
+    hint = refused.value.hint or ""
+    subprocess.run(["sh", "-c", hint[hint.index("chmod") :]], check=True)
+    with world.open() as memory:
+        assert len(memory.list()) == 1
+
+
+def test_a_home_that_others_may_read_works_and_is_mended_on_request(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The north gate is red.")
+    for path in (world.home, world.vault, world.home / "nacre.db", next(world.vault.rglob("*.md"))):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    context = world.context()
+    told = {check.name: check for check in doctor(context)}["permissions"]
+    assert (told.state, told.hint) == ("warning", "nacre doctor --repair")
+    told = {check.name: check for check in doctor(context, repair=True)}["permissions"]
+    assert told.state == "ok"
+    assert _modes(world.home) == {0o700, 0o600}
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_home_of_another_user_is_refused(world: World) -> None:
+    with world.open():
+        pass
+    os.chown(world.home, 12345, 12345)
+    with pytest.raises(StoreUnusable, match="belongs to another user"):
+        world.context()
+
+
+def test_a_home_that_is_a_link_is_what_it_points_to(world: World, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "disk"
+    elsewhere.mkdir(0o700)
+    world.home.symlink_to(elsewhere)
+    with world.open() as memory:
+        memory.store("The north gate is red.")
+    assert (elsewhere / "vault").is_dir()
+    elsewhere.chmod(0o777)
+    with pytest.raises(StoreUnusable, match="can be written to by other users"):
+        world.context()
+
+
+def test_a_link_to_nowhere_and_a_file_are_no_homes(world: World, tmp_path: Path) -> None:
+    world.home.symlink_to(tmp_path / "nowhere")
+    with pytest.raises(StoreUnusable):
+        world.context()
+    world.home.unlink()
+    world.home.write_text("")
+    with pytest.raises(StoreUnusable):
+        world.context()
+
+
+@pytest.mark.parametrize("name", ["nacre.db", "vault.lock", "config.toml", "usage.jsonl"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(world: World, name: str) -> None:
+    with world.open() as memory:
+        memory.store("The north gate is red.", subject="North gate")
+    for path in world.home.glob(f"{name}*"):
+        path.unlink()
+    os.mkfifo(world.home / name)
+    try:
+        with world.open() as memory:
+            memory.recall("which gate is red?")
+            memory.store("The south gate is tin.")
+    except (NacreError, OSError):
+        pass  # refused at once is as good as done
+
+
+@pytest.mark.parametrize("name", [".north-gate.md.tmp", "north-gate.md", "../fact"])
+def test_a_link_planted_where_nacre_writes_is_not_written_through(world: World, tmp_path: Path, name: str) -> None:
+    target = tmp_path / "elsewhere"
+    with world.open():
+        pass
+    folder = world.vault / "global" / "fact"
+    folder.mkdir(parents=True)
+    if name == "../fact":
+        target.mkdir()
+        folder.rmdir()
+        folder.symlink_to(target)
+    else:
+        target.write_text("mine")
+        (folder / name).symlink_to(target)
+    context = world.context()
+    with world.open() as memory:
+        stored = memory.store("The north gate is red.", subject="North gate")
+        scan(context)
+        assert memory.get(stored.memory_id).content == "The north gate is red."
+    assert list(target.iterdir()) == [] if target.is_dir() else target.read_text() == "mine"
+    if name == "../fact":
+        assert any("symbolic link" in problem for problem in context.problems)
+
+
+def _modes(home: Path) -> set[int]:
+    return {stat.S_IMODE(path.lstat().st_mode) for path in (home, *home.rglob("*")) if not path.is_symlink()}
