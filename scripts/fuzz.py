@@ -105,7 +105,7 @@ def _random(name: str, seconds: int) -> int:
     tried = 0
     end = time.monotonic() + seconds
 
-    @settings(max_examples=1000, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=200, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(inputs(name))
     def look(data: bytes) -> None:
         nonlocal tried
