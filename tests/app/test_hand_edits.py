@@ -111,7 +111,7 @@ def test_a_note_moved_to_an_editors_trash_is_retired_and_comes_back_with_its_fil
     (trash / file.name).rename(file)
     with world.open() as memory:
         assert [item.id for item in memory.list()] == [stored.memory_id]
-    assert _actions(world, stored.memory_id) == ["retire", "restore"]
+    assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
 def test_a_file_renamed_in_case_alone_is_the_same_memory(world: World) -> None:
@@ -142,7 +142,7 @@ def test_two_files_that_swap_names_stay_the_memories_they_are(world: World) -> N
                 second.memory_id: "The south gate is tin.",
             }
     assert _problems(world) == []
-    assert not (world.vault / "ledger.jsonl").exists()
+    assert _actions(world, first.memory_id) == _actions(world, second.memory_id) == ["store"]
 
 
 def test_three_names_that_go_round_stay_three_memories(world: World) -> None:
@@ -213,7 +213,7 @@ def test_a_file_moved_to_the_retired_folder_is_retired_in_the_ledger_and_moved_b
             stored.memory_id
         ]
     assert "retired:" not in file.read_text()
-    assert _actions(world, stored.memory_id) == ["retire", "restore"]
+    assert _actions(world, stored.memory_id) == ["store", "retire", "restore"]
 
 
 def test_an_edit_of_a_retired_memory_is_kept_and_it_stays_retired(world: World) -> None:

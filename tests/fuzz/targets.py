@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-
 from nacre.dedup.calibration import calibration_of
+
 from nacre.dedup.judge import judge
 from nacre.dedup.statement import read as read_statement
 from nacre.errors import MemoryInvalid, QueryInvalid, SettingsInvalid
