@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
-from nacre.dedup.calibration import calibration_of
 
 from nacre.dedup.judge import judge
 from nacre.dedup.statement import read as read_statement
+from nacre.embed.calibration import calibration_of
 from nacre.errors import MemoryInvalid, QueryInvalid, SettingsInvalid
 from nacre.extract.extractor import extract
 from nacre.model.cursor import Cursor
