@@ -120,6 +120,41 @@ def test_a_memory_of_the_greatest_length_survives_a_rebuild(world: World) -> Non
         assert memory.get(stored.memory_id).content == content
 
 
+def test_a_long_text_that_begins_as_another_does_is_a_memory_of_its_own(world: World) -> None:
+    listed = "Shelf 1 holds jars, shelf 2 holds tins, shelf 3 holds seeds. " * 100
+    with world.open() as memory:
+        first = memory.store(f"{listed} The key hangs in the shed.", subject="Shelves")
+        second = memory.store(f"{listed} The lamp stands in the hall.", subject="Shelves")
+        assert {item.id for item in memory.list()} == {first.memory_id, second.memory_id}
+
+
+def test_a_table_of_numbers_is_stored_without_comparing_each_with_each(world: World) -> None:
+    with world.open() as memory:  # comparing all of it would take hours
+        memory.store("1 " * 60_000, subject="First table")
+        memory.store("1 " * 60_000 + "2", subject="Second table")
+        assert len(memory.list()) == 2
+
+
+LONG = {
+    "a heading of spaces": "# Tea" + " " * 900_000 + "b",
+    "a heading of marks": "# Tea" + " #" * 400_000 + "b",
+    "an open command": "<command-name>" * 60_000,
+    "an open shell": "<bash-input>" * 60_000,
+}
+"""What an expression that goes back over its steps would look at for hours."""
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_long_lines_are_read_in_one_go(world: World, tmp_path: Path, text: str) -> None:
+    world.write("global/fact/tea.md", LONG[text])
+    note = tmp_path / "note.md"
+    note.write_text(f"{LONG[text]}\n\nTea is at four.\n", encoding="utf-8")
+    path = world.transcript("talk", says("user", LONG[text], uuid="u1"))
+    with world.open() as memory:
+        assert not memory.ingest(note, path, vectors=False).problems
+        assert len(memory.list()) == 1
+
+
 PLACES = [
     "../../outside", "/etc/passwd", "..\\..\\outside", "..", ".", "a/../../b", "\uff0e\uff0e\uff0foutside", "\u2025/x",
     "\u202egnp.exe", "con", "NUL.txt", "lpt1", "com\u00b9", "trailing. ", " .hidden", "a\0b", "a\nb", "~", "$HOME",

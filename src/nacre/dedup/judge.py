@@ -67,15 +67,19 @@ class Verdict:
 
 _UNRELATED = Verdict(Relation.UNRELATED)
 
+LONGEST = 4_000
+"""Characters of a text that are compared: the work grows with the square of its words."""
+
 
 def judge(earlier: Memory, later: Memory, cosine: float | None, limits: Calibration) -> Verdict:
     """What ``later`` means for ``earlier``, which hold in one project, or one of them everywhere.
 
     ``cosine`` is that of their vectors where both have one. Precision comes first: what is not clearly a change is
-    none.
+    none. Of a text longer than 4,000 characters the beginning may tell a change, but never that it says the same.
     """
     pair = pair_of(earlier, later, cosine)
-    likeness = _likeness(pair, earlier.kind is later.kind, limits)
+    is_whole = max(len(earlier.content), len(later.content)) <= LONGEST
+    likeness = _likeness(pair, earlier.kind is later.kind, limits) if is_whole else _UNRELATED
     if _excludes(pair, earlier.kind, later.kind):
         return likeness
     return _change(pair, earlier.kind, later.kind, limits, likeness.relation) or likeness
@@ -84,10 +88,10 @@ def judge(earlier: Memory, later: Memory, cosine: float | None, limits: Calibrat
 def pair_of(earlier: Memory, later: Memory, cosine: float | None = None) -> Pair:
     """Two memories side by side."""
     project = later.project or earlier.project
-    subjects = read(earlier.subject, project).words, read(later.subject, project).words
+    subjects = read(earlier.subject[:LONGEST], project).words, read(later.subject[:LONGEST], project).words
     return Pair(
-        read(earlier.content, project),
-        read(later.content, project),
+        read(earlier.content[:LONGEST], project),
+        read(later.content[:LONGEST], project),
         language_of(later.content),
         cosine,
         same_subject=bool(subjects[0]) and subjects[0] == subjects[1],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from nacre.model.session import Flag
@@ -14,9 +12,6 @@ _NOISE = (
     "<local-command", "<bash-stdout", "<bash-stderr", "<task-notification", "<ide_", "<command-message>caveat",
     "[Request interrupted", "Caveat: The messages below", "This session is being continued from a previous",
 )  # fmt: skip
-_COMMAND = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_BASH_INPUT = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
 
 
 def content_of(content: msgspec.Raw) -> tuple[str, list[Block]]:
@@ -37,12 +32,18 @@ def typed(text: str) -> tuple[str, Flag]:
     cleaned = clean(text)
     text = cleaned.text
     flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-    command = _COMMAND.search(text) if text.startswith("<command-") else None
-    if command:
-        arguments = _ARGUMENTS.search(text)
-        words = arguments.group(1).strip() if arguments else ""
-        return (f"/{command.group(1)} {words}", flags | Flag.COMMAND) if words else ("", Flag.META)
-    shell = _BASH_INPUT.match(text)
-    if shell:
-        return f"! {shell.group(1).strip()}", flags | Flag.META
+    command = _inside(text, "command-name") if text.startswith("<command-") else None
+    if command is not None:
+        words = _inside(text, "command-args")
+        return (f"/{command.removeprefix('/')} {words}", flags | Flag.COMMAND) if words else ("", Flag.META)
+    shell = _inside(text, "bash-input") if text.startswith("<bash-input>") else None
+    if shell is not None:
+        return f"! {shell}", flags | Flag.META
     return ("", Flag.META) if text.startswith(_NOISE) else (text, flags)
+
+
+def _inside(text: str, tag: str) -> str | None:
+    """What the first pair of tags encloses; an expression would look for the end again from every beginning."""
+    _, _, rest = text.partition(f"<{tag}>")
+    inside, closed, _ = rest.partition(f"</{tag}>")
+    return inside.strip() if closed else None

@@ -28,7 +28,8 @@ from nacre.model.session import Speaker, Trust
 from nacre.vault import front_matter
 from nacre.vault.layout import Place, place_of, slugify
 
-_HEADING = re.compile(r"\A\s*#{1,6}\s+(.+?)\s*#*\s*$\n?", re.MULTILINE)
+_HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
+_CLOSING = re.compile(r"(?<=[ \t])#+\Z")
 _SLACK_BYTES = 1000
 """A heading and the last line's end come on top of what is stored."""
 
@@ -100,17 +101,16 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
         raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
     values = front_matter.load(front) if front else {}
     place = place_of(path)
-    heading = _HEADING.match(body)
-    if heading and _text(values, "subject") not in (None, heading.group(1)):
-        heading = None
-    subject = _text(values, "subject") or (heading.group(1) if heading else _subject_from(path))
-    content = body[heading.end() :] if heading else body
+    title, below = _titled(body)
+    if title and _text(values, "subject") not in (None, title):
+        title, below = None, body
+    subject = _text(values, "subject") or title or _subject_from(path)
     created = _time(values, "created") or modified
     return Memory(
         id=_id(values) or new_id(),
         kind=place.kind or _choice(values, "kind", Kind, Kind.FACT),
         subject=subject,
-        content=content.strip() or subject,
+        content=below.strip() or subject,
         created=created,
         updated=_time(values, "updated") or created,
         project=_project(place, values),
@@ -207,8 +207,7 @@ def _details(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _new_body(body: str, memory: Memory) -> str:
-    heading = _HEADING.match(body)
-    if memory.content.strip() in (body.strip(), (body[heading.end() :] if heading else body).strip()):
+    if memory.content.strip() in (body.strip(), _titled(body)[1].strip()):
         return body
     return _body(memory)
 
@@ -216,10 +215,16 @@ def _new_body(body: str, memory: Memory) -> str:
 def _body(memory: Memory) -> str:
     """The words of a memory; a heading of theirs that is the subject stands below another one, which is taken off."""
     content = memory.content.strip()
-    heading = _HEADING.match(content)
-    if heading and heading.group(1) == memory.subject:
+    if _titled(content)[0] == memory.subject:
         return f"# {memory.subject}\n\n{content}\n"
     return f"{content}\n"
+
+
+def _titled(body: str) -> tuple[str | None, str]:
+    """The heading that a text begins with, and what stands below it; ``None`` and the text where there is none."""
+    match = _HEADING.match(body)
+    title = _CLOSING.sub("", match.group(1).rstrip()).rstrip() if match else ""
+    return (title, body[match.end() :]) if match and title else (None, body)
 
 
 def _subject_from(path: str) -> str:
