@@ -235,11 +235,11 @@ def test_a_closed_pipe_is_silent(process: Nacre, user_home: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, process: Nacre) -> None:
     folder = user_home / ".claude" / "projects" / "-work-acme"
-    for file in range(60):
+    for file in range(40):
         session = f"{file:08x}-0000-4000-8000-000000000001"
         records = [
             said("user", f"Note {file} {turn}: " + "lorem ipsum " * 60, turn % 60, session=session)
-            for turn in range(60)
+            for turn in range(20)
         ]
         write_transcript(folder / f"{session}.jsonl", records)
     started = subprocess.Popen(
@@ -256,8 +256,8 @@ def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, proces
     if started.returncode:
         assert err.strip() == "error: interrupted"
     report = process("ingest", "--json").json
-    assert report["files"] + report["skipped"] == 60
-    assert len(process("sessions", "list", "--limit", "100", "--json").json["sessions"]) == 60
+    assert report["files"] + report["skipped"] == 40
+    assert len(process("sessions", "list", "--limit", "100", "--json").json["sessions"]) == 40
 
 
 def test_text_that_a_stream_cannot_show_is_replaced(process: Nacre) -> None:
