@@ -34,6 +34,7 @@ def user_home(
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("NACRE_HOME", str(home / ".nacre"))
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
     if not request.node.get_closest_marker("embedding"):
         monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     return home

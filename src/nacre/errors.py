@@ -4,8 +4,8 @@ NacreError
 ├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict
-├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable
-└── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable
+├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy
+└── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
 
 An error carries a message that says what happened and a hint that says what to do. It knows nothing of exit
 codes or HTTP: each face owns one table for that.
@@ -117,3 +117,21 @@ class VaultUnusable(StoreUnusable):
     """The vault cannot be read or written."""
 
     code = "vault_unusable"
+
+
+class GitUnavailable(Unavailable):
+    """The git program is missing, too old, or does not answer."""
+
+    code = "git_unavailable"
+
+
+class RepositoryBusy(Unavailable):
+    """Another git works on the vault's repository."""
+
+    code = "repository_busy"
+
+
+class RepositoryUnusable(StoreUnusable):
+    """The vault's repository cannot take a commit as it is."""
+
+    code = "repository_unusable"

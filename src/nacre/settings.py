@@ -51,6 +51,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ingest.roots", list[str], [], "more folders to look for transcripts in"),
     Setting("ingest.exclude", list[str], [], "glob patterns of transcripts to leave out"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
+    Setting("git.enabled", bool, True, "keep the history of the vault in git"),
+    Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
+    Setting("git.author_email", str, "", "its address; empty takes git's own user.email"),
+    Setting("git.background", bool, True, "commit in the background, after commands; off leaves it to nacre commit"),
+    Setting("git.commit_after_seconds", int, 60, "age at which operations are committed in the background"),
+    Setting("git.commit_after_operations", int, 100, "so many operations are committed without waiting for their age"),
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
@@ -65,7 +71,14 @@ _CHOICES = {
     "embedding.model": ("minilm", "none"),
     "scoring.profile": ("nacre", "agenr"),
 }
-_LEAST = {"recall.limit": 1, "recall.turns": 0, "recall.budget_tokens": 0, "embedding.threads": 0}
+_LEAST = {
+    "git.commit_after_seconds": 0,
+    "git.commit_after_operations": 1,
+    "recall.limit": 1,
+    "recall.turns": 0,
+    "recall.budget_tokens": 0,
+    "embedding.threads": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)

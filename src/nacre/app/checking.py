@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Iterator
 
 from nacre import private
+from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.using import fold_usage, queue_reviews, today
@@ -39,6 +40,7 @@ def doctor(context: Context, *, repair: bool = False) -> list[Check]:
         _integrity(context),
         _parity(context),
         *_lost(context),
+        *_history(context),
         _model(context),
         *_reranker(context),
     ]
@@ -121,6 +123,31 @@ def _lost(context: Context) -> Iterator[Check]:
         more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
         detail = f"superseded by nothing that holds, so never recalled: {named}{more}"
         yield Check("changes", WARNING, detail, f"nacre restore {lost[0][0][-8:]}")
+
+
+def _history(context: Context) -> Iterator[Check]:
+    """Whether git keeps the history, and what it is not given."""
+    if not context.settings["git.enabled"]:
+        yield Check("history", OK, "off (git.enabled = false)")
+        return
+    try:
+        yield _repository(context)
+    except NacreError as error:
+        yield Check("history", WARNING, error.message, error.hint)
+    for path in context.journal.withheld():
+        hint = "take it out of the file, or tell nacre that it is none: redaction.allow in the settings"
+        yield Check("history", WARNING, f"{path} holds what looks like a secret, so it is not committed", hint)
+
+
+def _repository(context: Context) -> Check:
+    """Raises GitUnavailable, RepositoryUnusable."""
+    waiting, oldest = context.journal.waiting()
+    if not context.repository.exists:
+        context.repository.git.version()
+        return Check("history", OK, "begins with the next operation")
+    head = fit_to_commit(context)
+    since = f" since {oldest:%Y-%m-%d %H:%M}" if waiting and oldest else ""
+    return Check("history", OK, f"git, branch {head.branch}; {waiting} operations wait for a commit{since}")
 
 
 def _reranker(context: Context) -> Iterator[Check]:

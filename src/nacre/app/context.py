@@ -30,6 +30,7 @@ from nacre.storage.vault_index import VaultIndex
 from nacre.vault.files import Vault
 
 if TYPE_CHECKING:
+    from nacre.git.repository import Repository
     from nacre.storage.vectors import Vectors
 
 EmbedderLoader = Callable[[Settings], Embedder]
@@ -104,6 +105,13 @@ class Context:
     def journal(self) -> Journal:
         """Operations, and what they wrote."""
         return Journal(self.database)
+
+    @cached_property
+    def repository(self) -> Repository:
+        """The vault's history in git."""
+        from nacre.git.repository import Repository  # subprocess takes 8 ms, which few commands need
+
+        return Repository(self.settings.vault, self.settings.environ)
 
     @cached_property
     def vectors(self) -> Vectors:

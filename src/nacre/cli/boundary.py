@@ -74,6 +74,8 @@ def _finish(run: Run) -> None:
     for work in run.afterwards:
         with contextlib.suppress(NacreError):
             work()
+    with contextlib.suppress(NacreError, OSError):
+        run.keep_history()
 
 
 def _fail(run: Run, error: Exception) -> int:

@@ -13,10 +13,14 @@ from nacre.model.memory import Confirmation, Memory
 from nacre.model.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 
 if TYPE_CHECKING:
+    from nacre.app.committing import Committed
     from nacre.app.history import Step
     from nacre.app.looking import LinkView, MemoryView, SessionView
+    from nacre.app.operations import Difference
     from nacre.app.quickstart import QuickstartResult
     from nacre.app.reviewing import Review
+    from nacre.app.undoing import Undoing
+    from nacre.model.operation import Operation
     from nacre.model.reports import Check, IngestReport, StoreOutcome
     from nacre.model.review import FeedbackReport
     from nacre.storage.sessions import StoredSession, StoredTurn
@@ -340,4 +344,65 @@ def quickstart_record(result: QuickstartResult) -> Record:
         "report": ingest_record(result.report),
         "best": [memory_record(memory) for memory in result.best],
         "answers": [{"question": answer.question, **recall_record(answer.result, None)} for answer in result.answers],
+    }
+
+
+def committed_record(done: Committed) -> Record:
+    """What a commit took."""
+    return {
+        "commits": [{"commit": commit, "title": title} for commit, title in done.commits],
+        "operations": done.operations,
+        "waiting": done.waiting,
+        "held": [{"path": item.path, "reason": item.reason} for item in done.held],
+        "note": done.note,
+    }
+
+
+def operation_record(operation: Operation, memories: Sequence[str] = ()) -> Record:
+    """One operation."""
+    return {
+        "operation": operation.id,
+        "time": stamp(operation.at),
+        "action": operation.action,
+        "subject": operation.subject,
+        "why": operation.why,
+        "state": "committed" if operation.committed else "pending",
+        "commit": operation.committed,
+        "memory_ids": list(memories),
+    }
+
+
+def diff_record(operation: Operation, found: Sequence[Difference]) -> Record:
+    """What an operation changed."""
+    memories = dict.fromkeys(one.change.memory for one in found if one.change.memory)
+    return {**operation_record(operation, tuple(memories)), "changes": [_difference_record(one) for one in found]}
+
+
+def _difference_record(one: Difference) -> Record:
+    before, after = one.change.before, one.change.after
+    return {
+        "id": one.change.memory or None,
+        "subject": one.subject,
+        "path_before": before.path if before else None,
+        "path": after.path if after else None,
+        "fields": [{"name": field.name, "before": field.before, "after": field.after} for field in one.fields],
+        "text": [{"mark": line[:1], "line": line[1:]} for line in one.lines],
+    }
+
+
+def undo_record(undoing: Undoing) -> Record:
+    """What an undo does, or did."""
+    return {
+        "undone": operation_record(undoing.operation),
+        "undo": undoing.op,
+        "steps": [
+            {
+                "action": step.action.replace(" ", "_"),
+                "id": step.change.memory or None,
+                "subject": step.subject,
+                "path": step.change.latest.path,
+                "clashes": list(step.clashes),
+            }
+            for step in undoing.steps
+        ],
     }

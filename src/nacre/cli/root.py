@@ -42,6 +42,12 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("review:review", "Keep or retire memories that seem of little use."),
     },
+    "History": {
+        "log": Entry("history:log", "List what was done to your memories, the newest first."),
+        "diff": Entry("history:diff", "Show what an operation changed."),
+        "undo": Entry("history:undo", "Bring back what an operation changed."),
+        "commit": Entry("history:commit", "Put what was done into the vault's git history now."),
+    },
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),
         "doctor": Entry("checks:doctor", "Check the installation and the home."),

@@ -28,6 +28,7 @@ class Run:
     as_json: bool = False
     exit_code: int = 0
     warnings: list[str] = field(default_factory=list)
+    keeps_history: bool = True
     afterwards: list[Callable[[], object]] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
 
@@ -49,6 +50,13 @@ class Run:
         """Close the home if it was opened."""
         if "context" in self.__dict__:
             self.context.database.close()
+
+    def keep_history(self) -> None:
+        """Let what was done be committed in the background, if it is time."""
+        if self.keeps_history and "context" in self.__dict__ and self.context.journal.waiting()[0]:
+            from nacre.app.committing import commit_in_background
+
+            commit_in_background(self.context)
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""

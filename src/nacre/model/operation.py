@@ -11,6 +11,9 @@ EDIT = "edit"
 ADOPT = "adopt"
 """The action of files that were there before anyone kept a history, or that nobody saw come."""
 
+FOREIGN = "commit"
+"""The action of a commit that somebody else made in the vault's repository; its hash stands for an id."""
+
 WITHHELD = "holds what looks like a secret"
 """Why an edit is kept out of the history until its file is mended."""
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
 from nacre.model.operation import Operation
 from nacre.storage.database import Database, Row
 from nacre.storage.times import from_ms, to_ms
 from nacre.storage.vault_index import Intent, intent_of
+
+_LEAST_REFERENCE = 4
 
 
 class Journal:
@@ -63,6 +66,84 @@ class Journal:
     def written_by(self, operation_id: str) -> list[Intent]:
         """What an operation wrote, in order; empty once git has it."""
         return [intent_of(row) for row in self._db.all("list_journal", operation=operation_id)]
+
+    def pending(self, limit: int = 2**31, offset: int = 0) -> list[Operation]:
+        """Closed operations that wait for a commit, in the order in which they were written."""
+        return [_operation(row) for row in self._db.all("list_pending_operations", limit=limit, offset=offset)]
+
+    def waiting(self) -> tuple[int, datetime | None]:
+        """How many operations no commit holds, and the time of the oldest."""
+        row = self._db.one("count_pending_operations")
+        return (row[0], from_ms(row[1])) if row else (0, None)
+
+    def is_unapplied(self, operation_id: str) -> bool:
+        """Whether something of an operation is still to reach its file."""
+        return self._db.one("find_unapplied", operation=operation_id) is not None
+
+    def committed(self, operation_id: str, commit: str) -> None:
+        """History has an operation: its journal goes."""
+        self._db.run("commit_operation", id=operation_id, committed=commit)
+        self._db.run("delete_journal", operation=operation_id)
+
+    def drop(self, operation_id: str) -> None:
+        """Forget an operation that changed nothing after all, or that history tells otherwise."""
+        self._db.run("delete_journal", operation=operation_id)
+        self._db.run("delete_operation", id=operation_id)
+
+    def add_past(self, operation: Operation, touched: Iterable[tuple[str, str]]) -> None:
+        """Record an operation that history tells: what it did to which (path, memory)."""
+        self._db.run(
+            "insert_past_operation", id=operation.id, at=to_ms(operation.at), action=operation.action,
+            subject=operation.subject, why=operation.why, committed=operation.committed,
+        )  # fmt: skip
+        rows = [{"operation": operation.id, "path": path, "memory": memory} for path, memory in touched]
+        if rows:
+            self._db.run_many("insert_touched", rows)
+
+    def forget_past(self) -> None:
+        """History was rewritten: what was known of it goes."""
+        self._db.run("delete_past_operations")
+
+    def operations(
+        self, *, memory: str | None = None, project: str | None = None, limit: int = 50, offset: int = 0
+    ) -> list[Operation]:
+        """Operations, the newest first; those on one memory, or in one project."""
+        rows = self._db.all("list_operations", memory=memory, folder=project, limit=limit, offset=offset)
+        return [_operation(row) for row in rows]
+
+    def find_like(self, reference: str) -> list[Operation]:
+        """Operations whose id begins or ends so (four characters at least); at most three."""
+        if len(reference) < _LEAST_REFERENCE or not set(reference) <= set("0123456789abcdef-"):
+            return []
+        return [_operation(row) for row in self._db.all("find_operations_like", reference=reference)]
+
+    def before(self, intent: Intent) -> tuple[str, str | None] | None:
+        """The last thing the journal knows of a file before a row: action and document; ``None`` for nothing."""
+        row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
+        return (row[0], row[1]) if row else None
+
+    def withheld(self) -> list[str]:
+        """Paths of files with a secret in them, which no commit takes."""
+        return [path for (path,) in self._db.all("list_withheld")]
+
+    def kept(self) -> int:
+        """How many operations have their texts in the journal."""
+        row = self._db.one("count_journal")
+        return int(row[0]) if row else 0
+
+    def keep_last(self, operations: int) -> int:
+        """Without a history: keep the texts of so many operations, drop older ones; returns how many rows went."""
+        row = self._db.one("find_oldest_kept", operations=operations)
+        return self._db.run("delete_journal_before", seq=row[0]) if row and row[0] else 0
+
+    def git_state(self, key: str) -> str | None:
+        """What is known of the repository: ``read`` or ``index``, a commit each."""
+        row = self._db.one("find_git_state", key=key)
+        return str(row[0]) if row and row[0] else None
+
+    def set_git_state(self, key: str, value: str) -> None:
+        """Remember something of the repository."""
+        self._db.run("upsert_git_state", key=key, value=value)
 
     def ledger_end(self) -> tuple[int, bytes]:
         """How many bytes of the ledger are known, and a hash of the last of them."""

@@ -68,6 +68,15 @@ class VaultIndex:
         row = self._db.one("find_vault_file", memory=memory_id)
         return SeenMemoryFile(row[0], memory_id, *row[1:]) if row else None
 
+    def at(self, path: str) -> SeenMemoryFile | None:
+        """A file by its path."""
+        row = self._db.one("find_vault_file_at", path=path)
+        return SeenMemoryFile(*row) if row else None
+
+    def journal_paths(self) -> set[str]:
+        """Paths that are in the journal, done or not: a commit is still to take them."""
+        return {path for (path,) in self._db.all("list_journal_paths")}
+
     def is_taken(self, path: str) -> bool:
         """Whether a file has that path, also one that is still to be written."""
         return self._db.one("find_vault_path", path=path) is not None

@@ -33,3 +33,10 @@ CREATE TABLE ledger_end (
     size INTEGER NOT NULL,
     hash BLOB NOT NULL
 ) STRICT;
+
+-- What is known of the repository: ``read``, the last commit whose operations are in ``operations``, and ``index``, the
+-- commit that git's own index was last brought to.
+CREATE TABLE git_state (
+    key TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;

@@ -45,3 +45,85 @@ SELECT size, hash FROM ledger_end;
 -- After an append.
 INSERT INTO ledger_end (one, size, hash) VALUES (1, :size, :hash)
 ON CONFLICT (one) DO UPDATE SET size = :size, hash = :hash;
+
+-- list_pending_operations --
+-- What waits for a commit, in the order in which it was written.
+SELECT o.id, o.at, o.action, o.subject, o.why, o.committed
+FROM operations o JOIN (SELECT operation, min(seq) AS first FROM intents WHERE operation IS NOT NULL GROUP BY operation) i
+ON i.operation = o.id
+WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit OFFSET :offset;
+
+-- count_pending_operations --
+-- How many wait for a commit, and since when.
+SELECT count(*), min(at) FROM operations WHERE committed IS NULL;
+
+-- find_unapplied --
+-- Whether an operation still has to reach a file.
+SELECT 1 FROM intents WHERE operation = :operation AND applied = 0 LIMIT 1;
+
+-- commit_operation --
+-- History has it.
+UPDATE operations SET committed = :committed WHERE id = :id;
+
+-- delete_journal --
+-- What history has is not kept twice.
+DELETE FROM intents WHERE operation = :operation AND applied = 1;
+
+-- delete_operation --
+-- It changed nothing after all.
+DELETE FROM operations WHERE id = :id;
+
+-- insert_past_operation --
+-- An operation that history tells.
+INSERT OR REPLACE INTO operations (id, at, action, subject, why, closed, committed)
+VALUES (:id, :at, :action, :subject, :why, 1, :committed);
+
+-- delete_past_operations --
+-- History was rewritten: it is read anew.
+DELETE FROM operations WHERE committed IS NOT NULL;
+
+-- list_operations --
+-- The newest first, of all memories or of one, by project where one is meant.
+SELECT id, at, action, subject, why, committed FROM operations o
+WHERE (:memory IS NULL OR EXISTS (SELECT 1 FROM touched t WHERE t.operation = o.id AND t.memory = :memory))
+AND (:folder IS NULL OR EXISTS (
+    SELECT 1 FROM touched t WHERE t.operation = o.id
+    AND (t.path LIKE 'projects/' || :folder || '/%' OR t.path LIKE 'retired/projects/' || :folder || '/%')
+))
+ORDER BY at DESC, id DESC LIMIT :limit OFFSET :offset;
+
+-- find_operations_like --
+-- By the beginning or the end of the id.
+SELECT id, at, action, subject, why, committed FROM operations
+WHERE id LIKE :reference || '%' OR id LIKE '%' || :reference ORDER BY at DESC, id DESC LIMIT 3;
+
+-- find_journal_before --
+-- What a file held before a row of the journal, as the journal knows it.
+SELECT action, document FROM intents
+WHERE path = :path AND seq < :seq AND applied = 1 AND action <> 'append' ORDER BY seq DESC LIMIT 1;
+
+-- list_withheld --
+-- Files that a person changed and that hold a secret.
+SELECT path FROM intents WHERE action = 'seen' AND document IS NULL AND applied = 1 ORDER BY path;
+
+-- count_journal --
+-- Operations whose texts are here.
+SELECT count(DISTINCT operation) FROM intents WHERE operation IS NOT NULL;
+
+-- find_oldest_kept --
+-- Where the journal begins when only so many operations are kept.
+SELECT min(seq) FROM intents WHERE operation IN (
+    SELECT operation FROM intents WHERE operation IS NOT NULL GROUP BY operation ORDER BY min(seq) DESC LIMIT :operations
+);
+
+-- delete_journal_before --
+-- Without a history, the journal keeps what was done last.
+DELETE FROM intents WHERE seq < :seq AND applied = 1;
+
+-- find_git_state --
+-- What is known of the repository.
+SELECT value FROM git_state WHERE key = :key;
+
+-- upsert_git_state --
+-- What is known of the repository.
+INSERT INTO git_state (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;

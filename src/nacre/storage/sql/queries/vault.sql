@@ -49,6 +49,14 @@ SELECT path, mtime_ns, size, hash FROM vault_files WHERE memory = :memory;
 -- Whether a path is taken.
 SELECT memory FROM vault_files WHERE path = :path;
 
+-- find_vault_file_at --
+-- A file by its path.
+SELECT path, memory, mtime_ns, size, hash FROM vault_files WHERE path = :path;
+
+-- list_journal_paths --
+-- What no commit has taken yet.
+SELECT DISTINCT path FROM intents;
+
 -- upsert_vault_file --
 -- A file as it is now.
 INSERT INTO vault_files (path, memory, mtime_ns, size, hash) VALUES (:path, :memory, :mtime_ns, :size, :hash)

@@ -1,0 +1,78 @@
+"""What the repository's history tells of operations, kept in the database so that it is found quickly.
+
+Also how a commit is acknowledged: whatever history holds is pending no more, also after a crash between the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from nacre.app.commit_message import Told, read_message
+from nacre.app.context import Context
+from nacre.git.repository import PastCommit
+from nacre.model.operation import FOREIGN, Operation
+from nacre.text import one_line, shorten
+from nacre.vault.layout import LEDGER, is_memory_file
+
+_ID = re.compile(rb"\A(?:\xef\xbb\xbf)?---[ \t]*\r?\n(?:(?!---).*\n)*?id:[ \t]*[\"']?([\w-]+)")
+_BATCH = 500
+
+
+def catch_up(context: Context) -> None:
+    """Read the commits that are new since the last time. Raises GitUnavailable, RepositoryUnusable."""
+    repository = context.repository
+    if not repository.exists:
+        return
+    head = repository.head().commit
+    read = context.journal.git_state("read")
+    if head is None or head == read:
+        return
+    is_rewritten = read is not None and not repository.is_ancestor(read, head)
+    commits = list(repository.history(None if is_rewritten else read))
+    if is_rewritten:
+        with context.database.transaction():
+            context.journal.forget_past()
+    for start in range(0, len(commits), _BATCH):
+        part = commits[start : start + _BATCH]
+        told = [(commit, one) for commit in part for one in _told(commit)]
+        memories = _memories(context, [(commit, one) for commit, one in told if not _is_known(context, one)])
+        with context.database.transaction():
+            for commit, one in told:
+                _record(context, commit, one, memories)
+            context.journal.set_git_state("read", part[-1].id)
+
+
+def _told(commit: PastCommit) -> list[Told]:
+    found = read_message(commit.message, commit.id)
+    if found or not commit.paths:
+        return found
+    title = shorten(one_line(commit.message.partition("\n")[0]), 120)
+    return [Told(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]
+
+
+def _is_known(context: Context, told: Told) -> bool:
+    return context.journal.find(told.operation.id) is not None
+
+
+def _record(context: Context, commit: PastCommit, told: Told, memories: dict[str, str]) -> None:
+    if _is_known(context, told):
+        context.journal.committed(told.operation.id, commit.id)
+        return
+    touched = ((path, memories.get(f"{commit.id}:{path}", "")) for path in _paths(commit, told))
+    context.journal.add_past(told.operation, touched)
+
+
+def _paths(commit: PastCommit, told: Told) -> Iterable[str]:
+    return (path for path in (commit.paths if told.paths is None else told.paths) if path != LEDGER)
+
+
+def _memories(context: Context, told: Sequence[tuple[PastCommit, Told]]) -> dict[str, str]:
+    """``<commit>:<path>`` → the id of the memory in it; that of its former version where the file is gone."""
+    wanted = [(commit, path) for commit, one in told for path in _paths(commit, one) if is_memory_file(path)]
+    names = [f"{commit.id}:{path}" for commit, path in wanted]
+    found = context.repository.read(names)
+    gone = {f"{commit.parent}:{path}": f"{commit.id}:{path}" for commit, path in wanted if commit.parent}
+    former = context.repository.read([name for name, present in gone.items() if present not in found])
+    found |= {gone[name]: data for name, data in former.items()}
+    return {name: match.group(1).decode() for name, data in found.items() if (match := _ID.match(data))}

@@ -1,0 +1,422 @@
+"""The one committer: whole operations from the journal into the repository. Never in the write path.
+
+Commits are built beside the branch, from the journal and not from files that somebody may be writing, and the branch
+moves to them in one step, unless somebody else moved it meanwhile: then they are built anew. What history holds is
+acknowledged by reading it (:mod:`nacre.app.chronicle`), so that a crash at any point neither loses nor doubles one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from nacre.app.chronicle import catch_up
+from nacre.app.commit_message import MOST_PATHS, write_message
+from nacre.app.context import Context
+from nacre.app.scanning import scan
+from nacre.app.writing import without_secrets
+from nacre.errors import NacreError, RepositoryBusy, RepositoryUnusable
+from nacre.git.repository import Author, Head, NewCommit
+from nacre.lock import FileLock
+from nacre.model.operation import ADOPT, EDIT, WITHHELD, Operation
+from nacre.vault.files import file_hash
+from nacre.vault.layout import LEDGER, is_memory_file
+
+COMMIT_LOCK = "commit.lock"
+OPERATIONS_A_COMMIT = 100
+KEPT_WITHOUT_GIT = 500
+"""Where git is off or missing, the texts of so many operations are kept, at least."""
+
+_OPERATIONS_A_RUN = 2000
+_TRIES = 5
+_BEGIN = "begin"
+_NOTHING = "-"
+_LARGEST_BYTES = 20_000_000
+_OWN_FILES = {
+    ".gitattributes": "* -text\nledger.jsonl merge=union\n",
+    ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n",
+}
+"""Bytes stay as they are, also on Windows; a plain git client merges the ledger as it is meant; no temporaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file that no commit takes now, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a run did: commits (each an id with its title), how many operations they hold, what waits and why."""
+
+    commits: tuple[tuple[str, str], ...] = ()
+    operations: int = 0
+    waiting: int = 0
+    held: tuple[Held, ...] = ()
+    note: str | None = None
+
+
+@dataclass
+class _Plan:
+    """Commits that are being put together on top of a tree."""
+
+    blobs: dict[str, str]
+    ledger: bytearray = field(default_factory=bytearray)
+    lines: set[bytes] = field(default_factory=set)
+    ignored: set[str] = field(default_factory=set)
+    commits: list[NewCommit] = field(default_factory=list)
+    titles: list[str] = field(default_factory=list)
+    told: list[tuple[Operation, Sequence[str]]] = field(default_factory=list)
+    changes: dict[str, bytes | None] = field(default_factory=dict)
+    empty: list[Operation] = field(default_factory=list)
+    operations: int = 0
+    is_ledger_changed: bool = False
+
+    def seal(self) -> None:
+        """End the commit that is being filled."""
+        if self.told:
+            if self.is_ledger_changed:
+                self.changes[LEDGER] = bytes(self.ledger)
+            message = write_message(self.told)
+            at = max(operation.at for operation, _ in self.told)
+            self.commits.append(NewCommit(message, at, dict(self.changes)))
+            self.titles.append(message.partition("\n")[0])
+            self.operations += len(self.told)
+        self.told, self.changes, self.is_ledger_changed = [], {}, False
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Let the ledger grow."""
+        torn = b"" if not self.ledger or self.ledger.endswith(b"\n") else b"\n"
+        self.ledger += torn + b"".join(line + b"\n" for line in lines)
+        self.lines.update(lines)
+        self.is_ledger_changed = True
+
+
+def commit_operations(context: Context, *, patience_seconds: float = 20.0) -> Committed:
+    """Commit every whole operation, then other files that lie in the vault.
+
+    Raises GitUnavailable, RepositoryUnusable (broken, detached, in the middle of a merge), StoreBusy when another
+    process commits.
+    """
+    if not context.settings["git.enabled"]:
+        return Committed(waiting=context.journal.waiting()[0], note="git is off (git.enabled = false)")
+    with FileLock(context.settings.home / COMMIT_LOCK, patience_seconds):
+        prepare(context)
+        return _commit_all(context)
+
+
+def commit_quietly(context: Context) -> None:
+    """What runs in the background: look, commit, tidy. What stands in its way is told by ``nacre doctor``."""
+    with contextlib.suppress(NacreError):
+        scan(context)
+        commit_operations(context, patience_seconds=0)
+        context.repository.tidy()
+
+
+def is_due(context: Context) -> bool:
+    """Whether it is time to commit in the background: something waits long enough, or much does.
+
+    Never more often than once in ``git.commit_after_seconds``, and not where git is off or missing.
+    """
+    settings = context.settings
+    if not settings["git.enabled"] or not settings["git.background"]:
+        return False
+    waiting, oldest = context.journal.waiting()
+    if not waiting or oldest is None:
+        return False
+    patience = timedelta(seconds=settings["git.commit_after_seconds"])
+    if waiting < settings["git.commit_after_operations"] and context.now() - oldest < patience:
+        return False
+    lock = settings.home / COMMIT_LOCK
+    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
+    return tried is None or context.clock() - tried >= patience
+
+
+def commit_in_background(context: Context) -> None:
+    """Start a process that commits, if it is time. It keeps neither the caller waiting nor its pipes open.
+
+    In a vault without a repository the repository is made here, once. Without git, the journal is kept short instead.
+    """
+    if not context.settings["git.enabled"] or shutil.which("git", path=context.settings.environ.get("PATH")) is None:
+        _shorten_journal(context)
+        return
+    if context.settings["git.background"] and not context.repository.exists and context.journal.waiting()[0]:
+        prepare(context)
+    if not is_due(context):
+        return
+    lock = context.settings.home / COMMIT_LOCK
+    lock.touch(mode=0o600)
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "nacre", "commit", "--quiet"], stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
+    )  # fmt: skip
+
+
+def _shorten_journal(context: Context) -> None:
+    """Without git, keep the texts of the last operations, for undo."""
+    if context.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT and context.journal.kept() > 2 * KEPT_WITHOUT_GIT:
+        with context.database.transaction():
+            context.journal.keep_last(KEPT_WITHOUT_GIT)
+
+
+def prepare(context: Context) -> Head:
+    """Make the vault a repository where it is none, and make sure that it can take commits; returns where HEAD stands.
+
+    Raises GitUnavailable, RepositoryUnusable.
+    """
+    if not context.repository.exists:
+        context.repository.create()
+    head = fit_to_commit(context)
+    for path, text in _OWN_FILES.items() if head.commit is None else ():
+        if not context.vault.exists(path):
+            context.vault.write(path, text, base=None)
+    return head
+
+
+def fit_to_commit(context: Context) -> Head:
+    """Where HEAD stands in a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
+    repository = context.repository
+    repository.git.version()
+    repository.check()
+    head = repository.head()
+    if head.branch is None:
+        raise RepositoryUnusable(
+            "the vault's repository has a detached HEAD",
+            hint=f"git -C {repository.root} switch main; then nacre commits again",
+        )
+    begun = repository.in_progress()
+    if begun:
+        raise RepositoryUnusable(
+            f"a {begun} is going on in the vault's repository",
+            hint=f"finish or abort it: git -C {repository.root} status",
+        )
+    return head
+
+
+def author_of(context: Context) -> Author:
+    """Who commits: as the settings say, else as git's own say, else nacre."""
+    own = context.repository.identity() or Author("nacre", "nacre@localhost")
+    return Author(context.settings["git.author_name"] or own.name, context.settings["git.author_email"] or own.email)
+
+
+def _commit_all(context: Context) -> Committed:
+    commits: list[tuple[str, str]] = []
+    operations = 0
+    author = author_of(context)
+    held: dict[str, Held] = {}
+    if context.journal.git_state("index") is None:
+        context.journal.set_git_state("index", context.repository.head().commit or _NOTHING)
+    while True:
+        made, count = _commit_once(context, author, held)
+        commits += made
+        operations += count
+        if not made:
+            break
+    note = _step_index(context)
+    made, count = ([], 0) if note else _adopt(context, author, held)
+    if made:
+        note = _step_index(context)
+    waiting = len(context.journal.pending())
+    return Committed((*commits, *made), operations + count, waiting, tuple(held.values()), note)
+
+
+def _commit_once(context: Context, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
+    """Commit what is pending, up to a bound; tries again when the branch moves meanwhile."""
+    for _ in range(_TRIES):
+        catch_up(context)
+        head = context.repository.head()
+        plan = _plan(context, head.commit, held)
+        for operation in plan.empty:
+            _settle_empty(context, operation, head.commit)
+        if not plan.commits:
+            return [], 0
+        made = _move(context, plan, head, author)
+        if made:
+            return made, plan.operations
+    raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+
+
+def _move(context: Context, plan: _Plan, head: Head, author: Author) -> list[tuple[str, str]]:
+    ids = context.repository.add_commits(plan.commits, head.commit, author)
+    if not context.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
+        return []
+    catch_up(context)
+    return list(zip(ids, plan.titles, strict=True))
+
+
+def _plan(context: Context, commit: str | None, held: dict[str, Held]) -> _Plan:
+    tree = context.repository.tree(commit)
+    present = context.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
+    ledger = b"".join(present)
+    plan = _Plan({path: blob for path, (_, blob) in tree.items()}, bytearray(ledger), set(ledger.split(b"\n")))
+    plan.ignored = context.repository.ignored(sorted(context.files.journal_paths()))
+    pending = context.journal.pending(limit=_OPERATIONS_A_RUN)
+    if commit is None and pending:
+        _begin(context, plan, pending[0].at)
+    held.clear()
+    for operation in pending:
+        _add(context, plan, operation, held)
+    plan.seal()
+    return plan
+
+
+def _begin(context: Context, plan: _Plan, at: datetime) -> None:
+    files: dict[str, bytes | None] = {path: text.encode() for path, text in _OWN_FILES.items()}
+    operation = Operation(context.ids(), at, _BEGIN, "the history of the vault")
+    plan.told, plan.changes = [(operation, list(files))], files
+    plan.blobs |= {path: context.repository.blob_id(data) for path, data in files.items() if data is not None}
+    plan.seal()
+
+
+def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:
+    """Put an operation into the plan, or aside when it or what it builds on cannot be committed now."""
+    written, lines = _written(context, operation, held)
+    if written is None:
+        return
+    like = next(iter(plan.blobs.values()), None)
+    changes = {
+        path: data
+        for path, data in written.items()
+        if path not in plan.ignored
+        and plan.blobs.get(path) != (None if data is None else context.repository.blob_id(data, like))
+    }
+    fresh = [line for line in lines if line not in plan.lines]
+    if not changes and not fresh:
+        plan.empty.append(operation)
+        return
+    is_large = len(changes) > MOST_PATHS or any("\n" in path for path in changes)
+    if is_large or changes.keys() & plan.changes.keys() or len(plan.told) >= OPERATIONS_A_COMMIT:
+        plan.seal()
+    plan.told.append((operation, sorted(changes)))
+    plan.changes |= changes
+    for path, data in changes.items():
+        plan.blobs[path] = "" if data is None else context.repository.blob_id(data, like)
+        if data is None:
+            del plan.blobs[path]
+    if fresh:
+        plan.append(fresh)
+    if is_large:
+        plan.seal()
+
+
+def _written(
+    context: Context, operation: Operation, held: dict[str, Held]
+) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
+    """What an operation left in each file, and its lines for the ledger; ``None`` when it has to wait."""
+    found: dict[str, bytes | None] = {}
+    lines: list[bytes] = []
+    reason = "not written yet" if context.journal.is_unapplied(operation.id) else ""
+    for intent in context.journal.written_by(operation.id):
+        if intent.action == "append":
+            lines.append((intent.document or "").encode("utf-8", "replace"))
+        elif intent.action == "remove":
+            found[intent.path] = None
+        else:
+            text = intent.document if intent.document is not None else _mended(context, intent.path)
+            reason = reason or (WITHHELD if text is None else "")
+            found[intent.path] = (text or "").encode("utf-8", "replace")
+    if not reason and found.keys() & held.keys():
+        reason = "waits for what was done before"
+    if reason:
+        for path in found:
+            held.setdefault(path, Held(path, reason))
+        return None, []
+    return found, lines
+
+
+def _mended(context: Context, path: str) -> str | None:
+    """The text of a file that held a secret, when the settings allow it by now."""
+    try:
+        data = context.vault.read(path)
+    except FileNotFoundError:
+        return None
+    seen = context.files.at(path)
+    if seen is None or seen.hash != file_hash(data):
+        return None
+    return without_secrets(context, data.decode("utf-8", "replace"))
+
+
+def _settle_empty(context: Context, operation: Operation, commit: str | None) -> None:
+    """An operation whose words are in history already: somebody committed or pulled them."""
+    with context.database.transaction():
+        if operation.action in (EDIT, ADOPT) or commit is None:
+            context.journal.drop(operation.id)
+        else:
+            paths = [path for path, _ in context.journal.touched(operation.id)]
+            context.journal.committed(operation.id, context.repository.last_change(paths) or commit)
+
+
+def _step_index(context: Context) -> str | None:
+    """Bring git's own index along, so that ``git status`` is clean; returns what stands in the way."""
+    head = context.repository.head().commit
+    known = context.journal.git_state("index")
+    if head is None or head == known:
+        return None
+    try:
+        is_there = known is not None and known != _NOTHING and context.repository.is_ancestor(known, head)
+        context.repository.update_index(known if is_there else None, head)
+    except (RepositoryBusy, RepositoryUnusable) as error:
+        return f"git status lags behind: {error.message}"
+    with context.database.transaction():
+        context.journal.set_git_state("index", head)
+    return None
+
+
+def _adopt(context: Context, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
+    """Commit other files that a person put into the vault, as ``git add`` would, and those no journal knows of."""
+    for _ in range(_TRIES):
+        head = context.repository.head()
+        changes = _unrecorded(context, held)
+        if not changes:
+            return [], 0
+        paths = sorted(changes)
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        operation = Operation(context.ids(), context.now(), ADOPT, f"{paths[0]}{more}", "found in the vault")
+        plan = _Plan({}, told=[(operation, paths)], changes=changes)
+        plan.seal()
+        made = _move(context, plan, head, author)
+        if made:
+            return made, 1
+    raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+
+
+def _unrecorded(context: Context, held: dict[str, Held]) -> dict[str, bytes | None]:
+    """What differs from HEAD in the work tree and no operation accounts for."""
+    found: dict[str, bytes | None] = {}
+    seen = context.files.seen()
+    busy = context.files.journal_paths()
+    for state, path in context.repository.changed():
+        if state not in ("??", " M", " D", " T") or path.endswith("/") or path in held or path in busy:
+            continue
+        try:
+            data = context.vault.read(path)
+        except FileNotFoundError:
+            if not (is_memory_file(path) and path in seen):
+                found[path] = None
+            continue
+        except NacreError as error:
+            held[path] = Held(path, error.message)
+            continue
+        if is_memory_file(path) and (path not in seen or seen[path].hash != file_hash(data)):
+            held[path] = Held(path, "could not be read as a memory")
+        elif reason := _unfit(context, data):
+            held[path] = Held(path, reason)
+        else:
+            found[path] = data
+    return found
+
+
+def _unfit(context: Context, data: bytes) -> str | None:
+    """Why a file is not to be committed."""
+    if len(data) > _LARGEST_BYTES:
+        return f"is larger than {_LARGEST_BYTES // 1_000_000} MB"
+    if b"\0" in data[:8192]:
+        return None
+    return None if without_secrets(context, data.decode("utf-8", "replace")) is not None else WITHHELD

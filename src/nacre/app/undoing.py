@@ -1,0 +1,233 @@
+"""Undo an operation: bring back what it changed, and leave alone what was changed since.
+
+Field by field: what the operation changed and nobody touched since goes back; what a later operation changed stays, and
+where both changed the same field, nothing is undone unless the owner says so: then both versions are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from nacre.app.context import Context
+from nacre.app.operating import intend, operating
+from nacre.app.operations import Change, Version, changes_of, find_operation, look, memory_of
+from nacre.app.superseding import released
+from nacre.app.writing import apply_intents, commit, entry
+from nacre.errors import Conflict
+from nacre.model.memory import Link, Memory, Retirement
+from nacre.model.operation import Operation
+from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.vault.files import file_hash
+from nacre.vault.layout import is_memory_file
+
+UNDO = "undo"
+UNDONE = "undone"
+"""Why a memory is retired that an undone operation had made."""
+
+_UNWEIGHED = frozenset({"id", "updated", "confirmed"})
+"""Fields that never stand in the way: the later value holds."""
+
+_LISTS = frozenset({"tags", "links", "triggers", "suppressed_contexts"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What undo does to one memory or file.
+
+    ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``;
+    ``clashes`` names the fields that were changed since.
+    """
+
+    action: str
+    change: Change
+    memory: Memory | None = None
+    clashes: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What it is about, in words."""
+        known = self.memory or memory_of(self.change.latest)
+        return known.subject if known and self.change.memory else self.change.latest.path
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """An operation that is to be undone, or was, step by step; ``op`` is the id of the undo once it is done."""
+
+    operation: Operation
+    steps: tuple[Step, ...]
+    op: str | None = None
+
+    @property
+    def conflicts(self) -> list[Step]:
+        """What was changed since in the same place."""
+        return [step for step in self.steps if step.action == "conflict"]
+
+
+def plan_undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
+    """What an undo would do. Raises NotFound, Conflict."""
+    look(context)
+    operation = find_operation(context, reference)
+    steps = (_step(context, change, force=force) for change in changes_of(context, operation))
+    return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
+
+
+def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
+    """Undo an operation; itself an operation, which can be undone.
+
+    Raises Conflict when something was changed since in the same place, unless ``force``: then the present version stays
+    and the former one is kept beside it, linked.
+    """
+    with context.vault_lock:
+        planned = plan_undo(context, reference, force=force)
+        if planned.conflicts:
+            named = "; ".join(f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5])
+            raise Conflict(
+                f"{len(planned.conflicts)} changed since in the same place: {named}",
+                hint="--force keeps the present version and the former one beside it, linked",
+            )
+        if not planned.steps:
+            raise Conflict(
+                "nothing of this operation is left to undo", hint=f"nacre diff {reference} shows what it did"
+            )
+        done = planned.operation
+        why = f"undoes {done.action} {done.id[-8:]}"
+        with operating(context, UNDO, subject=done.subject, why=why) as operation:
+            _do(context, planned)
+        apply_intents(context)
+        return replace(planned, op=operation.id)
+
+
+def _do(context: Context, planned: Undoing) -> None:
+    memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
+    with context.database.transaction():
+        for step in planned.steps:
+            if step.action in ("change back", "keep both", "retire"):
+                commit(context, [step.memory] if step.memory else [])
+            elif step.action == "bring back" and step.change.before:
+                _bring_back(context, step.change, step.memory)
+            elif step.action == "remove" and step.change.after:
+                _remove(context, step.change.after)
+        gone = [step.memory for step in planned.steps if step.action == "retire" and step.memory]
+        commit(context, [one for one in released(context, gone) if one.id not in memories])
+        commit(context, [], [entry(context, UNDO, of=planned.operation.id, memories=memories[:20])])
+
+
+def _step(context: Context, change: Change, *, force: bool) -> Step:
+    if not change.memory or not is_memory_file(change.latest.path):
+        return _file_step(context, change)
+    present = context.memories.find(change.memory)
+    before, after = (memory_of(version) if version else None for version in (change.before, change.after))
+    if present is None:
+        return Step("bring back", change, before) if before else Step("leave", change)
+    if after is None and before is not None:
+        # It was deleted for good, and is there again: that is what undoing would do.
+        return Step("leave", change)
+    if before is None:
+        return _unmake(context, change, present)
+    if after is not None and _same(present, after) and _is_as_left(context, change):
+        return Step("bring back", change, replace(before, id=present.id))
+    merged, clashes = _merge(after or present, present, before)
+    if clashes:
+        return _both(context, change, present, before, clashes) if force else Step("conflict", change, present, clashes)
+    if _same(merged, present):
+        return Step("leave", change)
+    return Step("change back", change, replace(merged, updated=context.now()))
+
+
+def _unmake(context: Context, change: Change, present: Memory) -> Step:
+    """The operation made the memory: it is retired, so that it does not come back from where it was learned."""
+    if present.retired:
+        return Step("leave", change)
+    return Step("retire", change, replace(present, retired=Retirement(context.now(), UNDONE)))
+
+
+def _both(context: Context, change: Change, present: Memory, before: Memory, clashes: tuple[str, ...]) -> Step:
+    former = replace(
+        before, id=context.ids(), links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
+        superseded_by=None,
+    )  # fmt: skip
+    return Step("keep both", change, former, clashes)
+
+
+def _file_step(context: Context, change: Change) -> Step:
+    """A file that holds no memory goes back as a whole."""
+    present = _text(context, change.latest.path)
+    after = change.after.text if change.after else None
+    before = change.before.text if change.before else None
+    if present == before:
+        return Step("leave", change)
+    if present != after:
+        return Step("conflict", change, None, ("file",))
+    return Step("bring back" if before is not None else "remove", change)
+
+
+def _is_as_left(context: Context, change: Change) -> bool:
+    """Whether the file is byte for byte as the operation left it, and its former place is free."""
+    if change.before is None or change.after is None:
+        return False
+    is_free = change.before.path == change.after.path or not context.vault.exists(change.before.path)
+    return is_free and _text(context, change.after.path) == change.after.text
+
+
+def _text(context: Context, path: str) -> str | None:
+    try:
+        return context.vault.read(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+def _bring_back(context: Context, change: Change, memory: Memory | None) -> None:
+    """Put a file back as it was, byte for byte."""
+    before, after = change.before, change.after
+    if before is None:
+        return
+    intents = []
+    if memory is not None:
+        if after is not None and after.path != before.path:
+            context.files.forget(after.path)
+            base = file_hash(after.text.encode("utf-8", "replace"))
+            intents.append(Intent("remove", after.path, base=base, memory=memory.id, former=after.text))
+        context.files.save(
+            SeenMemoryFile(before.path, memory.id, 0, 0, file_hash(before.text.encode("utf-8", "replace")))
+        )
+        context.memories.put(memory)
+    present = _text(context, before.path)
+    known = file_hash(present.encode("utf-8", "replace")) if present is not None else None
+    write = Intent("write", before.path, before.text, known, memory.id if memory else None, former=present)
+    intend(context, [write, *intents])
+
+
+def _remove(context: Context, after: Version) -> None:
+    base = file_hash(after.text.encode("utf-8", "replace"))
+    intend(context, [Intent("remove", after.path, base=base, former=after.text)])
+
+
+def _merge(base: Memory, present: Memory, wanted: Memory) -> tuple[Memory, tuple[str, ...]]:
+    """Go from ``base`` to ``wanted`` in what is ``present``; and the fields in which that cannot be."""
+    values: dict[str, Any] = {}
+    clashes = []
+    for field in fields(Memory):
+        if field.name in _UNWEIGHED:
+            continue
+        old, now, new = (getattr(memory, field.name) for memory in (base, present, wanted))
+        if old == new or now == new:
+            continue
+        if now == old:
+            values[field.name] = new
+        elif field.name in _LISTS:
+            values[field.name] = _merge_lists(old, now, new)
+        else:
+            clashes.append(field.name)
+    return replace(present, **values), tuple(clashes)
+
+
+def _merge_lists(old: Sequence[Any], now: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
+    kept = [item for item in now if item not in old or item in new]
+    return (*kept, *(item for item in new if item not in old and item not in kept))
+
+
+def _same(one: Memory, other: Memory) -> bool:
+    return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Memory) if field.name != "id")

@@ -1,0 +1,146 @@
+"""Run the ``git`` program so that it never asks, never waits without end, and never meets another repository."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nacre.errors import GitUnavailable, RepositoryBusy, RepositoryUnusable
+
+TIMEOUT_SECONDS = 60.0
+OLDEST = (2, 31)
+
+_KEPT = (
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GIT_SSH_VARIANT",
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+)
+_NULL = "/dev/null"
+_SETTINGS = (
+    f"core.hooksPath={_NULL}", "core.quotepath=off", "core.fsmonitor=false", "core.autocrlf=false",
+    "core.safecrlf=false", "core.attributesFile=", "commit.gpgSign=false", "gc.auto=0", "maintenance.auto=false",
+    "color.ui=false", "log.showSignature=false",
+)  # fmt: skip
+"""Of every call. Hooks do not run: nacre commits in the background, where nobody would see what they say or wait."""
+
+
+class GitFailed(RepositoryUnusable):
+    """The git program said no; ``code`` is its exit code, ``said`` its words."""
+
+    def __init__(self, message: str, *, exit_code: int, said: str) -> None:
+        super().__init__(message, hint="nacre doctor looks at the repository; memories are safe without it")
+        self.exit_code = exit_code
+        self.said = said
+
+
+class GitProgram:
+    """``git`` on one repository, named outright: what lies around it is never found in its stead.
+
+    ``environ`` is what the settings saw; of its ``GIT_…`` variables only those on ssh and configuration files pass, so
+    that nacre may be called from a hook of another repository.
+    """
+
+    def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
+        self.work_tree = work_tree
+        self._environ = _environment(environ)
+        self._program = shutil.which("git", path=environ.get("PATH"))
+
+    @property
+    def git_dir(self) -> Path:
+        """The repository's own folder, or the file that points to it."""
+        return self.work_tree / ".git"
+
+    def version(self) -> tuple[int, ...]:
+        """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
+        said = self._call([self._path(), "--version"], None, 10).stdout.decode("utf-8", "replace")
+        match = re.search(r"(\d+)\.(\d+)(?:\.(\d+))?", said)
+        found = tuple(int(part) for part in match.groups(default="0")) if match else (0,)
+        if found < OLDEST:
+            raise GitUnavailable(
+                f"git {'.'.join(map(str, found))} is too old",
+                hint=f"nacre needs git {'.'.join(map(str, OLDEST))} or newer",
+            )
+        return found
+
+    def run(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        environ: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """Run a command of git and return what it wrote. Raises GitFailed, RepositoryBusy, GitUnavailable."""
+        done = self.attempt(*arguments, stdin=stdin, timeout=timeout, environ=environ)
+        if done.returncode:
+            raise _failure(arguments[0], done.returncode, done.stderr.decode("utf-8", "replace").strip())
+        return done.stdout
+
+    def attempt(
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout: float = TIMEOUT_SECONDS,
+        environ: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of git whose exit code is an answer. Raises GitUnavailable."""
+        options = [part for setting in _SETTINGS for part in ("-c", setting)]
+        where = [f"--git-dir={self.git_dir}", f"--work-tree={self.work_tree}"]
+        return self._call([self._path(), *options, *where, *arguments], stdin, timeout, environ)
+
+    def _path(self) -> str:
+        if self._program is None:
+            raise GitUnavailable(
+                "git is not installed", hint="install git to keep the vault's history; all else works without"
+            )
+        return self._program
+
+    def _call(
+        self, command: list[str], stdin: bytes | None, timeout: float, environ: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[bytes]:
+        with_input: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
+        try:
+            done: subprocess.CompletedProcess[bytes] = subprocess.run(
+                command, capture_output=True, check=False, timeout=timeout, cwd=self.work_tree,
+                start_new_session=True, env={**self._environ, **(environ or {})}, **with_input,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise GitUnavailable(
+                f"git did not answer within {timeout:.0f} seconds", hint="try again; nothing was changed"
+            ) from error
+        except OSError as error:
+            raise GitUnavailable(
+                f"git cannot be run: {error.strerror}", hint="check that git works: git --version"
+            ) from error
+        return done
+
+
+def _environment(environ: Mapping[str, str]) -> dict[str, str]:
+    kept = {name: value for name, value in environ.items() if not name.startswith("GIT_") or name in _KEPT}
+    own = {
+        "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "", "SSH_ASKPASS": "", "GIT_PAGER": "cat", "GIT_EDITOR": "true",
+        "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "LANGUAGE": "C",
+    }  # fmt: skip
+    return {**kept, **own}
+
+
+def _failure(command: str, code: int, said: str) -> RepositoryUnusable | RepositoryBusy:
+    line = next(
+        (line for line in said.splitlines() if line.startswith(("fatal:", "error:"))),
+        said.splitlines()[0] if said else "",
+    )
+    if ".lock" in said and ("File exists" in said or "Unable to create" in said):
+        path = re.search(r"'([^']+\.lock)'", said)
+        return RepositoryBusy(
+            f"another git holds {path.group(1) if path else 'a lock'}",
+            hint=f"wait for it; if none runs, a crash left the file: rm {path.group(1)}" if path else "try again",
+        )
+    return GitFailed(
+        f"git {command}: {line.partition(': ')[2] or line or f'exit code {code}'}", exit_code=code, said=said
+    )

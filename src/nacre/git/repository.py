@@ -1,0 +1,269 @@
+"""What nacre does with the vault's repository: look at it, read versions, add commits, keep the index in step."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nacre.errors import RepositoryUnusable
+from nacre.git.program import GitFailed, GitProgram
+
+MAIN = "main"
+NEXT = "refs/nacre/next"
+"""Where commits grow before the branch moves to them."""
+
+_IN_PROGRESS = {
+    "MERGE_HEAD": "merge", "rebase-merge": "rebase", "rebase-apply": "rebase", "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert", "BISECT_LOG": "bisect",
+}  # fmt: skip
+_RECORD, _FIELD = "\x1e", "\x1f"
+_FORMAT = f"--format={_RECORD}%H{_FIELD}%P{_FIELD}%at{_FIELD}%B{_FIELD}"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where HEAD stands: on a branch or, when detached, on none; without a commit while nothing was committed."""
+
+    branch: str | None
+    commit: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who commits."""
+
+    name: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewCommit:
+    """A commit to be made: its message, its time, and path → bytes, ``None`` for a file that goes."""
+
+    message: str
+    at: datetime
+    changes: Mapping[str, bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PastCommit:
+    """A commit of the history, with the paths it changed against its first parent."""
+
+    id: str
+    parent: str | None
+    at: datetime
+    message: str
+    paths: tuple[str, ...]
+    is_merge: bool
+
+
+class Repository:
+    """The repository in a folder."""
+
+    def __init__(self, root: Path, environ: Mapping[str, str]) -> None:
+        self.root = root
+        self.git = GitProgram(root, environ)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the folder is a repository of its own; one that lies around it does not count."""
+        return os.path.lexists(self.git.git_dir)
+
+    def create(self) -> None:
+        """Make the folder a repository on the branch ``main``. Raises GitUnavailable."""
+        self.git.version()
+        self.git.run("init", "--quiet", "--template=", str(self.root))
+        self.git.git_dir.chmod(0o700)
+        self.git.run("symbolic-ref", "HEAD", f"refs/heads/{MAIN}")
+
+    def check(self) -> None:
+        """Raise RepositoryUnusable, with the way out, where the repository is not one that nacre can commit to."""
+        folder = self.git.git_dir
+        if folder.is_symlink():
+            raise RepositoryUnusable(f"{folder} is a symbolic link", hint="move the repository itself into the vault")
+        if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
+            raise RepositoryUnusable(
+                f"{folder} belongs to another user", hint=f"run nacre as that user, or: chown -R $(whoami) {folder}"
+            )
+        try:
+            self.git.run("rev-parse", "--git-dir")
+            is_bare = self.git.attempt("config", "--bool", "--get", "core.bare").stdout.strip() == b"true"
+        except GitFailed as error:
+            raise RepositoryUnusable(
+                f"{folder} is broken: {error.said.splitlines()[0] if error.said else error.message}",
+                hint=f"mend it (git -C {self.root} fsck), or move {folder} away: nacre begins a new one",
+            ) from error
+        if is_bare:
+            raise RepositoryUnusable(
+                f"{folder} is a bare repository",
+                hint=f"git -C {self.root} config core.bare false, if it is the vault's own",
+            )
+
+    def in_progress(self) -> str | None:
+        """What a person has begun and not finished in the repository: a merge, a rebase …"""
+        folder = Path(os.fsdecode(self.git.run("rev-parse", "--absolute-git-dir").strip()))
+        return next((name for file, name in _IN_PROGRESS.items() if (folder / file).exists()), None)
+
+    def head(self) -> Head:
+        """Where HEAD stands."""
+        branch = self.git.attempt("symbolic-ref", "--quiet", "HEAD").stdout.decode("utf-8", "replace").strip()
+        commit = self.git.attempt("rev-parse", "--quiet", "--verify", "HEAD^{commit}").stdout.decode().strip()
+        return Head(branch.removeprefix("refs/heads/") or None, commit or None)
+
+    def identity(self) -> Author | None:
+        """The author that the owner configured for git."""
+        found = [
+            self.git.attempt("config", "--get", key).stdout.decode("utf-8", "replace").strip()
+            for key in ("user.name", "user.email")
+        ]
+        return Author(*found) if all(found) else None
+
+    def tree(self, commit: str | None) -> dict[str, tuple[str, str]]:
+        """Path → (mode, blob id) of a commit's files; empty for no commit."""
+        if commit is None:
+            return {}
+        found = {}
+        for line in self.git.run("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
+            facts, _, path = line.partition(b"\t")
+            if path:
+                mode, _, blob = facts.decode().split(" ")
+                found[os.fsdecode(path)] = (mode, blob)
+        return found
+
+    def blob_id(self, data: bytes, like: str | None = None) -> str:
+        """The id git gives to some bytes; ``like`` is an id of the same repository, which tells the hash it uses."""
+        algorithm = hashlib.sha256 if like and len(like) == 64 else hashlib.sha1
+        return algorithm(b"blob %d\0%b" % (len(data), data)).hexdigest()
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """Bytes by name, ``<commit>:<path>`` or a blob's id; what is not there is left out."""
+        plain = [name for name in dict.fromkeys(names) if "\n" not in name]
+        if not plain:
+            return {}
+        out = self.git.run("cat-file", "--batch", stdin=b"".join(os.fsencode(name) + b"\n" for name in plain))
+        found, at = {}, 0
+        for name in plain:
+            end = out.index(b"\n", at)
+            facts = out[at:end].rsplit(b" ", 2)
+            at = end + 1
+            if facts[-1] in (b"missing", b"ambiguous"):
+                continue
+            size = int(facts[-1])
+            if facts[-2] == b"blob":
+                found[name] = out[at : at + size]
+            at += size + 1
+        return found
+
+    def history(self, since: str | None = None, until: str = "HEAD") -> Iterator[PastCommit]:
+        """Commits after ``since``, parents first, with the paths they changed."""
+        span = f"{since}..{until}" if since else until
+        out = self.git.run(
+            "log", "--reverse", "--topo-order", "--diff-merges=first-parent", "--name-only", "-z", "--no-renames",
+            "--root", _FORMAT, span,
+        )  # fmt: skip
+        for record in os.fsdecode(out).split(_RECORD)[1:]:
+            commit, parents, at, message, paths = record.split(_FIELD, 4)
+            listed = tuple(path for path in paths.replace("\n", "", 1).split("\0") if path)
+            above = parents.split()
+            first = above[0] if above else None
+            yield PastCommit(
+                commit, first, datetime.fromtimestamp(int(at), UTC), message.strip(), listed, len(above) > 1
+            )
+
+    def ignored(self, paths: Sequence[str]) -> set[str]:
+        """Those of some paths that the owner told git to ignore."""
+        out = self.git.attempt(
+            "check-ignore", "--no-index", "-z", "--stdin", stdin=b"".join(os.fsencode(path) + b"\0" for path in paths)
+        ).stdout
+        return {os.fsdecode(path) for path in out.split(b"\0") if path}
+
+    def last_change(self, paths: Sequence[str]) -> str | None:
+        """The latest commit that changed one of some files."""
+        out = self.git.run("log", "-1", "--format=%H", "HEAD", "--", *(f":(literal){path}" for path in paths[:50]))
+        return out.decode().strip() or None
+
+    def is_ancestor(self, commit: str, of: str) -> bool:
+        """Whether a commit is part of another one's history."""
+        return self.git.attempt("merge-base", "--is-ancestor", commit, of).returncode == 0
+
+    def add_commits(self, commits: Sequence[NewCommit], parent: str | None, author: Author) -> list[str]:
+        """Write commits, one on the other, the first on ``parent``; no branch moves. Returns their ids."""
+        stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))
+        said = self.git.run("fast-import", "--quiet", "--force", "--done", "--date-format=raw", stdin=stream)
+        return said.decode().split()
+
+    def move_head(self, new: str, old: str | None, reason: str) -> bool:
+        """Move HEAD's branch from ``old`` to ``new``; false when somebody else moved it meanwhile."""
+        zero = "0" * len(new)
+        return self.git.attempt("update-ref", "-m", reason, "HEAD", new, old or zero).returncode == 0
+
+    def staged(self) -> dict[str, tuple[str, str]]:
+        """Path → (mode, blob id) of the index; paths in the middle of a merge are left out."""
+        found = {}
+        for line in self.git.run("ls-files", "--stage", "-z").split(b"\0"):
+            facts, _, path = line.partition(b"\t")
+            if path:
+                mode, blob, stage = facts.decode().split(" ")
+                if stage == "0":
+                    found[os.fsdecode(path)] = (mode, blob)
+        return found
+
+    def update_index(self, old: str | None, new: str) -> None:
+        """Bring the index from one commit to another, for paths on which it still said what the old one says.
+
+        What the owner staged stays staged. Raises RepositoryBusy.
+        """
+        before, after, staged = self.tree(old), self.tree(new), self.staged()
+        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+        zero = ("0", "0" * len(new))
+        lines = []
+        for path in sorted(changed):
+            if staged.get(path) == before.get(path):
+                mode, blob = after.get(path, zero)
+                lines.append(b"%s %s\t%s\0" % (mode.encode(), blob.encode(), os.fsencode(path)))
+        if lines:
+            self.git.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
+        self.git.attempt("update-index", "-q", "--refresh")
+
+    def changed(self) -> list[tuple[str, str]]:
+        """(state, path) of what differs from HEAD or is new: git's two letters of the short status."""
+        out = self.git.run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
+        return [(line[:2].decode(), os.fsdecode(line[3:])) for line in out.split(b"\0") if line]
+
+    def tidy(self) -> None:
+        """Pack what piled up, if much did. Runs as long as it takes; call where nobody waits."""
+        self.git.attempt("-c", "gc.auto=6700", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", timeout=300)
+
+
+def _import_commands(
+    commits: Iterable[NewCommit], parent: str | None, author: Author, present: Mapping[str, tuple[str, str]]
+) -> Iterator[bytes]:
+    who = f"{_plain(author.name)} <{_plain(author.email)}>".encode()
+    yield f"reset {NEXT}\n".encode() + (f"from {parent}\n\n".encode() if parent else b"\n")
+    for number, commit in enumerate(commits, 1):
+        stamp = b"%d +0000" % int(commit.at.timestamp())
+        message = commit.message.encode("utf-8", "replace")
+        yield b"commit %s\nmark :%d\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n" % (
+            NEXT.encode(), number, who, stamp, who, stamp, len(message), message,
+        )  # fmt: skip
+        for path, data in commit.changes.items():
+            if data is None:
+                yield b"D %s\n" % _quoted(path)
+            else:
+                mode = present.get(path, ("100644",))[0]
+                yield b"M %s inline %s\ndata %d\n%s\n" % (mode.encode(), _quoted(path), len(data), data)
+        yield b"\nget-mark :%d\n" % number
+    yield b"done\n"
+
+
+def _plain(text: str) -> str:
+    return "".join(character for character in text if character not in "<>\n\0").strip()
+
+
+def _quoted(path: str) -> bytes:
+    escaped = os.fsencode(path).replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+    return b'"' + escaped + b'"'

@@ -1,0 +1,326 @@
+"""The vault's history in git: one committer, whole operations, no damage whatever somebody else does there."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nacre.app.committing import Committed, commit_operations
+from nacre.app.maintenance import rebuild
+from nacre.app.operations import changes_of, log
+from nacre.app.scanning import scan
+from nacre.app.undoing import undo
+from nacre.errors import GitUnavailable, RepositoryUnusable
+from nacre.model.operation import FOREIGN
+from tests.app.conftest import World, says
+
+KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
+
+
+def git(world: World, *arguments: str, code: int = 0) -> str:
+    environ = {**os.environ, "HOME": str(world.user_home), "GIT_CONFIG_NOSYSTEM": "1"}
+    who = ["-c", "user.name=Nadia", "-c", "user.email=nadia@example.org"]
+    done = subprocess.run(
+        ["git", *who, *arguments], cwd=world.vault, env=environ, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def commit(world: World) -> Committed:
+    context = world.context()
+    scan(context)
+    done = commit_operations(context)
+    context.database.close()
+    return done
+
+
+def store(world: World, *texts: str) -> list[str]:
+    with world.open() as memory:
+        return [memory.store(text, subject=text.split(" is")[0]).memory_id for text in texts]
+
+
+def titles(world: World) -> list[str]:
+    return git(world, "log", "--format=%s").splitlines()
+
+
+def in_history(world: World) -> list[str]:
+    """Every operation that history names, the oldest first."""
+    lines = git(world, "log", "--reverse", "--format=%B").splitlines()
+    return [line.split()[1] for line in lines if line.startswith("Nacre-Operation:")]
+
+
+def is_clean(world: World) -> bool:
+    return git(world, "status", "--porcelain") == ""
+
+
+def test_operations_become_commits_that_name_them_and_leave_git_status_clean(world: World) -> None:
+    store(world, "Tea is served at four.", "The lamp is green.")
+    with world.open() as memory:
+        memory.retire("Tea", reason="nobody came")
+    done = commit(world)
+    assert done.operations == 4
+    assert titles(world)[0] == "retire: Tea"
+    assert "2 operations: 2 store" in titles(world)
+    body = git(world, "log", "-1", "--format=%B")
+    assert "why: nobody came" in body
+    assert "path: retired/global/fact/tea.md" in body
+    assert is_clean(world)
+    assert commit(world).commits == ()
+
+
+def test_an_operation_on_a_file_of_the_one_before_has_a_commit_of_its_own(world: World) -> None:
+    (lamp,) = store(world, "The lamp is green.")
+    with world.open() as memory:
+        memory.edit(lamp, content="The lamp is blue.")
+        memory.edit(lamp, content="The lamp is red.")
+    commit(world)
+    texts = [git(world, "show", f"HEAD~{back}:global/fact/the-lamp.md") for back in (2, 1, 0)]
+    assert [text.split()[-1] for text in texts] == ["green.", "blue.", "red."]
+
+
+def test_what_the_owner_staged_survives_and_other_files_are_committed_too(world: World) -> None:
+    store(world, "The lamp is green.")
+    commit(world)
+    world.write("plan.txt", "staged by the owner\n")
+    git(world, "add", "plan.txt")
+    world.write("notes.txt", "put here by the owner\n")
+    world.write(".gitignore", "private/\n")
+    world.write("private/diary.txt", "not for git\n")
+    store(world, "The door is red.")
+    commit(world)
+    assert git(world, "status", "--porcelain") == "A  plan.txt\n"
+    assert "notes.txt" in git(world, "ls-tree", "-r", "--name-only", "HEAD")
+    assert "diary" not in git(world, "ls-tree", "-r", "--name-only", "HEAD")
+
+
+def test_a_folder_of_memories_that_the_owner_ignores_is_never_committed(world: World) -> None:
+    store(world, "The lamp is green.")
+    commit(world)
+    world.write(".gitignore", "projects/secret/\n")
+    with world.open() as memory:
+        memory.store("The treasure is under the oak.", project="secret")
+    commit(world)
+    assert "oak" not in git(world, "log", "-p", "--", "projects")
+    assert is_clean(world)
+
+
+def test_a_commit_that_the_owner_makes_meanwhile_is_kept_and_nothing_is_said_twice(world: World) -> None:
+    store(world, "The lamp is green.")
+    commit(world)
+    store(world, "The door is red.")
+    git(world, "add", "-A")
+    git(world, "commit", "-m", "By my own hand")
+    done = commit(world)
+    assert done.commits == ()
+    assert titles(world)[0] == "By my own hand"
+    assert is_clean(world)
+    context = world.context()
+    assert sorted(one.operation.action for one in log(context)) == ["begin", FOREIGN, "store", "store"]
+    assert context.journal.pending() == []
+
+
+def test_an_edit_with_a_secret_waits_and_goes_on_when_it_is_mended_or_allowed(world: World) -> None:
+    (lamp, door) = store(world, "The lamp is green.", "The door is red.")
+    commit(world)
+    file = world.memory_file(lamp)
+    file.write_text(file.read_text().replace("green", f"lit by {KEY}"))
+    world.write("keys.txt", f"{KEY}\n")
+    other = world.memory_file(door)
+    other.write_text(other.read_text().replace("red", "blue"))
+    done = commit(world)
+    assert {item.path for item in done.held} == {"global/fact/the-lamp.md", "keys.txt"}
+    assert KEY not in git(world, "log", "-p", "--all")
+    assert "blue" in git(world, "show", "HEAD:global/fact/the-door.md")
+    file.write_text(file.read_text().replace(KEY, "gas"))
+    world.environ["NACRE_REDACTION_ALLOW"] = f'["{KEY}"]'
+    assert commit(world).held == ()
+    assert "gas" in git(world, "show", "HEAD:global/fact/the-lamp.md")
+    assert is_clean(world)
+
+
+def test_a_vault_inside_another_repository_never_commits_there(world: World) -> None:
+    subprocess.run(["git", "init", "-q", str(world.user_home)], check=True)
+    world.environ |= {"GIT_DIR": str(world.user_home / ".git"), "GIT_WORK_TREE": str(world.user_home)}
+    store(world, "The lamp is green.")
+    commit(world)
+    assert (world.vault / ".git").is_dir()
+    outer = ["git", "-C", str(world.user_home), "log"]
+    assert subprocess.run(outer, capture_output=True, check=False).returncode != 0
+    assert len(titles(world)) == 2
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (lambda world: git(world, "checkout", "-q", "--detach"), "detached HEAD"),
+        (lambda world: (world.vault / ".git/MERGE_HEAD").write_text(git(world, "rev-parse", "HEAD")), "merge is going"),
+        (lambda world: (world.vault / ".git" / "HEAD").write_text("nonsense"), "is broken"),
+        (lambda world: git(world, "config", "core.bare", "true"), "bare"),
+    ],
+)  # fmt: skip
+def test_a_repository_that_cannot_take_a_commit_is_told_and_nothing_is_lost(
+    world: World, damage: object, said: str
+) -> None:
+    store(world, "The lamp is green.")
+    commit(world)
+    before = git(world, "rev-parse", "HEAD")
+    damage(world)  # type: ignore[operator]
+    store(world, "The door is red.")
+    with pytest.raises(RepositoryUnusable, match=said) as caught:
+        commit(world)
+    assert caught.value.hint
+    assert len(world.context().journal.pending()) == 1
+    (world.vault / ".git" / "MERGE_HEAD").unlink(missing_ok=True)
+    (world.vault / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    git(world, "config", "core.bare", "false")
+    assert commit(world).operations == 1
+    assert git(world, "rev-parse", "HEAD~1") == before
+
+
+def test_a_lock_that_a_crash_of_git_left_costs_only_a_clean_status(world: World) -> None:
+    store(world, "The lamp is green.")
+    commit(world)
+    lock = world.vault / ".git" / "index.lock"
+    lock.touch()
+    store(world, "The door is red.")
+    done = commit(world)
+    assert done.operations == 1
+    assert "lags behind" in (done.note or "")
+    lock.unlink()
+    store(world, "The roof is flat.")
+    commit(world)
+    assert is_clean(world)
+
+
+def test_without_git_everything_else_works_and_undo_too(world: World, tmp_path: Path) -> None:
+    world.environ["PATH"] = str(tmp_path)
+    (lamp,) = store(world, "The lamp is green.")
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        memory.edit(lamp, content="The lamp is blue.")
+    with pytest.raises(GitUnavailable, match="not installed"):
+        commit(world)
+    context = world.context()
+    undo(context, log(context)[0].operation.id)
+    with world.open() as memory:
+        assert memory.get(lamp).content == "The lamp is green."
+
+
+def test_a_rebuilt_database_reads_operations_from_history(world: World) -> None:
+    (lamp,) = store(world, "The lamp is green.")
+    world.clock.pass_days(1)
+    with world.open() as memory:
+        memory.edit(lamp, content="The lamp is blue.")
+    commit(world)
+    for file in world.home.glob("nacre.db*"):
+        file.unlink()
+    rebuild(world.settings(), lambda _: world.context(), vectors=False)
+    context = world.context()
+    listed = log(context, reference=lamp)
+    assert [one.operation.action for one in listed] == ["update", "store"]
+    assert listed[0].memories == (lamp,)
+    assert context.journal.pending() == []
+    (change,) = changes_of(context, listed[0].operation)
+    assert change.before is not None
+    assert "green" in change.before.text
+    undo(context, listed[0].operation.id)
+    with world.open() as memory:
+        assert memory.get(lamp).content == "The lamp is green."
+    assert commit(world).operations == 1
+
+
+KILLER = """
+import os, signal, sys
+from datetime import UTC, datetime
+from nacre.app.committing import commit_operations
+from nacre.app.context import open_context
+from nacre.settings import load_settings
+
+point = int(sys.argv[2])
+calls = 0
+
+def trace(frame, event, argument):
+    global calls
+    if event == "call" and "/nacre/" in frame.f_code.co_filename and frame.f_code.co_name in NAMES:
+        calls += 1
+        if calls == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+NAMES = {"run", "add_commits", "move_head", "_record", "set_git_state", "update_index"}
+context = open_context(load_settings(sys.argv[1]))
+sys.setprofile(trace)
+commit_operations(context)
+sys.setprofile(None)
+print(calls)
+"""
+
+
+def test_a_kill_at_any_point_of_a_commit_loses_nothing_and_says_nothing_twice(world: World) -> None:
+    environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
+    expected = 1
+    number = 0
+    for point in range(2, 60, 5):
+        (lamp,) = store(world, f"Lamp number {point} is green.")
+        with world.open() as memory:
+            memory.edit(lamp, importance=9)
+        expected += 2
+        done = subprocess.run(
+            [sys.executable, "-c", KILLER, str(world.home), str(point)], env=environ, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        number += 1
+    assert number >= 8
+    commit(world)
+    found = in_history(world)
+    assert len(found) == len(set(found)) == expected
+    assert is_clean(world)
+    git(world, "fsck", "--strict")
+    assert world.context().journal.pending() == []
+
+
+def test_two_committers_at_once_do_each_operation_once(world: World) -> None:
+    store(world, *(f"Lamp number {number} is green." for number in range(30)))
+    environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "nacre", "commit", "--json"]
+    running = [
+        subprocess.Popen(command, env={**environ, "NACRE_HOME": str(world.home)}, stdout=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    for one in running:
+        one.communicate(timeout=60)
+        assert one.returncode == 0
+    found = in_history(world)
+    assert len(found) == len(set(found)) == 31
+
+
+def test_an_ingest_is_undone_and_does_not_come_back(world: World) -> None:
+    world.transcript(
+        "s1",
+        says("user", "Remember that the staging database is called heron and lives in Frankfurt.", uuid="u1"),
+        says("user", "From now on always run the linter before you commit anything.", uuid="u2"),
+    )
+    with world.open() as memory:
+        assert len(memory.ingest().memories) > 1
+    context = world.context()
+    operation = next(one.operation for one in log(context) if one.operation.action == "ingest")
+    undo(context, operation.id)
+    commit(world)
+    for file in world.home.glob("nacre.db*"):
+        file.unlink()
+    with world.open() as memory:
+        assert memory.ingest().memories == ()
+        assert memory.list() == []
+    context = world.context()
+    last = next(one.operation for one in log(context) if one.operation.action == "undo")
+    undo(context, last.id)
+    with world.open() as memory:
+        assert len(memory.list()) > 1
