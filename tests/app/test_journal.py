@@ -63,8 +63,7 @@ def test_what_a_person_did_since_the_last_look_is_one_edit(world: World) -> None
     world.write("global/fact/roof.md", "The roof is flat.\n")
     context = world.context()
     scan(context)
-    name, edit = list(journal(context).items())[-1]
-    assert name.startswith("edit: ")
+    (edit,) = [written for name, written in journal(context).items() if name.startswith("edit: ")]
     found = {(one.action, one.path) for one in edit}
     assert {
         ("seen", "global/fact/gate.md"), ("seen", "global/fact/roof.md"), ("remove", "global/fact/door.md"),

@@ -114,7 +114,7 @@ READING: list[tuple[str, ...]] = [
     ("sessions", "search", "ledger"), ("sessions", "show", "7f3a1c2d"), ("todo",), ("todo", "list"), ("health",),
     ("doctor",), ("db", "stats"), ("db", "path"), ("config", "show"), ("config", "get", "recall.limit"),
     ("config", "path"), ("completion", "bash"), ("ingest",), ("quickstart",),
-    ("eval",), ("eval", "list"),
+    ("eval",), ("eval", "list"), ("log",), ("diff",), ("commit",),
 ]  # fmt: skip
 
 

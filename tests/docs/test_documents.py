@@ -72,7 +72,7 @@ def keys_of(value: Any) -> set[str]:
     [
         "recall swarm", "sessions search cache", "sessions list", "list", "todo", "health", "doctor", "db stats",
         "db path", "review", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
-        "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
+        "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
     ],
 )  # fmt: skip
 def test_every_name_in_an_answer_is_documented(command: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from nacre.app.commit_message import Told, read_message
+from nacre.app.commit_message import BEGINNING, Told, read_message
 from nacre.app.context import Context
 from nacre.git.repository import PastCommit
 from nacre.model.operation import FOREIGN, Operation
@@ -45,7 +45,7 @@ def catch_up(context: Context) -> None:
 
 def _told(commit: PastCommit) -> list[Told]:
     found = read_message(commit.message, commit.id)
-    if found or not commit.paths:
+    if found or not commit.paths or commit.message == BEGINNING:
         return found
     title = shorten(one_line(commit.message.partition("\n")[0]), 120)
     return [Told(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]

@@ -26,6 +26,9 @@ from datetime import UTC, datetime
 from nacre.model.operation import Operation
 from nacre.text import shorten
 
+BEGINNING = "Begin the history of the vault"
+"""The message of the first commit, which holds no operation."""
+
 MOST_PATHS = 20
 """An operation on more files has a commit to itself, which need not name them."""
 

@@ -8,15 +8,13 @@ acknowledged by reading it (:mod:`nacre.app.chronicle`), so that a crash at any 
 from __future__ import annotations
 
 import contextlib
-import shutil
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
+from nacre.app.background import COMMIT_LOCK
 from nacre.app.chronicle import catch_up
-from nacre.app.commit_message import MOST_PATHS, write_message
+from nacre.app.commit_message import BEGINNING, MOST_PATHS, write_message
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.writing import without_secrets
@@ -27,17 +25,12 @@ from nacre.model.operation import ADOPT, EDIT, WITHHELD, Operation
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, is_memory_file
 
-COMMIT_LOCK = "commit.lock"
 OPERATIONS_A_COMMIT = 100
-KEPT_WITHOUT_GIT = 500
-"""Where git is off or missing, the texts of so many operations are kept, at least."""
-
 _OPERATIONS_A_RUN = 2000
 _TRIES = 5
-_BEGIN = "begin"
 _NOTHING = "-"
 _LARGEST_BYTES = 20_000_000
-_OWN_FILES = {
+OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
     ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n",
 }
@@ -120,52 +113,6 @@ def commit_quietly(context: Context) -> None:
         context.repository.tidy()
 
 
-def is_due(context: Context) -> bool:
-    """Whether it is time to commit in the background: something waits long enough, or much does.
-
-    Never more often than once in ``git.commit_after_seconds``, and not where git is off or missing.
-    """
-    settings = context.settings
-    if not settings["git.enabled"] or not settings["git.background"]:
-        return False
-    waiting, oldest = context.journal.waiting()
-    if not waiting or oldest is None:
-        return False
-    patience = timedelta(seconds=settings["git.commit_after_seconds"])
-    if waiting < settings["git.commit_after_operations"] and context.now() - oldest < patience:
-        return False
-    lock = settings.home / COMMIT_LOCK
-    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
-    return tried is None or context.clock() - tried >= patience
-
-
-def commit_in_background(context: Context) -> None:
-    """Start a process that commits, if it is time. It keeps neither the caller waiting nor its pipes open.
-
-    In a vault without a repository the repository is made here, once. Without git, the journal is kept short instead.
-    """
-    if not context.settings["git.enabled"] or shutil.which("git", path=context.settings.environ.get("PATH")) is None:
-        _shorten_journal(context)
-        return
-    if context.settings["git.background"] and not context.repository.exists and context.journal.waiting()[0]:
-        prepare(context)
-    if not is_due(context):
-        return
-    lock = context.settings.home / COMMIT_LOCK
-    lock.touch(mode=0o600)
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "nacre", "commit", "--quiet"], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
-    )  # fmt: skip
-
-
-def _shorten_journal(context: Context) -> None:
-    """Without git, keep the texts of the last operations, for undo."""
-    if context.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT and context.journal.kept() > 2 * KEPT_WITHOUT_GIT:
-        with context.database.transaction():
-            context.journal.keep_last(KEPT_WITHOUT_GIT)
-
-
 def prepare(context: Context) -> Head:
     """Make the vault a repository where it is none, and make sure that it can take commits; returns where HEAD stands.
 
@@ -174,7 +121,7 @@ def prepare(context: Context) -> Head:
     if not context.repository.exists:
         context.repository.create()
     head = fit_to_commit(context)
-    for path, text in _OWN_FILES.items() if head.commit is None else ():
+    for path, text in OWN_FILES.items() if head.commit is None else ():
         if not context.vault.exists(path):
             context.vault.write(path, text, base=None)
     return head
@@ -264,15 +211,20 @@ def _plan(context: Context, commit: str | None, held: dict[str, Held]) -> _Plan:
     for operation in pending:
         _add(context, plan, operation, held)
     plan.seal()
+    if not plan.operations:
+        plan.commits.clear()
     return plan
 
 
 def _begin(context: Context, plan: _Plan, at: datetime) -> None:
-    files: dict[str, bytes | None] = {path: text.encode() for path, text in _OWN_FILES.items()}
-    operation = Operation(context.ids(), at, _BEGIN, "the history of the vault")
-    plan.told, plan.changes = [(operation, list(files))], files
+    """Put the files that make the repository a vault's below everything else, unless the owner has their own."""
+    files: dict[str, bytes | None] = {}
+    for path in OWN_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            files[path] = context.vault.read(path)
+    plan.commits.append(NewCommit(f"{BEGINNING}\n", at, files))
+    plan.titles.append(BEGINNING)
     plan.blobs |= {path: context.repository.blob_id(data) for path, data in files.items() if data is not None}
-    plan.seal()
 
 
 def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:

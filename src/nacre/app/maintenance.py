@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from nacre import private
+from nacre.app.committing import commit_operations
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.writing import apply_intents
-from nacre.errors import Conflict, SchemaTooNew, StoreUnusable
+from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
 from nacre.storage.times import from_ms
@@ -113,6 +115,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Context]) -> Path 
         context = open_home(settings)
         try:
             apply_intents(context)
+            _keep_history(context)
             backup(context, copy)
         finally:
             context.database.close()
@@ -141,11 +144,19 @@ def _read_before(settings: Settings, open_home: Callable[[Settings], Context]) -
         return []
     try:
         apply_intents(context)
+        _keep_history(context)
         return [Path(file.path) for file in context.sessions.seen_files()]
     except StoreUnusable:
         return []
     finally:
         context.database.close()
+
+
+def _keep_history(context: Context) -> None:
+    """Commit what waits, before the journal goes; where that cannot be, the next commit takes the files as they are."""
+    if context.journal.waiting()[0]:
+        with contextlib.suppress(NacreError):
+            commit_operations(context)
 
 
 def _ingested(context: Context) -> set[Path]:

@@ -10,10 +10,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from nacre.app import feedback, ingesting, looking, recalling, remembering, reviewing
+from nacre.app import committing, feedback, ingesting, looking, operations, recalling, remembering, reviewing, undoing
+from nacre.app.committing import Committed
 from nacre.app.context import Context, EmbedderLoader, open_context
 from nacre.app.history import Step, history_of, restore
+from nacre.app.operations import Listed
 from nacre.app.reviewing import Review
+from nacre.app.scanning import scan
+from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
 from nacre.model.memory import Expiry, Kind, Memory, Scope
@@ -181,6 +185,22 @@ class MemoryHome:
     def retire(self, *references: str, reason: str | None = None) -> list[Memory]:
         """Soft-delete memories; their files move to ``retired/``. Raises NotFound, Conflict."""
         return remembering.retire(self._context, references, reason)
+
+    def log(self, reference: str | None = None, *, project: str | None = None, limit: int = 50) -> Sequence[Listed]:
+        """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""
+        return operations.log(self._context, reference=reference, project=project, limit=max(0, limit))
+
+    def undo(self, operation: str, *, force: bool = False) -> Undoing:
+        """Bring back what an operation changed; ``force`` keeps both versions of what was changed since.
+
+        Raises NotFound, Conflict.
+        """
+        return undoing.undo(self._context, operation, force=force)
+
+    def commit(self) -> Committed:
+        """Put what was done into the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
+        scan(self._context)
+        return committing.commit_operations(self._context)
 
     def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
         """Active memories, the newest first."""

@@ -46,6 +46,12 @@ def operating(
         context.operations.remove(operation)
 
 
+def explain(context: Context, why: str | None) -> None:
+    """Say why the operation that is going on was done, when that is known after its writes. Call in a transaction."""
+    if why:
+        context.journal.explain(context.operations[-1].id, _words(context, why, _WHY_CHARACTERS))
+
+
 def intend(context: Context, intents: Iterable[Intent], *, applied: bool = False) -> None:
     """Record what is to be written, with the operation it belongs to. Call in a transaction, within an operation.
 
@@ -54,6 +60,8 @@ def intend(context: Context, intents: Iterable[Intent], *, applied: bool = False
     operation = context.operations[-1]
     belonging = [_of(operation, intent) for intent in intents]
     if belonging:
+        for path in {intent.path for intent in belonging if intent.action != "append"}:
+            context.journal.withdraw(path)
         context.journal.record(operation, belonging)
         context.files.intend(belonging, applied=applied)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from nacre.app.context import Context
 from nacre.app.embedding import embed_memories
-from nacre.app.operating import operating
+from nacre.app.operating import explain, operating
 from nacre.app.placing import place, put
 from nacre.app.scanning import scan
 from nacre.app.superseding import released
@@ -75,6 +75,7 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     with context.vault_lock:
         with context.database.transaction(), operating(context, "store", subject=memory.subject):
             outcome = put(context, memory, ()) if new.force else place(context, memory, by_hand=True)
+            explain(context, _what_came_of_it(outcome))
         apply_intents(context)
     found = embed_memories(context).get(memory.id)
     if new.force or outcome.action != "stored" or found is None:
@@ -160,6 +161,13 @@ def list_active(context: Context, wanted: Filter, *, limit: int, offset: int = 0
     rows, total = list_memories(context.database, wanted, limit=limit, offset=offset, today=context.now().date())
     found = context.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
+
+
+def _what_came_of_it(outcome: StoreOutcome) -> str | None:
+    """Why a store touched other memories, in words."""
+    if outcome.action == "known":
+        return "said again"
+    return f"replaces {joined}" if (joined := "; ".join(one.memory.subject for one in outcome.supersedes)) else None
 
 
 def _changed_fields(before: Memory, after: Memory) -> str:

@@ -144,11 +144,10 @@ def _gone(context: Context, file: SeenMemoryFile) -> Intent:
 
 def _journal(context: Context, written: list[Intent]) -> None:
     """Put what people wrote in the journal; what holds a secret waits there on its own until it is mended."""
-    for intent in written:
-        context.journal.withdraw(intent.path)
     intend(context, [intent for intent in written if intent.action == "remove" or intent.document], applied=True)
     for intent in written:
         if intent.action == "seen" and intent.document is None:
+            context.journal.withdraw(intent.path)
             record_apart(context, EDIT, intent, why=WITHHELD)
 
 

@@ -54,7 +54,7 @@ class Run:
     def keep_history(self) -> None:
         """Let what was done be committed in the background, if it is time."""
         if self.keeps_history and "context" in self.__dict__ and self.context.journal.waiting()[0]:
-            from nacre.app.committing import commit_in_background
+            from nacre.app.background import commit_in_background
 
             commit_in_background(self.context)
 

@@ -42,11 +42,15 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class NewCommit:
-    """A commit to be made: its message, its time, and path → bytes, ``None`` for a file that goes."""
+    """A commit to be made: its message, its time, and path → bytes, ``None`` for a file that goes.
+
+    ``merged`` are parents beside the commit below; ``changes`` are against that one.
+    """
 
     message: str
     at: datetime
     changes: Mapping[str, bytes | None]
+    merged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +197,9 @@ class Repository:
     def add_commits(self, commits: Sequence[NewCommit], parent: str | None, author: Author) -> list[str]:
         """Write commits, one on the other, the first on ``parent``; no branch moves. Returns their ids."""
         stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))
-        said = self.git.run("fast-import", "--quiet", "--force", "--done", "--date-format=raw", stdin=stream)
+        said = self.git.run(
+            "fast-import", "--quiet", "--force", "--done", "--date-format=raw", stdin=stream, timeout=600
+        )
         return said.decode().split()
 
     def move_head(self, new: str, old: str | None, reason: str) -> bool:
@@ -250,6 +256,7 @@ def _import_commands(
         yield b"commit %s\nmark :%d\nauthor %s %s\ncommitter %s %s\ndata %d\n%s\n" % (
             NEXT.encode(), number, who, stamp, who, stamp, len(message), message,
         )  # fmt: skip
+        yield b"".join(b"merge %s\n" % parent.encode() for parent in commit.merged)
         for path, data in commit.changes.items():
             if data is None:
                 yield b"D %s\n" % _quoted(path)

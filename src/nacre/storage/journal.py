@@ -37,6 +37,10 @@ class Journal:
         if rows:
             self._db.run_many("insert_touched", rows)
 
+    def explain(self, operation_id: str, why: str | None) -> None:
+        """Say why an operation was done."""
+        self._db.run("explain_operation", id=operation_id, why=why)
+
     def find(self, operation_id: str) -> Operation | None:
         """An operation by its id."""
         row = self._db.one("find_operation", id=operation_id)
@@ -121,6 +125,15 @@ class Journal:
         """The last thing the journal knows of a file before a row: action and document; ``None`` for nothing."""
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
+
+    def erase(self, memory_ids: Iterable[str]) -> None:
+        """Take every word of some memories out of the journal; that they were written, and went, stays.
+
+        Call in a transaction, before the removal of their files is recorded.
+        """
+        for memory in memory_ids:
+            for statement in ("erase_journal_texts", "erase_journal_formers", "erase_operation_subjects"):
+                self._db.run(statement, memory=memory)
 
     def withheld(self) -> list[str]:
         """Paths of files with a secret in them, which no commit takes."""

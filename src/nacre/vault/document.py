@@ -55,7 +55,7 @@ def rewrite(text: str, memory: Memory) -> str:
     if front is None:
         return f"---\n{front_matter.dump(to_front(memory))}---\n{_new_body(body, memory)}"
     before = front_matter.load(front)
-    wanted = to_front(memory)
+    wanted = {**memory.extra, **to_front(memory)}
     changed = {key: value for key, value in wanted.items() if _as_text(value) != before.get(key)}
     removed = [key for key in before if key in MANAGED and key not in wanted]
     if changed or removed:

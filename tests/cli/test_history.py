@@ -1,0 +1,177 @@
+"""``nacre log``, ``diff``, ``undo`` and ``commit``, as people use them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+GREEN, BLUE = "The lamp in the hall is green", "The lamp in the hall is blue"
+
+
+@pytest.fixture
+def vault(user_home: Path) -> Path:
+    return user_home / ".nacre" / "vault"
+
+
+@pytest.fixture
+def lamp(nacre: Nacre) -> str:
+    """A memory that was stored and changed."""
+    memory_id: str = nacre("store", GREEN, "--subject", "Lamp", "--json").json["id"]
+    nacre("edit", memory_id, "--content", BLUE, "--tag", "light")
+    return memory_id
+
+
+def operations(nacre: Nacre, *arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = nacre("log", *arguments, "--json").json["operations"]
+    return found
+
+
+def last(nacre: Nacre, action: str) -> str:
+    return next(str(one["operation"]) for one in operations(nacre) if one["action"] == action)
+
+
+def test_the_log_tells_what_was_done_and_what_waits(nacre: Nacre, lamp: str) -> None:
+    nacre("store", "Tea is served at four", "--project", "kitchen")
+    assert [one["action"] for one in operations(nacre)] == ["store", "update", "store"]
+    assert [one["action"] for one in operations(nacre, "--memory", "Lamp")] == ["update", "store"]
+    assert [one["subject"] for one in operations(nacre, "--project", "kitchen")] == ["Tea is served at four"]
+    assert operations(nacre)[1]["why"] == "content, tags"
+    assert "waits for a commit" in nacre("log").out
+    nacre("commit")
+    assert {one["state"] for one in operations(nacre)} == {"committed"}
+    assert "waits" not in nacre("log").out
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_diff_tells_fields_and_lines_from_journal_and_history(nacre: Nacre, lamp: str, is_committed: bool) -> None:
+    if is_committed:
+        nacre("commit")
+    told = nacre("diff", last(nacre, "update")[-8:], "--json").json
+    (change,) = told["changes"]
+    assert change["id"] == lamp
+    assert {"name": "tags", "before": None, "after": ["light"]} in change["fields"]
+    assert [(line["mark"], line["line"]) for line in change["text"]] == [("-", GREEN), ("+", BLUE)]
+    shown = nacre("diff", "Lamp").out
+    assert f"-{GREEN}" in shown
+    assert "tags: light" in shown
+    assert nacre("diff").out == shown
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_an_undo_brings_back_the_file_byte_for_byte_and_can_be_undone(
+    nacre: Nacre, lamp: str, vault: Path, is_committed: bool
+) -> None:
+    file = vault / "global/fact/lamp.md"
+    before = file.read_bytes()
+    file.write_bytes(before.replace(b"tags: [light]", b"tags: [light]  # by hand\nmood: warm"))
+    assert operations(nacre)[0]["action"] == "edit"
+    if is_committed:
+        nacre("commit")
+    planned = nacre("undo", last(nacre, "edit"), "--dry-run", "--json").json
+    assert [step["action"] for step in planned["steps"]] == ["bring_back"]
+    assert planned["undo"] is None
+    assert b"mood" in file.read_bytes()
+    nacre("undo", last(nacre, "edit"))
+    assert file.read_bytes() == before
+    nacre("undo", last(nacre, "undo"))
+    assert b"# by hand\nmood: warm" in file.read_bytes()
+
+
+def test_what_was_changed_since_in_another_place_stays(nacre: Nacre, lamp: str) -> None:
+    update = last(nacre, "update")
+    nacre("edit", lamp, "--importance", "9")
+    assert [step["action"] for step in nacre("undo", update, "--json").json["steps"]] == ["change_back"]
+    shown = nacre("show", lamp, "--json").json
+    assert (shown["content"], shown["tags"], shown["importance"]) == (GREEN, [], 9)
+
+
+def test_what_was_changed_since_in_the_same_place_is_refused_or_kept_twice(nacre: Nacre, lamp: str) -> None:
+    update = last(nacre, "update")
+    nacre("edit", lamp, "--content", "The lamp in the hall is broken")
+    refused = nacre("undo", update, "--json", code=4).error
+    assert "Lamp (content)" in refused["message"]
+    assert "--force" in refused["hint"]
+    assert nacre("show", lamp, "--json").json["content"].endswith("broken")
+    nacre("undo", update, "--force")
+    contents = {one["content"] for one in nacre("list", "--json").json["memories"]}
+    assert contents == {"The lamp in the hall is broken", GREEN}
+    assert "alternative_to" in nacre("show", lamp, "--json").out
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_a_retirement_and_a_succession_are_undone_with_all_they_touched(nacre: Nacre, is_committed: bool) -> None:
+    old = nacre("store", "The ledger stores its rows in MongoDB", "--json").json["id"]
+    new = nacre("store", "We moved the ledger from MongoDB to PostgreSQL", "--json").json["id"]
+    assert operations(nacre)[0]["why"] == "replaces The ledger stores its rows in MongoDB"
+    if is_committed:
+        nacre("commit")
+    nacre("undo", operations(nacre)[0]["operation"], "--yes")
+    assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
+    assert nacre("show", new, "--json").json["retired"]
+    nacre("retire", old, "--yes")
+    if is_committed:
+        nacre("commit")
+    nacre("undo", last(nacre, "retire"))
+    assert [one["id"] for one in nacre("list", "--json").json["memories"]] == [old]
+    assert nacre("undo", last(nacre, "retire"), code=4).err.startswith("error: nothing of this operation is left")
+
+
+def test_a_deleted_file_comes_back(nacre: Nacre, lamp: str, vault: Path) -> None:
+    nacre("commit")
+    file = vault / "global/fact/lamp.md"
+    before = file.read_bytes()
+    file.unlink()
+    nacre("undo", operations(nacre)[0]["operation"])
+    assert file.read_bytes() == before
+    assert not (vault / "retired/global/fact/lamp.md").exists()
+
+
+def test_an_unknown_operation_is_told(nacre: Nacre, lamp: str) -> None:
+    assert nacre("undo", "deadbeef", "--json", code=3).error["hint"] == "nacre log shows ids"
+    assert nacre("diff", "no such thing", "--json", code=3).error["code"] == "not_found"
+
+
+def test_an_undo_asks_first_on_a_terminal(terminal: Nacre, nacre: Nacre, lamp: str) -> None:
+    update = last(nacre, "update")
+    asked = terminal("undo", update, typed="n\n")
+    assert "changes back Lamp" in asked.out or "brings back Lamp" in asked.out
+    assert nacre("show", lamp, "--json").json["content"] == BLUE
+    terminal("undo", update, typed="y\n")
+    assert nacre("show", lamp, "--json").json["content"] == GREEN
+
+
+def test_doctor_names_a_secret_that_is_kept_out_of_history(nacre: Nacre, lamp: str, vault: Path) -> None:
+    file = vault / "global/fact/lamp.md"
+    file.write_text(file.read_text().replace(BLUE, "The code of the lamp is AKIA" + "Q7R2T4W6Y8Z3B5D9"))
+    nacre("commit")
+    checks = [check for check in nacre("doctor", "--json").json["checks"] if check["name"] == "history"]
+    assert any("global/fact/lamp.md holds what looks like a secret" in check["detail"] for check in checks)
+    assert all(check["hint"] for check in checks if check["state"] != "ok")
+
+
+def test_the_first_write_makes_the_repository_and_a_later_command_commits_in_the_background(
+    process: Nacre, vault: Path
+) -> None:
+    environ = {
+        "NACRE_GIT_BACKGROUND": "true",
+        "NACRE_GIT_COMMIT_AFTER_OPERATIONS": "2",
+        "NACRE_EMBEDDING_MODEL": "none",
+    }
+    process("store", GREEN, environ=environ)
+    assert (vault / ".git").is_dir()
+    process("store", "Tea is served at four", environ=environ)
+    deadline = time.monotonic() + 30
+    count = ""
+    while time.monotonic() < deadline and count != "2":
+        done = subprocess.run(
+            ["git", "log", "--format=%B"], cwd=vault, capture_output=True, text=True, check=False, env=dict(os.environ)
+        )
+        count = str(done.stdout.count("Nacre-Operation:"))
+    assert count == "2"
