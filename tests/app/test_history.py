@@ -287,6 +287,42 @@ def test_a_kill_at_any_point_of_a_commit_loses_nothing_and_says_nothing_twice(wo
     assert world.context().journal.pending() == []
 
 
+def test_two_clones_that_a_plain_git_client_merges_tell_the_same_operations(world: World, tmp_path: Path) -> None:
+    (lamp, door) = store(world, "The lamp is green.", "The door is red.")
+    commit(world)
+    other = World(tmp_path / "other")
+    other.home.mkdir(parents=True)
+    subprocess.run(["git", "clone", "-q", str(world.vault), str(other.vault)], check=True)
+    for one, action in ((world, "retire"), (other, "edit")):
+        one.clock.pass_days(1)
+        with one.open() as memory:
+            if action == "retire":
+                memory.retire(door)
+            else:
+                memory.edit(lamp, content="The lamp is blue.")
+        commit(one)
+    git(world, "pull", "-q", "--no-rebase", "--no-edit", str(other.vault), "main")
+    done = commit(world)
+    assert done.commits == ()
+    assert is_clean(world)
+    context = world.context()
+    assert sorted(one.operation.action for one in log(context)) == ["retire", "store", "store", "update"]
+    assert len((world.vault / "ledger.jsonl").read_text().splitlines()) == 4
+    update = next(one.operation for one in log(context, reference=lamp) if one.operation.action == "update")
+    undo(context, update.id)
+    with world.open() as memory:
+        assert [one.content for one in memory.list()] == ["The lamp is green."]
+
+
+def test_a_repository_whose_making_was_cut_short_is_made_whole(world: World) -> None:
+    store(world, "The lamp is green.")
+    (world.vault / ".git" / "refs").mkdir(parents=True)
+    assert commit(world).operations == 1
+    assert is_clean(world)
+    modes = {path.stat().st_mode & 0o077 for path in (world.vault / ".git").rglob("*") if path.is_file()}
+    assert modes == {0}
+
+
 def test_two_committers_at_once_do_each_operation_once(world: World) -> None:
     store(world, *(f"Lamp number {number} is green." for number in range(30)))
     environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}

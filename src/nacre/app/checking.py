@@ -22,6 +22,7 @@ from nacre.text import shorten
 OK, WARNING, FAILURE = "ok", "warning", "failure"
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
+_STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
 _MOST_NAMED = 5
 
@@ -135,7 +136,7 @@ def _history(context: Context) -> Iterator[Check]:
     except NacreError as error:
         yield Check("history", WARNING, error.message, error.hint)
     for path in context.journal.withheld():
-        hint = "take it out of the file, or tell nacre that it is none: redaction.allow in the settings"
+        hint = "take it out of the file; if it is no secret: nacre config set redaction.allow '[\"the text\"]'"
         yield Check("history", WARNING, f"{path} holds what looks like a secret, so it is not committed", hint)
 
 
@@ -146,6 +147,9 @@ def _repository(context: Context) -> Check:
         context.repository.git.version()
         return Check("history", OK, "begins with the next operation")
     head = fit_to_commit(context)
+    lock = context.repository.git.git_dir / "index.lock"
+    if lock.exists() and context.clock().timestamp() - lock.stat().st_mtime > _STALE_LOCK_SECONDS:
+        return Check("history", WARNING, "a git that was cut short left its lock: git status lags behind", f"rm {lock}")
     since = f" since {oldest:%Y-%m-%d %H:%M}" if waiting and oldest else ""
     return Check("history", OK, f"git, branch {head.branch}; {waiting} operations wait for a commit{since}")
 

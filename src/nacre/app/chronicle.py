@@ -35,7 +35,7 @@ def catch_up(context: Context) -> None:
             context.journal.forget_past()
     for start in range(0, len(commits), _BATCH):
         part = commits[start : start + _BATCH]
-        told = [(commit, one) for commit in part for one in _told(commit)]
+        told = [(commit, one) for commit in part for one in _told(context, commit)]
         memories = _memories(context, [(commit, one) for commit, one in told if not _is_known(context, one)])
         with context.database.transaction():
             for commit, one in told:
@@ -43,10 +43,13 @@ def catch_up(context: Context) -> None:
             context.journal.set_git_state("read", part[-1].id)
 
 
-def _told(commit: PastCommit) -> list[Told]:
+def _told(context: Context, commit: PastCommit) -> list[Told]:
+    """The operations of a commit; one that somebody else made is one, unless it only merges what is told already."""
     found = read_message(commit.message, commit.id)
     if found or not commit.paths or commit.message == BEGINNING:
         return found
+    if commit.is_merge and not set(context.repository.changed_by_merge(commit.id)) - {LEDGER}:
+        return []
     title = shorten(one_line(commit.message.partition("\n")[0]), 120)
     return [Told(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]
 

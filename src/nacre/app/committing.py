@@ -118,7 +118,7 @@ def prepare(context: Context) -> Head:
 
     Raises GitUnavailable, RepositoryUnusable.
     """
-    if not context.repository.exists:
+    if not context.repository.exists or not context.repository.is_whole:
         context.repository.create()
     head = fit_to_commit(context)
     for path, text in OWN_FILES.items() if head.commit is None else ():

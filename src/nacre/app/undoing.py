@@ -13,6 +13,7 @@ from typing import Any
 from nacre.app.context import Context
 from nacre.app.operating import intend, operating
 from nacre.app.operations import Change, Version, changes_of, find_operation, look, memory_of
+from nacre.app.scanning import scan
 from nacre.app.superseding import released
 from nacre.app.writing import apply_intents, commit, entry
 from nacre.errors import Conflict
@@ -68,10 +69,8 @@ class Undoing:
 
 def plan_undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
     """What an undo would do. Raises NotFound, Conflict."""
-    look(context)
-    operation = find_operation(context, reference)
-    steps = (_step(context, change, force=force) for change in changes_of(context, operation))
-    return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
+    operation, changes = _found(context, reference)
+    return _planned(context, operation, changes, force=force)
 
 
 def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
@@ -80,8 +79,10 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
     Raises Conflict when something was changed since in the same place, unless ``force``: then the present version stays
     and the former one is kept beside it, linked.
     """
+    found, changes = _found(context, reference)  # git is asked before the lock is taken
     with context.vault_lock:
-        planned = plan_undo(context, reference, force=force)
+        scan(context)
+        planned = _planned(context, found, changes, force=force)
         if planned.conflicts:
             named = "; ".join(f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5])
             raise Conflict(
@@ -98,6 +99,17 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
             _do(context, planned)
         apply_intents(context)
         return replace(planned, op=operation.id)
+
+
+def _found(context: Context, reference: str) -> tuple[Operation, list[Change]]:
+    look(context)
+    operation = find_operation(context, reference)
+    return operation, changes_of(context, operation)
+
+
+def _planned(context: Context, operation: Operation, changes: Sequence[Change], *, force: bool) -> Undoing:
+    steps = (_step(context, change, force=force) for change in changes)
+    return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
 
 
 def _do(context: Context, planned: Undoing) -> None:

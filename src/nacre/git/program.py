@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -23,6 +24,7 @@ _KEPT = (
     "GIT_CONFIG_NOSYSTEM",
 )
 _NULL = "/dev/null"
+_UMASK = 0o077 if os.name == "posix" else -1
 _SETTINGS = (
     f"core.hooksPath={_NULL}", "core.quotepath=off", "core.fsmonitor=false", "core.autocrlf=false",
     "core.safecrlf=false", "core.attributesFile=", "commit.gpgSign=false", "gc.auto=0", "maintenance.auto=false",
@@ -108,7 +110,7 @@ class GitProgram:
         try:
             done: subprocess.CompletedProcess[bytes] = subprocess.run(
                 command, capture_output=True, check=False, timeout=timeout, cwd=self.work_tree,
-                start_new_session=True, env={**self._environ, **(environ or {})}, **with_input,
+                start_new_session=True, umask=_UMASK, env={**self._environ, **(environ or {})}, **with_input,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise GitUnavailable(

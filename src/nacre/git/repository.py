@@ -77,6 +77,12 @@ class Repository:
         """Whether the folder is a repository of its own; one that lies around it does not count."""
         return os.path.lexists(self.git.git_dir)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything is there that makes a folder a repository: making one may have been cut short."""
+        folder = self.git.git_dir
+        return not folder.is_dir() or all((folder / name).exists() for name in ("HEAD", "objects", "refs", "config"))
+
     def create(self) -> None:
         """Make the folder a repository on the branch ``main``. Raises GitUnavailable."""
         self.git.version()
@@ -189,6 +195,11 @@ class Repository:
         """The latest commit that changed one of some files."""
         out = self.git.run("log", "-1", "--format=%H", "HEAD", "--", *(f":(literal){path}" for path in paths[:50]))
         return out.decode().strip() or None
+
+    def changed_by_merge(self, commit: str) -> list[str]:
+        """Files that a merge left different from all of its parents."""
+        out = self.git.run("diff-tree", "-c", "-r", "-z", "--name-only", "--no-commit-id", commit)
+        return [os.fsdecode(path) for path in out.split(b"\0") if path]
 
     def is_ancestor(self, commit: str, of: str) -> bool:
         """Whether a commit is part of another one's history."""

@@ -27,7 +27,7 @@ def log(run: Run, memory: str | None, project: str | None, limit: int) -> None:
     listed = operations.log(run.context, reference=memory, project=slug, limit=limit)
     run.answer(
         {"operations": [operation_record(one.operation, one.memories) for one in listed], "limit": limit},
-        lambda paper: render_log(paper, listed),
+        lambda paper: render_log(paper, listed, with_git=run.settings["git.enabled"]),
     )
 
 

@@ -39,7 +39,7 @@ def short_operation(operation: Operation) -> str:
     return operation.id[-SHORT_ID:] if "-" in operation.id else operation.id[:SHORT_ID]
 
 
-def render_log(paper: Paper, listed: Sequence[Listed]) -> None:
+def render_log(paper: Paper, listed: Sequence[Listed], *, with_git: bool = True) -> None:
     """Operations, a line each."""
     if not listed:
         paper.line("Nothing was done yet.")
@@ -47,7 +47,7 @@ def render_log(paper: Paper, listed: Sequence[Listed]) -> None:
     rows: list[tuple[Cell, ...]] = []
     for one in listed:
         operation = one.operation
-        mark = "" if operation.committed else "*"
+        mark = "" if operation.committed or not with_git else "*"
         why = f"  ({operation.why})" if operation.why else ""
         rows.append(
             (
@@ -56,7 +56,7 @@ def render_log(paper: Paper, listed: Sequence[Listed]) -> None:
             )
         )  # fmt: skip
     paper.table(rows, drop=(1,))
-    if any(not one.operation.committed for one in listed):
+    if with_git and any(not one.operation.committed for one in listed):
         paper.line(dim("* waits for a commit"))
 
 
