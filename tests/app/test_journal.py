@@ -6,13 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+from nacre.app.background import KEPT_WITHOUT_GIT, commit_in_background
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.writing import commit
+from nacre.model.memory import Kind, Memory
 from nacre.storage.vault_index import Intent
-from tests.app.conftest import World, says
+from tests.app.conftest import NOON, World, says
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
+
+
+def a_memory(number: int, content: str) -> Memory:
+    memory_id = f"01990000-0000-7000-8000-{number:012}"
+    return Memory(memory_id, Kind.FACT, content.split(",")[0], content, created=NOON, updated=NOON)
 
 
 def ledger(world: World) -> list[dict[str, Any]]:
@@ -120,3 +127,45 @@ def test_the_ledger_is_read_from_where_nacre_left_it_and_whole_after_a_merge(wor
     Path(world.vault / "ledger.jsonl").write_text("four\none\ntwo\nthree\nfive")
     context.vault.append("ledger.jsonl", ["four", "six"], end)
     assert (world.vault / "ledger.jsonl").read_text() == "four\none\ntwo\nthree\nfive\nsix\n"
+
+
+def test_without_git_the_journal_keeps_the_last_operations_only(world: World) -> None:
+    world.environ["NACRE_GIT_ENABLED"] = "false"
+    context = world.context()
+    with context.vault_lock:
+        commit(context, [a_memory(0, "The lamp is green.")])
+        for number in range(1, 2 * KEPT_WITHOUT_GIT + 1):
+            commit(context, [a_memory(0, f"The lamp is green, look number {number}.")])
+    scan(context)
+    assert context.journal.waiting()[0] == 2 * KEPT_WITHOUT_GIT + 1
+    commit_in_background(context)
+    assert context.journal.waiting()[0] == KEPT_WITHOUT_GIT
+    assert not (world.vault / ".git").exists()
+    assert len(context.journal.operations(limit=5000)) == 2 * KEPT_WITHOUT_GIT + 1
+
+
+def test_what_is_erased_leaves_no_word_in_the_journal(world: World) -> None:
+    with world.open() as memory:
+        secret = memory.store("The treasure lies under the oak.", subject="Treasure").memory_id
+        memory.edit(secret, content="The treasure lies under the elm.")
+    context = world.context()
+    with context.database.transaction():
+        context.journal.erase([secret])
+    rows = context.database.rows("SELECT * FROM intents") + context.database.rows("SELECT * FROM operations")
+    assert "reasure" not in repr(rows)
+
+
+def test_a_secret_in_a_key_nacre_does_not_know_goes_when_the_file_is_written_anew(world: World) -> None:
+    with world.open() as memory:
+        gate = memory.store("The gate is green.", subject="Gate").memory_id
+        file = world.memory_file(gate)
+        file.write_text(file.read_text().replace("kind: fact", f"kind: fact\nkeypad: {KEY}\nmood: calm # by hand"))
+        memory.edit(gate, importance=9)
+    text = world.memory_file(gate).read_text()
+    assert KEY not in text
+    assert "mood: calm # by hand" in text
+    context = world.context()
+    assert all(
+        KEY not in (one.document or "") + (one.former or "") for found in journal(context).values() for one in found
+    )
+    assert context.journal.withheld() == []

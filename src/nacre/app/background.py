@@ -59,6 +59,6 @@ def commit_in_background(context: Context) -> None:
 
 def _shorten_journal(context: Context) -> None:
     """Without git, keep the texts of the last operations, for undo."""
-    if context.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT and context.journal.kept() > 2 * KEPT_WITHOUT_GIT:
+    if context.journal.waiting()[0] > 2 * KEPT_WITHOUT_GIT:
         with context.database.transaction():
             context.journal.keep_last(KEPT_WITHOUT_GIT)

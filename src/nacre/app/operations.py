@@ -82,9 +82,19 @@ def log(
 ) -> list[Listed]:
     """Operations, the newest first: all, those on one memory, or those in one project. Raises NotFound, Conflict."""
     look(context)
-    memory = get(context, reference).id if reference else None
+    memory = _memory_meant(context, reference) if reference else None
     found = context.journal.operations(memory=memory, project=project, limit=limit, offset=offset)
     return [Listed(one, tuple(memories_of(context, one))) for one in found]
+
+
+def _memory_meant(context: Context, reference: str) -> str:
+    """The id of a memory, also of one that is gone when all of its id is given. Raises NotFound, Conflict."""
+    try:
+        return get(context, reference).id
+    except NotFound:
+        if context.journal.operations(memory=reference, limit=1):
+            return reference
+        raise
 
 
 def memories_of(context: Context, operation: Operation) -> list[str]:

@@ -159,7 +159,7 @@ def _unmake(context: Context, change: Change, present: Memory) -> Step:
 def _both(context: Context, change: Change, present: Memory, before: Memory, clashes: tuple[str, ...]) -> Step:
     former = replace(
         before, id=context.ids(), links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
-        superseded_by=None,
+        superseded_by=None, canonical_key=None,
     )  # fmt: skip
     return Step("keep both", change, former, clashes)
 

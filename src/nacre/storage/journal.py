@@ -76,7 +76,7 @@ class Journal:
         return [_operation(row) for row in self._db.all("list_pending_operations", limit=limit, offset=offset)]
 
     def waiting(self) -> tuple[int, datetime | None]:
-        """How many operations no commit holds, and the time of the oldest."""
+        """How many operations in the journal no commit holds, and the time of the oldest."""
         row = self._db.one("count_pending_operations")
         return (row[0], from_ms(row[1])) if row else (0, None)
 
@@ -138,11 +138,6 @@ class Journal:
     def withheld(self) -> list[str]:
         """Paths of files with a secret in them, which no commit takes."""
         return [path for (path,) in self._db.all("list_withheld")]
-
-    def kept(self) -> int:
-        """How many operations have their texts in the journal."""
-        row = self._db.one("count_journal")
-        return int(row[0]) if row else 0
 
     def keep_last(self, operations: int) -> int:
         """Without a history: keep the texts of so many operations, drop older ones; returns how many rows went."""

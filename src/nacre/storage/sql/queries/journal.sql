@@ -58,8 +58,9 @@ ON i.operation = o.id
 WHERE o.committed IS NULL AND o.closed = 1 ORDER BY i.first LIMIT :limit OFFSET :offset;
 
 -- count_pending_operations --
--- How many wait for a commit, and since when.
-SELECT count(*), min(at) FROM operations WHERE committed IS NULL;
+-- How many wait for a commit, and since when; one whose texts were dropped waits for nothing.
+SELECT count(*), min(at) FROM operations o
+WHERE committed IS NULL AND EXISTS (SELECT 1 FROM intents i WHERE i.operation = o.id);
 
 -- find_unapplied --
 -- Whether an operation still has to reach a file.
@@ -109,10 +110,6 @@ WHERE path = :path AND seq < :seq AND applied = 1 AND action <> 'append' ORDER B
 -- list_withheld --
 -- Files that a person changed and that hold a secret.
 SELECT path FROM intents WHERE action = 'seen' AND document IS NULL AND applied = 1 ORDER BY path;
-
--- count_journal --
--- Operations whose texts are here.
-SELECT count(DISTINCT operation) FROM intents WHERE operation IS NOT NULL;
 
 -- find_oldest_kept --
 -- Where the journal begins when only so many operations are kept.
