@@ -33,6 +33,9 @@ _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
 )
+_CONTROLS = bytes(code for code in [*range(32), 127] if code not in (9, 10, 13))
+_PLAIN = bytes(code for code in range(128) if code not in _CONTROLS)
+_ZERO_WIDTH = tuple(character.encode() for character in "\u200b\u2060\ufeff")
 
 
 def visible(text: str) -> str:
@@ -40,7 +43,15 @@ def visible(text: str) -> str:
 
     Coloured output hides a token's beginning from redaction, and would colour whatever shows it again.
     """
-    return _INVISIBLE.sub("", text) if _INVISIBLE.search(text) else text
+    if is_visible(text.encode("utf-8", "surrogatepass")):
+        return text
+    return _INVISIBLE.sub("", text)
+
+
+def is_visible(data: bytes) -> bool:
+    """Whether the UTF-8 of a text holds nothing that :func:`visible` takes out."""
+    odd = data.translate(None, _PLAIN)
+    return not odd or (len(odd.translate(None, _CONTROLS)) == len(odd) and not any(mark in odd for mark in _ZERO_WIDTH))
 
 
 def normalise(text: str) -> str:

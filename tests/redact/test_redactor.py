@@ -11,9 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from nacre.bench.redaction.building import build
 from nacre.errors import SettingsInvalid
 from nacre.redact import Redacted, Redactor
-from nacre.redact import redactor as redactor_module
 from nacre.redact.rules import load_table
 from nacre.text import visible
 
@@ -169,6 +169,39 @@ TOKENS: dict[str, list[str]] = {
     "hubspot-token": ["pat" + "-na1-" + "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12))],
     "adobe-secret": ["p8e" + "-" + body(32)],
     "jwt": [jwt(), jwt(2), jwt(5)],
+    "aikido-secret": ["AIK" + "_SECRET_" + body(64)],
+    "alibaba-sts": ["STS" + "." + body(30)],
+    "authress-key": ["sc" + "_" + body(12, LOWER) + "." + body(5, LOWER) + ".acc_" + body(12, LOWER) + "." + body(60)],
+    "buildkite-agent": ["bk" + "aa_" + body(75)],
+    "canva-secret": ["cn" + "vca" + body(51)],
+    "cartesia-key": ["sk" + "_car_" + body(20)],
+    "cursor-key": ["key" + "_" + body(64, HEX)],
+    "defined-key": ["dn" + "key-" + body(26, LOWER) + "-" + body(52, LOWER)],
+    "devcycle-key": ["dvc" + "_server_" + body(20)],
+    "devin-key": ["apk" + "_user_" + body(120), "cog" + "_" + body(52, string.ascii_lowercase + "234567")],
+    "grafana-old-key": ["eyJr" + "Ijoi" + body(80)],
+    "intra42-secret": ["s-s4" + "t2ud-" + body(64, HEX)],
+    "ionic-token": ["ion" + "_" + body(42)],
+    "lichess-token": ["lip" + "_" + body(20)],
+    "lob-key": ["live" + "_" + body(35, HEX)],
+    "mercury-token": ["mercury" + "_production_wma_" + body(45)],
+    "mergify-key": ["mergify" + "_application_key_" + body(60)],
+    "midtrans-key": ["Mid" + "-server-" + body(20)],
+    "openrouter-management": ["ak" + "-" + body(48)],
+    "pagerduty-key": ["pd" + "us+_" + body(20) + "_" + body(30)],
+    "persona-key": ["persona" + "_production_" + body(40)],
+    "polar-token": ["polar" + "_pat_" + body(40)],
+    "ramp-secret": ["ramp" + "_sec_" + body(48)],
+    "samsara-token": ["samsara" + "_api_" + body(30)],
+    "settlemint-token": ["sm" + "_pat_" + body(16)],
+    "unkey-key": ["unkey" + "_" + body(24)],
+    "valtown-token": ["vt" + "wn_" + body(40)],
+    "weights-and-biases-key": ["wandb" + "_v1_" + body(60)],
+    "woocommerce-key": ["ck" + "_" + body(40, HEX)],
+    "workato-token": ["wrk" + "prod-ey" + "J" + body(20) + "." + body(40) + "." + body(70)],
+    "yandex-oauth": ["y0" + "_" + body(56, URL64)],
+    "zoho-token": ["10" + "00." + body(32, HEX) + "." + body(32, HEX)],
+    "zuplo-key": ["zp" + "ka_" + body(32, LOWER) + "_" + body(8, HEX)],
 }
 
 # Rule name -> text before the secret, the secret, text after it.
@@ -253,8 +286,12 @@ IN_CONTEXT: dict[str, list[tuple[str, str, str]]] = {
         ('"refreshToken":"', body(24), '"'),
         ("//registry.example.org/:_authToken=", body(36), "\n"),
     ],
-    "assignment": [
+    "named-token": [
         ("MY_TOKEN=", body(24), "\n"),
+        ('"snykToken": "', "-".join(body(n, HEX) for n in (8, 4, 4, 4, 12)), '"'),
+    ],
+    "asaas-key": [("the key $", "aact" + "_prod_" + body(40), " works")],
+    "assignment": [
         ("TOKEN=", "abcd1234", "\n"),
         ('key = "', body(24), '"'),
         ("//registry.example.org/:_auth=", body(24), "\n"),
@@ -388,8 +425,9 @@ def test_harmless_text_survives(text: str) -> None:
     assert REDACTOR.redact(text).found == {}
 
 
-def test_every_rule_has_a_planted_secret() -> None:
-    assert {rule.name for rule in load_table().rules} == TOKENS.keys() | IN_CONTEXT.keys()
+def test_every_rule_finds_a_planted_secret() -> None:
+    hit = {rule for sample in build() for rule in REDACTOR.redact(sample.text).found}
+    assert {rule.name for rule in load_table().rules} == hit | TOKENS.keys() | IN_CONTEXT.keys()
 
 
 def test_rule_names_are_slugs_and_regexes_begin_where_a_literal_is() -> None:
@@ -399,8 +437,11 @@ def test_rule_names_are_slugs_and_regexes_begin_where_a_literal_is() -> None:
         assert not rule.ignore_case or all(literal == literal.lower() for literal in rule.literals)
 
 
-def test_the_hint_is_in_every_literal_that_is_looked_for_everywhere() -> None:
-    assert [literal for literal in load_table().by_literal if not redactor_module._HINT.search(literal)] == []
+def test_a_hint_leads_to_every_literal_that_is_looked_for_everywhere() -> None:
+    table = load_table()
+    hinted = {literal for literals in table.by_hint.values() for literal, _ in literals}
+    assert hinted | table.foreign == set(table.by_literal)
+    assert not any(character.isascii() for literal in table.foreign for character in literal)
 
 
 def test_a_private_key_without_an_end_is_cut_where_its_lines_stop() -> None:
@@ -595,3 +636,44 @@ def test_colours_of_a_terminal_do_not_hide_a_secret() -> None:
 def test_zero_width_characters_do_not_split_a_secret() -> None:
     token = "ghp_" + "a8Kd93jf" * 5
     assert token[5:] not in Redactor().clean(f"use {token[:12]}\u200b{token[12:]} here")
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("my salary is <private>a lot</private>, as you know", "my salary is [private], as you know"),
+        ("<PRIVATE>a</Private> b", "[private] b"),
+        ("a <private>b <private>c</private> d</private> e", "a [private] e"),
+        ("a <private>\nb\n\nc and never closed", "a [private]"),
+        ("```\n<private>\nb\n</private>\n```", "```\n[private]\n```"),
+        ('{"a": "\\u003cprivate\\u003eb\\u003c/private\\u003e"}', '{"a": "[private]"}'),
+        ('{"a": "<private>b<\\/private>"}', '{"a": "[private]"}'),
+        ("&lt;private&gt;b&lt;/private&gt; c", "[private] c"),
+        ('<private reason="health">b</private>', "[private]"),
+        ("<private>x</private><private>y</private>", "[private][private]"),
+    ],
+)
+def test_what_is_marked_as_private_is_replaced(text: str, kept: str) -> None:
+    assert REDACTOR.clean(text) == kept
+    assert REDACTOR.clean(kept) == kept
+
+
+@pytest.mark.parametrize(
+    "text", ["private key", "usage: tool <private key> <file>", "class A: private: int x;", "b</private> c"]
+)
+def test_the_word_private_alone_hides_nothing(text: str) -> None:
+    assert REDACTOR.clean(text) is text
+
+
+def test_colours_that_are_written_out_do_not_hide_a_secret() -> None:
+    token = TOKENS["replicate-token"][0]
+    assert token not in REDACTOR.clean(json.dumps({"out": f"\x1b[32m{token}\x1b[0m"}))
+
+
+def test_every_value_of_a_kubernetes_secret_goes_and_its_names_stay() -> None:
+    first, second = body(24, BASE64), body(40, BASE64)
+    text = f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\ndata:\n  user: {first}\n  url: {second}\n---\n"
+    cleaned = REDACTOR.clean(text)
+    assert first not in cleaned
+    assert second not in cleaned
+    assert cleaned.startswith("apiVersion: v1\nkind: Secret\nmetadata:\n  name: db\n")

@@ -36,7 +36,7 @@ def render_retrieval(paper: Paper, result: RetrievalResult, machine: Machine) ->
     paper.heading("Latency in ms")
     rows = [[recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes]
     paper.table([[dim("recipe"), dim("p50"), dim("p95")], *rows], indent=2)
-    _machine(paper, machine)
+    render_machine(paper, machine)
 
 
 def render_silence(paper: Paper, suite: str, result: SilenceResult, machine: Machine) -> None:
@@ -57,7 +57,7 @@ def render_silence(paper: Paper, suite: str, result: SilenceResult, machine: Mac
     rows = [[f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"] for trade in result.curve]
     header = [dim("border"), dim("silent where nothing is"), dim("points of recall@10")]
     paper.table([header, *rows], indent=2)
-    _machine(paper, machine)
+    render_machine(paper, machine)
 
 
 def _table(paper: Paper, recipes: Sequence[RecipeResult], level: str, measures: Sequence[str]) -> None:
@@ -121,10 +121,10 @@ def render_speed(paper: Paper, result: SpeedResult, machine: Machine) -> None:
     paper.line(dim(result.note), indent=2)
     paper.heading("Whole processes, median of seven")
     paper.table([[start.name, f"{start.median_ms:.0f} ms"] for start in result.starts], indent=2)
-    _machine(paper, machine)
+    render_machine(paper, machine)
 
 
-def _machine(paper: Paper, machine: Machine) -> None:
+def render_machine(paper: Paper, machine: Machine) -> None:
     paper.blank()
     paper.line(
         dim(

@@ -11,9 +11,20 @@ from types import MappingProxyType
 from typing import AnyStr
 
 from nacre.errors import SettingsInvalid
-from nacre.redact.rules import HEAD, RUN_BYTES, Rule, RuleTable, compile_rule, load_table, secret_span
+from nacre.redact.private import PRIVATE, iter_blocks
+from nacre.redact.rules import (
+    HEAD,
+    HINT,
+    PRIVATE_HINT,
+    RUN_BYTES,
+    Rule,
+    RuleTable,
+    compile_any,
+    compile_rule,
+    load_table,
+)
 from nacre.redact.values import LOOK_BACK
-from nacre.text import visible
+from nacre.text import is_visible, visible
 
 RUN = 18
 """Bytes in the shortest run of word characters, dashes and dots that a case-heeding rule is looked for in."""
@@ -31,13 +42,12 @@ OWNER = "owner"
 """The rule name under which the owner's patterns are reported."""
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
-_MARKER = re.compile(rb"\[REDACTED:[a-z0-9-]+\]")
+_MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
 _RUN_TABLE = bytes(97 if byte in RUN_BYTES else 32 for byte in range(256))
-# A leading literal lets the matcher scan with a linear prefix search instead of trying every position.
-_RUNS = re.compile(b"a" * RUN + b"a*+")
 _INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
-# One of these is in every literal that is looked for everywhere (a test holds us to it); one scan is cheaper than many.
-_HINT = re.compile("k(?:ey|en|ie)|cre|uth|p(?:ass|wd)|bearer|://|-----b")
+_ASCII = bytes(range(128))
+_LONG_RUN = b"a" * RUN
+_COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +66,55 @@ class _Scan:
         self._table = table
         # Latin-1 keeps every place where it is, and `in` is ten times faster on short str than on bytes.
         self._lower = data.lower().decode("latin-1")
+        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
+        if b"\\" in data and _COLOUR.search(data):
+            self.data = data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
+            self._lower = data.lower().decode("latin-1")
         self._everywhere: dict[str, list[int]] = {}
         self._in_runs: dict[bytes, list[int]] = {}
         self.suspects: set[int] = set()
+        self.is_private = False
         self._look_everywhere()
         self._look_at_runs()
 
     def list_places(self, literal: bytes, *, ignore_case: bool) -> Sequence[int]:
         """Return where a rule's literal lies."""
-        return self._list_everywhere(literal.decode()) if ignore_case else self._in_runs.get(literal, ())
+        return self._list_everywhere(literal.decode("latin-1")) if ignore_case else self._in_runs.get(literal, ())
 
     def _list_everywhere(self, literal: str) -> list[int]:
         places = self._everywhere.get(literal)
         if places is None:
             gate = self._table.gates.get(literal)
-            if gate is None:
-                places = list(_iter_places(self._lower, literal))
-            else:
-                places = [place for place in self._list_everywhere(gate) if self._lower.startswith(literal, place)]
-            self._everywhere[literal] = places
+            found = self._list_everywhere(gate) if gate else ()
+            places = self._everywhere[literal] = [at for at in found if self._lower.startswith(literal, at)]
         return places
 
     def _look_everywhere(self) -> None:
-        lower = self._lower
-        if _HINT.search(lower):
-            for literal in [literal for literal in self._table.by_literal if literal in lower]:
-                self.suspects |= self._table.by_literal[literal]
+        lower, table, places = self._lower, self._table, self._everywhere
+        reached: dict[str, int] = {}
+        for hint in HINT.finditer(lower):
+            if hint[0] == PRIVATE_HINT:
+                self.is_private = True
+            for literal, offset in table.by_hint[hint[0]]:
+                place = hint.start() - offset
+                if not lower.startswith(literal, place):
+                    continue
+                if place >= reached.get(literal, 0):  # else it lies in what matched: looking at it each time takes ages
+                    match = compile_any(literal).match(self.data, place)
+                    if match is None:
+                        continue
+                    reached[literal] = match.end()
+                places.setdefault(literal, []).append(place)
+        if not lower.isascii():
+            rest = self.data.translate(None, _ASCII).decode("latin-1")
+            for literal in [literal for literal in table.foreign if literal in rest]:
+                places[literal] = list(_iter_places(lower, literal))
+        for literal in places:
+            self.suspects |= table.by_literal[literal]
 
     def _look_at_runs(self) -> None:
         data, by_head = self.data, self._table.by_head
-        spans = [run.span() for run in _RUNS.finditer(data.translate(_RUN_TABLE))]
+        spans = _list_runs(data.translate(_RUN_TABLE))
         if not spans:
             return
         for start in [start for start, _ in spans if data[start : start + HEAD] in by_head]:
@@ -106,6 +135,17 @@ class _Scan:
     def _add_places(self, literal: bytes, places: Iterable[int]) -> None:
         self._in_runs.setdefault(literal, []).extend(places)
         self.suspects |= self._table.by_run_literal[literal]
+
+
+def _list_runs(classes: bytes) -> list[tuple[int, int]]:
+    """Where the long runs lie, in a text whose run bytes are "a" and all others blanks."""
+    spans = []
+    start = classes.find(_LONG_RUN)
+    while start >= 0:
+        end = classes.find(b" ", start + RUN)
+        spans.append((start, end if end >= 0 else len(classes)))
+        start = classes.find(_LONG_RUN, end) if end >= 0 else -1
+    return spans
 
 
 def _iter_places(data: AnyStr, literal: AnyStr) -> Iterator[int]:
@@ -141,13 +181,17 @@ class _Spans:
         pieces: list[bytes] = []
         position = 0
         for start, end, name in self._spans:
-            pieces += (data[position:start], b"[REDACTED:%s]" % name.encode())
+            marker = b"[private]" if name == PRIVATE else b"[REDACTED:%s]" % name.encode()
+            pieces += (data[position:start], marker)
             position = end
         return b"".join((*pieces, data[position:]))
 
 
 class Redactor:
-    """Replaces secrets by `[REDACTED:<rule>]`. Safe to share between threads; redacting twice changes nothing."""
+    """Replaces secrets by `[REDACTED:<rule>]`, and what is marked as private by `[private]`.
+
+    Safe to share between threads; redacting twice changes nothing.
+    """
 
     def __init__(self, extra_patterns: Sequence[str] = (), allow: Sequence[str] = ()) -> None:
         """Take the owner's own patterns (regular expressions) and exact strings that are never secrets.
@@ -164,8 +208,10 @@ class Redactor:
 
         What nobody sees (terminal colours, control characters) is taken out first: it hides where a secret begins.
         """
-        text = visible(text)
         data = text.encode("utf-8", "surrogatepass")
+        if not is_visible(data):
+            text = visible(text)
+            data = text.encode("utf-8", "surrogatepass")
         spans = self._find_spans(data)
         if not spans:
             return Redacted(text, _NOTHING)
@@ -183,8 +229,11 @@ class Redactor:
         return self.redact(text).text
 
     def _find_spans(self, data: bytes) -> _Spans:
-        scan = _Scan(data, self._table)
         spans = _Spans()
+        scan = _Scan(data, self._table)
+        if scan.is_private:
+            for start, end in iter_blocks(data):
+                spans.claim(start, end, PRIVATE)
         for number in sorted(scan.suspects):
             self._claim_matches(self._table.rules[number], scan, spans)
         for pattern in self._owner:
@@ -203,20 +252,23 @@ class Redactor:
                 match = regex.match(scan.data, place)
                 if match is None:
                     continue
-                if self._is_secret(rule, match):
-                    spans.claim(*secret_span(match), rule.name)
-                    done = match.end()
+                for start, end in rule.iter_secrets(match):
+                    if self._is_to_go(scan.data, start, end):
+                        spans.claim(start, end, rule.name)
+                        done = match.end()
                 tries = tries + 1 if place < retried else 0
                 retried = max(retried, match.end())
 
-    def _is_secret(self, rule: Rule, match: re.Match[bytes]) -> bool:
-        if not rule.accepts(match):
-            return False
-        data = match.string
-        start, end = secret_span(match)
+    def _is_to_go(self, data: bytes, start: int, end: int) -> bool:
+        """Whether a secret is neither allowed nor made of markers, and cuts none."""
         if data[start:end] in self._allow or not _MARKER.sub(b"", data[start:end]):
             return False
         return not (_cuts_marker(data, start) or _cuts_marker(data, end))
+
+
+def rule_names() -> list[str]:
+    """The names of all rules, in the order in which they are tried; that of private blocks comes first."""
+    return list(dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules)]))
 
 
 def _cuts_marker(data: bytes, position: int) -> bool:

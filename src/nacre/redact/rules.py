@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -18,11 +18,23 @@ RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz
 HEAD = 3
 """Bytes of a run that select the rules worth trying."""
 
+# One of these is in every ASCII literal that is looked for everywhere (a test holds us to it): one scan is cheaper than
+# many, and few texts hold more than two of them.
+HINT = re.compile(
+    "k(?:ey|en|ie)|c(?:re|s:|ontrase)|uth|udo -s|p(?:ass|w|hr|riv)|b(?:earer|y ')|://|&(?:sig=|x-amz-s|x-goog-s)|~|!aq"
+    "|-(?:----b|us(?=\\d|er)|[akwu](?=[ ='\"])|p(?!ass|w))"
+)
+"""Where one of these is in a text in lower case, some rule that ignores case may apply."""
+
+PRIVATE_HINT = "priv"
+"""The hint of what is marked as private, which is no rule of the table."""
+
+_STRETCH = 4000
 _FILLERS = tuple(bytes([byte]) for byte in RUN_BYTES)
 _BOUNDARY = rb"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
     """One row of the rule table; `rules.toml` says what each field means."""
 
@@ -34,16 +46,53 @@ class Rule:
     value: str = "any"
     ignore_case: bool = False
     glued: bool = False
+    each: bytes = b""
+    stop: bytes = b""
+    reach: int = LOOK_BACK
+    before_names: bool = False
 
-    def accepts(self, match: re.Match[bytes]) -> bool:
-        """Tell whether what the regex matched is a secret."""
-        data, start = match.string, match.start()
-        if self.before and not _compile_before(self.before).search(data[max(0, start - LOOK_BACK) : start]):
-            return False
-        start, end = secret_span(match)
+    def iter_secrets(self, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+        """Yield where the secrets lie in what the regex matched; nothing when it is none."""
+        data = match.string
+        if self.each:
+            spans = self._iter_each(data, match) if self._precedes(match) else iter(())
+            yield from (span for span in spans if self._is_secret(data, *span))
+        elif self.before_names:
+            before = self._precedes(match)
+            if before and self._is_secret(data, *before):
+                yield before
+        elif self._is_secret(data, *secret_span(match)) and self._precedes(match):
+            yield secret_span(match)
+
+    def _is_secret(self, data: bytes, start: int, end: int) -> bool:
         if self.entropy and measure_entropy(data[start:end]) < self.entropy:
             return False
         return CHECKS[self.value](data, start, end)
+
+    def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
+        """Where what must stand before a match lies (its group, if it has one); ``None`` where it does not."""
+        if not self.before:
+            return match.span()
+        data, start = match.string, match.start()
+        floor = max(0, start - self.reach)
+        if self.reach > LOOK_BACK:
+            floor = max(floor, data.rfind(b"\n", floor, start) + 1)  # what lies so far back is on the same line
+        found = _compile_part(self.before).search(data[floor:start])
+        return (floor + found.start(found.lastindex or 0), floor + found.end(found.lastindex or 0)) if found else None
+
+    def _iter_each(self, data: bytes, match: re.Match[bytes]) -> Iterator[tuple[int, int]]:
+        """Yield what `each` finds in the stretch around a match."""
+        start, end = max(0, match.start() - self.reach), match.end() + _STRETCH
+        for stop in _compile_part(self.stop).finditer(data, start, end):
+            if stop.end() <= match.start():
+                start = stop.end()
+            elif stop.start() >= match.end():
+                end = stop.start()
+                break
+        if self.reach == LOOK_BACK:
+            start = match.end()
+        for found in _compile_part(self.each).finditer(data, start, end):
+            yield found.span(1)
 
 
 def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
@@ -56,10 +105,16 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """The rules in order, and the numbers of those to try by what was seen in a text."""
+    """The rules in order, and the numbers of those to try by what was seen in a text.
+
+    ``by_hint`` leads from a hint to the literals that hold it, and where in them it is; ``foreign`` are the literals
+    that have none: not one character of them is ASCII.
+    """
 
     rules: tuple[Rule, ...]
     by_literal: Mapping[str, frozenset[int]]
+    by_hint: Mapping[str, tuple[tuple[str, int], ...]]
+    foreign: frozenset[str]
     by_run_literal: Mapping[bytes, frozenset[int]]
     by_head: Mapping[bytes, tuple[bytes, ...]]
     gates: Mapping[str, str]
@@ -78,14 +133,31 @@ def load_table() -> RuleTable:
         gate = next((other for other in by_literal if other != literal and literal.startswith(other)), None)
         if gate is not None:
             by_literal[gate] |= by_literal.pop(literal)
-            gates[literal.decode()] = gate.decode()
+            gates[_as_latin(literal)] = _as_latin(gate)
     by_run_literal = _number_literals(rules, ignore_case=False)
     by_head: dict[bytes, tuple[bytes, ...]] = {}
     for literal in by_run_literal:
         for head in _list_heads(literal):
             by_head[head] = (*by_head.get(head, ()), literal)
-    everywhere = {literal.decode(): numbers for literal, numbers in by_literal.items()}
-    return RuleTable(rules, everywhere, by_run_literal, by_head, gates)
+    everywhere = {_as_latin(literal): numbers for literal, numbers in by_literal.items()}
+    hints = _list_hints(everywhere)
+    foreign = frozenset(everywhere) - {literal for holders in hints.values() for literal, _ in holders}
+    return RuleTable(rules, everywhere, hints, foreign, by_run_literal, by_head, gates)
+
+
+def _list_hints(literals: Iterable[str]) -> dict[str, tuple[tuple[str, int], ...]]:
+    hints: dict[str, tuple[tuple[str, int], ...]] = {PRIVATE_HINT: ()}
+    for literal in literals:
+        for following in " 1":  # some hints look one character beyond their literal
+            hint = HINT.search(literal + following)
+            if hint and (literal, hint.start()) not in hints.get(hint[0], ()):
+                hints[hint[0]] = (*hints.get(hint[0], ()), (literal, hint.start()))
+    return hints
+
+
+def _as_latin(literal: bytes) -> str:
+    """A literal as the text is looked at: one character a byte."""
+    return literal.decode("latin-1")
 
 
 def _number_literals(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, frozenset[int]]:
@@ -97,18 +169,23 @@ def _number_literals(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes,
 
 
 def _list_heads(literal: bytes) -> list[bytes]:
-    # In raw JSON the "n" of an escaped line break is glued to what follows it.
-    glued = [literal[:HEAD], *(letter + literal[: HEAD - 1] for letter in (b"n", b"r", b"t"))]
-    return [head + filler for head in glued for filler in (_FILLERS if len(head) < HEAD else (b"",))]
+    # In raw JSON the "n" of an escaped line break is glued to what follows it, in a diff the sign of its line.
+    heads = [literal[:HEAD], *(letter + literal[: HEAD - 1] for letter in (b"n", b"r", b"t", b"+"))]
+    while any(len(head) < HEAD for head in heads):
+        heads = [head + filler for head in heads for filler in (_FILLERS if len(head) < HEAD else (b"",))]
+    return heads
 
 
 def _parse_rule(row: Mapping[str, Any], parts: Mapping[str, bytes]) -> Rule:
-    options = {name: row[name] for name in ("entropy", "value", "ignore_case", "glued") if name in row}
+    options = {name: row[name] for name in ("entropy", "value", "ignore_case", "glued", "reach") if name in row}
     return Rule(
         name=row["name"],
         literals=tuple(literal.encode() for literal in row["literals"]),
         regex=_expand(row["regex"].encode(), parts),
         before=row.get("before", "").encode(),
+        each=_expand(row.get("each", "").encode(), parts),
+        stop=row.get("stop", "").encode(),
+        before_names=bool(re.compile(row.get("before", "")).groups),
         **options,
     )
 
@@ -130,5 +207,13 @@ def compile_rule(rule: Rule) -> re.Pattern[bytes]:
 
 
 @cache
-def _compile_before(regex: bytes) -> re.Pattern[bytes]:
-    return re.compile(regex)
+def compile_any(literal: str) -> re.Pattern[bytes]:
+    """Compile all rules that begin with a literal to one: where it does not match, none of them does."""
+    table = load_table()
+    regexes = (table.rules[number].regex for number in sorted(table.by_literal[literal]))
+    return re.compile(b"|".join(b"(?:%s)" % regex for regex in regexes), re.IGNORECASE)
+
+
+@cache
+def _compile_part(regex: bytes) -> re.Pattern[bytes]:
+    return re.compile(regex, re.IGNORECASE)

@@ -11,7 +11,9 @@ LOOK_BACK = 64
 """Bytes before a literal or secret that a check may see."""
 
 _VARIABLE = re.compile(
-    rb"\$(?:[{(]|\w+$)|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\*{3}|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
+    rb"arn:aws|:\w|\d+\.\d+$|[A-Za-z_][\w.]*\[(?:\d+|[A-Za-z_]\w*)?\]?$"
+    rb"|\$(?:[{(]|\w+$)|%\(|%[A-Za-z_]\w*%$|%s|[{<]|\[REDACTED|\[private\]|\*{3}"
+    rb"|[^\s]{0,40}(?:\.{3}|\xe2\x80\xa6|x{4,}|X{4,}|\*{3,})$|[*.xX-]+$"
 )
 _PLACEHOLDER = re.compile(
     rb"""(?:your|change[_-]?(?:me|this|it)|example|placeholder|dummy|insert|replace|enter[_-]|paste|todo|fixme|redacted
@@ -45,22 +47,102 @@ _CAMEL = re.compile(rb"[a-z]?(?:[A-Z]{0,8}[a-z]{2,}+[0-9]{0,4}+)++[A-Z]{0,4}[0-9
 _CHANGES = re.compile(rb"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 
 
-def _is_any(_data: bytes, _start: int, _end: int) -> bool:
-    return True
+_SAMPLE = re.compile(
+    rb"[xX]{8}|\*{4}|EXAMPLE|(?i:your[-_]|placeholder|change[-_]?me|redacted)|1234567890abcdef|abcdefghijklmnop"
+)
+_WEAK = re.compile(rb"(?i:pass(?:word|wd)?|pwd|secret|user(?:name)?|token|key|foo|bar|test)$")
+_IDENTITY = re.compile(
+    rb"arn:|(?:toolu|msg|call|req|chatcmpl|resp|rs|fc|evt|cus|price|prod|run|thread|asst|file|step|item|ws|pi|ch|in|sub|seti|cs_test"
+    rb"|wamid|pk_live|pk_test|pub|ssh-)[-_.]|AAAA[BC]3Nza|iVBORw0KGgo|sha\d{1,3}[-:]|h1:|r8_im"
+)
+_CHOSEN_SIGNS = re.compile(rb"[!#$%^&*@~+?=]")
+_NOT_CHOSEN = re.compile(
+    rb"""(?:v?\d+(?:[.,:/-]\d+)*(?:[a-z]{1,5}|%|\+)?$          # numbers, versions, dates, times, sizes
+    |(?:sha|md|oauth|base|utf|http|argon|bcrypt|scrypt|pbkdf|ipv|ed|x|rsa|aes|tls|ssl|hs|rs|es|http/|pkcs|win|ascii|int|uint
+    |float|rfc|cve|iso|ntlmv|nist|py|python|node|es|web|k|s|ec|p|h|fido|gpt|phase|step|part|page|level|line|section|chapter
+    |version|issue|pr|test|case|user|option|field|column|number|rule|section|type)[-_ .#]?v?\d[\w.-]{0,12}$
+    |https?://|[\w.+-]+@[\w-]+\.[\w.-]+$                      # addresses
+    |[\w-]*(?:->|\(|\[\]|=>|::|\$\{|\{\{)                      # code
+    |[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$                           # names with dots: hosts, files, fields
+    |(?:~|\.{0,2})/|[A-Za-z0-9_-]+/[A-Za-z0-9_/.-]+$            # paths
+    |--?[a-z]|\w+=|[\w.-]+:\d+$|<|%|&[a-z]+;|@[a-z]|\#[a-z]|\$[A-Z_a-z{(]|[a-z_]+\d?[,;])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_PASSPHRASE = re.compile(rb"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}$")
+_ENCODED = re.compile(rb"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$")
+
+
+def _is_any(data: bytes, start: int, end: int) -> bool:
+    return data[start : start + 5] == b"-----" or not _SAMPLE.search(data, start, end)
 
 
 def _is_inline(data: bytes, start: int, end: int) -> bool:
-    return not _VARIABLE.match(data, start, end)
+    return not _VARIABLE.match(data, start, end) and not _WEAK.match(data, start, end)
+
+
+def _is_account(data: bytes, start: int, end: int) -> bool:
+    return _is_inline(data, start, end) and not _PLACEHOLDER.match(data, start, end)
+
+
+def _is_chosen(data: bytes, start: int, end: int) -> bool:
+    """Tell whether this may be a password a person chose: digits or signs among letters, and nothing else known."""
+    secret = data[start:end]
+    if _SAMPLE.search(secret) or any(shape.match(secret) for shape in (*_NO_SECRETS, _NOT_CHOSEN, _NUMBERED_NAME)):
+        return False
+    core = secret.rstrip(b"!?.,;:*_").lstrip(b"*_")
+    has_letter = _LETTER.search(core) is not None
+    if has_letter and (_DIGIT.search(core) or _CHOSEN_SIGNS.search(core) or _changes_often(core)):
+        return True
+    return _PASSPHRASE.match(secret) is not None
+
+
+def _is_strong(data: bytes, start: int, end: int) -> bool:
+    """Chosen, and not to be taken for a word with a number."""
+    secret = data[start:end]
+    if len(secret) < 8 or not _is_chosen(data, start, end) or not _DIGIT.search(secret):
+        return False
+    return len(_CHANGES.findall(secret)) >= 2 or bool(_CHOSEN_SIGNS.search(secret)) or secret[-3:].isdigit()
+
+
+def _is_password(data: bytes, start: int, end: int) -> bool:
+    """A literal, or chosen where it might be code but for its digits."""
+    if _is_literal(data, start, end):
+        return True
+    secret = data[start:end]
+    return b"." not in secret and bool(_DIGIT.search(secret)) and _is_chosen(data, start, end)
+
+
+def _is_opaque(data: bytes, start: int, end: int) -> bool:
+    """Random, or a UUID or hash: for names that leave no doubt."""
+    secret = data[start:end]
+    if len(secret) < 16 or not _is_literal(data, start, end):
+        return False
+    return _changes_often(secret) or (_UUID_OR_HASH.match(secret) is not None and bool(_LETTER.search(secret)))
+
+
+def _is_mixed(data: bytes, start: int, end: int) -> bool:
+    secret = data[start:end]
+    return _is_any(data, start, end) and bool(_DIGIT.search(secret)) and bool(_LETTER.search(secret))
+
+
+def _is_encoded(data: bytes, start: int, end: int) -> bool:
+    """Base64, with digits or capitals among its letters, as no plain word has."""
+    secret = data[start:end]
+    return _ENCODED.match(secret) is not None and (
+        b"=" in secret or _changes_often(secret) or _is_mixed(data, start, end)
+    )
 
 
 def _is_generated(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
-    return _is_inline(data, start, end) and bool(_DIGIT.search(secret)) and bool(_LETTER.search(secret))
+    if _SAMPLE.search(secret) or not _is_inline(data, start, end):
+        return False
+    return bool(_DIGIT.search(secret)) and bool(_LETTER.search(secret))
 
 
 def _is_literal(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
-    if any(shape.match(secret) for shape in _NO_SECRETS):
+    if _SAMPLE.search(secret) or any(shape.match(secret) for shape in _NO_SECRETS):
         return False
     if data[start - 1 : start] in (b'"', b"'", b"`", b">"):
         return True
@@ -75,7 +157,7 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
 
 def _is_random(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
-    if not _is_literal(data, start, end):
+    if _IDENTITY.match(secret) or not _is_literal(data, start, end):
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return any(_DIGIT.search(piece) and _LETTER.search(piece) for piece in _PIECES.findall(secret))
@@ -107,5 +189,12 @@ CHECKS: Mapping[str, Callable[[bytes, int, int], bool]] = {
     "generated": _is_generated,
     "literal": _is_literal,
     "random": _is_random,
+    "mixed": _is_mixed,
+    "account": _is_account,
+    "chosen": _is_chosen,
+    "strong": _is_strong,
+    "password": _is_password,
+    "opaque": _is_opaque,
+    "encoded": _is_encoded,
 }
 """Checks by the name the rule table gives them, of the text and where in it the secret lies."""
