@@ -11,6 +11,7 @@ from pathlib import Path
 from nacre.app import finding
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
+from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
@@ -54,6 +55,8 @@ class _Tallies:
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
+    excluded: dict[str, str] = field(default_factory=dict)
+    """Why (``tool``, ``project`` or ``path``), by file or session."""
 
 
 def ingest(
@@ -86,7 +89,7 @@ def ingest(
         bytes_read=tallies.bytes_read, read_seconds=read_seconds, seconds=time.perf_counter() - started,
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
-        corrupt=tallies.corrupt, problems=tuple(tallies.problems),
+        corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,
@@ -119,13 +122,12 @@ def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, no
     total = sum(job.size for job in jobs)
     pending: list[Batch | FileDone] = []
     waiting = 0
-    for event in read_files(jobs, context.redactor):
+    exclusions = Exclusions(context)
+    for event in read_files(jobs, context.redactor, exclusions.tools):
         if isinstance(event, FileFailed):
-            tallies.bytes_done += event.size
-            if event.problem:
-                tallies.problems.append(event.problem)
-            else:
-                tallies.unrecognised += 1
+            _count_failed(event, tallies)
+        elif isinstance(event, Batch) and (why := exclusions.reason(event.session)):
+            tallies.excluded[event.session.id] = why
         else:
             pending.append(event)
             waiting += len(event.turns) if isinstance(event, Batch) else 1
@@ -135,6 +137,16 @@ def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, no
             notify(Progress("reading", tallies.bytes_done, total, f"{tallies.turns:,} turns"))
     _store(context, pending, tallies)
     notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
+
+
+def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
+    tallies.bytes_done += event.size
+    if event.is_excluded:
+        tallies.excluded[str(event.path)] = "tool"
+    elif event.problem:
+        tallies.problems.append(event.problem)
+    else:
+        tallies.unrecognised += 1
 
 
 def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Tallies) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ BATCH_CHARACTERS = 1_000_000
 INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 _QUEUE_BATCHES = 6
+_ID_CHARACTERS = 39
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +70,12 @@ class FileDone:
 
 @dataclass(frozen=True, slots=True)
 class FileFailed:
-    """A file could not be read, or is no transcript (then ``problem`` is ``None``)."""
+    """A file could not be read, or is no transcript or of a tool that is excluded (then ``problem`` is ``None``)."""
 
     path: Path
     size: int
     problem: Problem | None
+    is_excluded: bool = False
 
 
 Event = Batch | FileDone | FileFailed
@@ -87,7 +90,9 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
-def read_files(jobs: Sequence[Job], redactor: Redactor) -> Iterator[Event]:
+def read_files(
+    jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
+) -> Iterator[Event]:
     """Read files in order. An error in one file is an event, never the end."""
     events: queue.Queue[Event | BaseException | None] = queue.Queue(_QUEUE_BATCHES)
     stopping = threading.Event()
@@ -95,7 +100,7 @@ def read_files(jobs: Sequence[Job], redactor: Redactor) -> Iterator[Event]:
     def work() -> None:
         try:
             for job in jobs:
-                for event in _read_file(job, redactor):
+                for event in _read_file(job, redactor, excluded_tools):
                     if stopping.is_set():
                         return
                     events.put(event)
@@ -120,12 +125,15 @@ def read_files(jobs: Sequence[Job], redactor: Redactor) -> Iterator[Event]:
         thread.join()
 
 
-def _read_file(job: Job, redactor: Redactor) -> Iterator[Event]:
+def _read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     try:
         adapter = _adapter_for(job)
         if adapter is None:
             problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
             yield FileFailed(job.path, job.size, problem)
+            return
+        if adapter.tool in excluded_tools:
+            yield FileFailed(job.path, job.size, None, is_excluded=True)
             return
         continues = adapter.tool == job.tool and not adapter.whole
         present: dict[str, list[str]] = {}
@@ -136,8 +144,9 @@ def _read_file(job: Job, redactor: Redactor) -> Iterator[Event]:
                 yield batch
             cursor = source.cursor()
             cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
+            tally = replace(source.tally, unknown=Counter(_clean_values(dict(source.tally.unknown), redactor)))
             yield FileDone(
-                job.path, job.size, adapter.tool, cursor, source.tally, max(0, cursor.size - source.start),
+                job.path, job.size, adapter.tool, cursor, tally, max(0, cursor.size - source.start),
                 present if adapter.whole else None,
             )  # fmt: skip
     except NacreError as error:
@@ -187,7 +196,7 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, str):
         return redactor.clean(value)
     if isinstance(value, dict):
-        return {key: _clean_values(item, redactor) for key, item in value.items()}
+        return {redactor.clean(str(key)): _clean_values(item, redactor) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_clean_values(item, redactor) for item in value]
     return value
@@ -198,17 +207,26 @@ def _sound(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
 
 
+def _clean_id(name: str, redactor: Redactor) -> str:
+    """A tool's own id, which is short and random; a long one may be something else."""
+    return _sound(name) if len(name) <= _ID_CHARACTERS else redactor.clean(_sound(name))
+
+
 def _clean_session(session: Session, redactor: Redactor) -> Session:
     def clean(text: str) -> str:
         return redactor.clean(_sound(text))
 
     return replace(
         session,
-        native_id=_sound(session.native_id),
+        native_id=_clean_id(session.native_id, redactor),
         title=clean(session.title)[:300] if session.title else None,
         branch=clean(session.branch) if session.branch else None,
         label=clean(session.label) if session.label else None,
         cwd=clean(session.cwd) if session.cwd else None,
+        repository=clean(session.repository) if session.repository else None,
+        parent=_clean_id(session.parent, redactor) if session.parent else None,
+        tool_version=clean(session.tool_version) if session.tool_version else None,
+        model=clean(session.model) if session.model else None,
     )
 
 
@@ -218,7 +236,7 @@ def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
     text = redactor.clean(_sound(turn.text))
     author = redactor.clean(_sound(turn.author)) if turn.author else turn.author
     calls = tuple(_clean_call(call, redactor) for call in turn.tool_calls)
-    return replace(turn, id=_sound(turn.id), text=text, author=author, tool_calls=calls)
+    return replace(turn, id=_clean_id(turn.id, redactor), text=text, author=author, tool_calls=calls)
 
 
 def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:

@@ -17,6 +17,9 @@ _STAGES = {
     "reading": "Reading transcripts",
     "learning": "Learning from them",
     "asking": "Asking",
+    "scrubbing": "Looking through what is stored",
+    "redacting": "Redacting",
+    "scanning": "Scanning",
     "vectors": "Making vectors, Ctrl-C is fine",
 }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nacre.model.operation import Operation
     from nacre.model.reports import Check, IngestReport, StoreOutcome
     from nacre.model.review import FeedbackReport
+    from nacre.model.scrub import ScrubReport
     from nacre.storage.sessions import StoredSession, StoredTurn
 
 Record = dict[str, Any]
@@ -316,6 +317,7 @@ def ingest_record(report: IngestReport) -> Record:
         "unrecognised": report.unrecognised,
         "duplicates": report.duplicates,
         "corrupt": report.corrupt,
+        "excluded": report.excluded,
         "unknown": report.unknown,
         "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in report.problems],
         "tools": report.tools,
@@ -406,3 +408,14 @@ def undo_record(undoing: Undoing) -> Record:
             for step in undoing.steps
         ],
     }
+
+
+def scrub_record(report: ScrubReport) -> dict[str, Any]:
+    """What a scrub found and changed."""
+    return {
+        "dry_run": report.dry_run, "total": report.total,
+        "found": {place: dict(rules) for place, rules in report.found.items()},
+        "turns": report.turns, "memories": report.memories, "files": report.files, "commits": report.commits,
+        "copies": [str(path) for path in report.copies], "removed": [str(path) for path in report.removed],
+        "elsewhere": list(report.elsewhere), "vectors_left": report.vectors_left, "seconds": round(report.seconds, 3),
+    }  # fmt: skip

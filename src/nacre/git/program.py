@@ -51,6 +51,7 @@ class GitProgram:
 
     def __init__(self, work_tree: Path, environ: Mapping[str, str]) -> None:
         self.work_tree = work_tree
+        self.environ = environ
         self._environ = _environment(environ)
         self._program = shutil.which("git", path=environ.get("PATH"))
 

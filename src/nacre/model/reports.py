@@ -35,6 +35,7 @@ class IngestReport:
 
     ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``memories`` are the ids of new ones,
     ``duplicates`` counts candidates that were known. ``vectors_left`` counts texts that have no vector yet.
+    ``excluded`` says how many files (by tool) or sessions (by project or path) the settings left out.
     ``read_seconds`` passed until everything was searchable, ``seconds`` in all.
     """
 
@@ -54,6 +55,7 @@ class IngestReport:
     tools: dict[str, int] = field(default_factory=dict)
     unknown: dict[str, int] = field(default_factory=dict)
     corrupt: int = 0
+    excluded: dict[str, int] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
 
 

@@ -117,6 +117,16 @@ class Database:
             create_private(target)
             self._connection.execute("VACUUM INTO ?", (str(target),))
 
+    def compact(self) -> None:
+        """Write the file anew without what was deleted, and cut the write-ahead log. Raises StoreBusy."""
+        with _translated(self.path):
+            self._connection.execute("PRAGMA secure_delete = ON").fetchall()
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._connection.execute("VACUUM")
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy and busy[0]:
+            raise StoreBusy(f"another process reads {self.path}", hint="close it and repeat the command")
+
     def check(self) -> list[str]:
         """What SQLite's integrity check finds; empty when all is well."""
         with _translated(self.path):

@@ -63,6 +63,11 @@ class Journal:
         if self._db.run("delete_withheld", path=path):
             self._db.run("delete_empty_operations")
 
+    def rename(self, old: str, new: str) -> None:
+        """Call a file otherwise in all that is remembered of it: its name is not to be told any more."""
+        self._db.run("rename_touched", old=old, new=new)
+        self._db.run("rename_journal", old=old, new=new)
+
     def touched(self, operation_id: str) -> list[tuple[str, str]]:
         """Path and memory of every file an operation touched; a file that holds no memory has an empty one."""
         return [(path, memory) for path, memory in self._db.all("list_touched", operation=operation_id)]

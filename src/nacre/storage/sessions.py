@@ -87,9 +87,13 @@ class Sessions:
             first = (self._db.one("next_turn_row") or (1,))[0]
             encoded = _encode([_turn_row(row, seq, identity, turn) for seq, identity, turn in rows])
             self._db.run("insert_turns", turns=encoded.decode())
-            texts = [(identity.hex(), segment(turn.text), segment(_did(turn))) for _, identity, turn in rows]
+            texts = [
+                (identity.hex(), segment(turn.text), segment(did_of(turn.tool_calls))) for _, identity, turn in rows
+            ]
             self._db.run("index_turns", texts=_encode(texts).decode(), first=first)
-            parts = [(identity.hex(), names) for _, identity, turn in rows if (names := _names(turn))]
+            parts = [
+                (identity.hex(), names) for _, identity, turn in rows if (names := names_of(turn.text, turn.tool_calls))
+            ]
             self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=first)
         return len(fresh)
 
@@ -253,14 +257,19 @@ def _tools(turn: Turn) -> str | None:
     return _encode([(call.name, call.input, call.outcome) for call in turn.tool_calls]).decode()
 
 
-def _did(turn: Turn) -> str:
-    return "\n".join(
-        f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in turn.tool_calls
-    )
+def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
+    """The tool calls of a turn as its row keeps them."""
+    return tuple(ToolCall(*call) for call in json.loads(tools)) if tools else ()
 
 
-def _names(turn: Turn) -> str:
-    return " ".join(identifiers(f"{turn.text}\n{_did(turn)}"))[:8000]
+def did_of(calls: Sequence[ToolCall]) -> str:
+    """What a turn did, in words for the full text."""
+    return "\n".join(f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls)
+
+
+def names_of(text: str, calls: Sequence[ToolCall]) -> str:
+    """The identifiers in a turn, for the trigram table."""
+    return " ".join(identifiers(f"{text}\n{did_of(calls)}"))[:8000]
 
 
 def _turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[object, ...]:
@@ -283,7 +292,7 @@ def _stored(row: Row) -> StoredSession:
 
 def _stored_turn(row: Row) -> StoredTurn:
     number, session, seq, native_id, speaker, trust, flags, time, author, text, tools = row
-    calls = tuple(ToolCall(*call) for call in json.loads(tools)) if tools else ()
+    calls = stored_calls(tools)
     turn = Turn(
         id=native_id, speaker=Speaker(speaker), text=text, time=from_ms(time), tool_calls=calls, flags=Flag(flags),
         trust=Trust(trust), author=author,

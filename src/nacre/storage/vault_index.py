@@ -88,6 +88,10 @@ class VaultIndex:
             hash=file.hash,
         )  # fmt: skip
 
+    def distrust(self, path: str) -> None:
+        """Have the next scan read a file again, although it looks as it was last seen."""
+        self._db.run("distrust_vault_file", path=path)
+
     def forget(self, path: str) -> None:
         """A file is gone."""
         self._db.run("delete_vault_file", path=path)

@@ -89,6 +89,7 @@ def _skipped(report: IngestReport) -> str:
     told = [
         f"{unchanged:,} unchanged" if unchanged else "",
         f"{report.unrecognised:,} no transcripts" if report.unrecognised else "",
+        *(f"{number:,} excluded by {why}" for why, number in sorted(report.excluded.items())),
     ]
     return ", ".join(text for text in told if text)
 

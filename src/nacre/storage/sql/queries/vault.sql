@@ -62,6 +62,10 @@ SELECT DISTINCT path FROM intents;
 INSERT INTO vault_files (path, memory, mtime_ns, size, hash) VALUES (:path, :memory, :mtime_ns, :size, :hash)
 ON CONFLICT (path) DO UPDATE SET memory = :memory, mtime_ns = :mtime_ns, size = :size, hash = :hash;
 
+-- distrust_vault_file --
+-- A file that is to be read again.
+UPDATE vault_files SET mtime_ns = 0, hash = x'' WHERE path = :path;
+
 -- delete_vault_file --
 -- A file that is gone.
 DELETE FROM vault_files WHERE path = :path;
