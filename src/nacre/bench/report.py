@@ -125,6 +125,7 @@ def render_speed(paper: Paper, result: SpeedResult, machine: Machine) -> None:
 
 
 def render_machine(paper: Paper, machine: Machine) -> None:
+    """What was measured on."""
     paper.blank()
     paper.line(
         dim(
