@@ -117,7 +117,6 @@ def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Pa
 @command(
     "redaction",
     examples=[
-        "nacre benchmark redaction",
         "nacre benchmark redaction --misses",
         "nacre benchmark redaction --file labelled.jsonl",
         "nacre benchmark redaction --write set.jsonl",

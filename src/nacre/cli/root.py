@@ -51,8 +51,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),
         "doctor": Entry("checks:doctor", "Check the installation and the home."),
-        "redact": Entry("redacting:redact", "Show a text as it would be stored, without its secrets."),
-        "scrub": Entry("redacting:scrub", "Take out of everything stored what the rules now know as secrets."),
+        "redact": Entry("redacting:redact", "Show a text as it would be stored, and which rules find secrets in it."),
+        "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),

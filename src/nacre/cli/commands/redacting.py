@@ -17,7 +17,6 @@ from nacre.cli.run import Run
     examples=[
         "nacre redact notes.md",
         "pbpaste | nacre redact -",
-        "nacre redact session.jsonl --json",
         "nacre redact --rules",
     ],
 )
@@ -54,7 +53,6 @@ def redact(run: Run, file: Path | None, lists_rules: bool) -> None:
     "scrub",
     examples=[
         "nacre scrub --dry-run",
-        "nacre scrub",
         "nacre scrub --history             # also every version that git keeps",
         "nacre scrub --history --remove-copies --yes",
     ],
