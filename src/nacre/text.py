@@ -74,6 +74,17 @@ def shorten(text: str, characters: int) -> str:
     return (cut[:at] if at > characters * 0.6 else cut).rstrip(" ,;:.-–—") + "…"
 
 
+def title_of(text: str, characters: int = 80) -> str:
+    """The first sentence of a text, shortened: what a memory without a subject is called."""
+    first = next((line for line in text.strip().splitlines() if line.strip()), "").lstrip("#-*+> ").strip()
+    for mark in (". ", "。", "; ", ": "):
+        head, found, _ = first.partition(mark)
+        if found and len(head) >= 12:
+            first = head
+            break
+    return shorten(first, characters).rstrip(".。") or "Untitled"
+
+
 def count_tokens(text: str) -> int:
     """Tokens a language model will count, estimated: four characters each, or one where a script has no spaces."""
     unspaced = sum(len(run) for run in _UNSPACED.findall(text)) if not text.isascii() else 0

@@ -106,6 +106,27 @@ def project_of_folder(context: Context, folder: Path) -> str | None:
     return resolve_project(context, Session("", "", cwd=str(folder)), create=False)
 
 
+def known_or_named(context: Context, folder: str) -> str | None:
+    """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
+    found = resolve_project(context, Session("", "", cwd=folder), create=False)
+    slug = slugify(_name(folder) or "")
+    return found or (slug if slug and slug not in _NOT_PROJECTS else None)
+
+
+def write_new_page(context: Context, path: str, document: str) -> bool:
+    """Write a page that is not there yet, of a project or the owner's profile; returns whether it was written."""
+    slug = path.split("/")[1] if path.startswith("projects/") else ""
+    if slug and (slugify(slug) != slug or path != _path(slug)):
+        return False
+    with context.vault_lock:
+        if context.vault.exists(path) or context.files.pending_document(path) is not None:
+            return False
+        with context.database.transaction():
+            context.files.intend([Intent("write", path, document, None)])
+        apply_intents(context)
+    return True
+
+
 def _known(context: Context, place: _Place) -> str | None:
     if place.remote:
         found = context.files.project_by("remote", place.remote)

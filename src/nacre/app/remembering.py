@@ -20,10 +20,8 @@ from nacre.model.recall import Filter
 from nacre.model.reports import StoreOutcome
 from nacre.model.session import Speaker, Trust
 from nacre.storage.search import list_memories
-from nacre.text import shorten
+from nacre.text import title_of
 from nacre.vault.layout import slugify
-
-_SUBJECT_CHARACTERS = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,7 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     memory = redacted(
         context,
         Memory(
-            id=context.ids(), kind=new.kind, subject=new.subject or subject_from(content), content=content,
+            id=context.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
             created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
             project=_project(context, new.project), tags=tuple(dict.fromkeys(new.tags)),
             canonical_key=new.canonical_key, speaker=new.speaker, trust=new.trust, source=new.source,
@@ -81,17 +79,6 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     if new.force or outcome.action != "stored" or found is None:
         return outcome
     return replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
-
-
-def subject_from(content: str) -> str:
-    """The first sentence of a text, shortened."""
-    first = content.strip().splitlines()[0].lstrip("#-* ").strip()
-    for mark in (". ", "。", "; ", ": "):
-        head, found, _ = first.partition(mark)
-        if found and len(head) >= 12:
-            first = head
-            break
-    return shorten(first, _SUBJECT_CHARACTERS).rstrip(".。") or "Untitled"
 
 
 def get(context: Context, reference: str) -> Memory:

@@ -20,6 +20,11 @@ _STAGES = {
     "scrubbing": "Looking through what is stored",
     "redacting": "Redacting",
     "scanning": "Scanning",
+    "exporting": "Writing the export",
+    "importing": "Taking it in",
+    "backup": "Backing up",
+    "restoring": "Restoring",
+    "proving": "Reading transcripts again",
     "vectors": "Making vectors, Ctrl-C is fine",
 }
 

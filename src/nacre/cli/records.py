@@ -5,6 +5,7 @@ Sessions and turns carry the ids of their tool; ``session`` is nacre's own, ``<t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,9 @@ from nacre.model.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
 
 if TYPE_CHECKING:
     from nacre.app.committing import Committed
+    from nacre.app.exporting import ExportReport
     from nacre.app.history import Step
+    from nacre.app.importing import ImportPlan, ImportReport
     from nacre.app.looking import LinkView, MemoryView, SessionView
     from nacre.app.operations import Difference
     from nacre.app.quickstart import QuickstartResult
@@ -325,6 +328,43 @@ def ingest_record(report: IngestReport) -> Record:
         "read_seconds": round(report.read_seconds, 3),
         "seconds": round(report.seconds, 3),
         "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
+    }
+
+
+def export_record(report: ExportReport) -> Record:
+    """What went out."""
+    return {
+        "path": report.path,
+        "format": report.form,
+        "counts": report.counts,
+        "left_out": report.left_out,
+        "bytes": report.bytes,
+    }
+
+
+def import_record(plan: ImportPlan, report: ImportReport | None, *, dry_run: bool) -> Record:
+    """What was found, and what became of it; without a report, what would."""
+    actions = Counter(step.action.value for step in plan.steps)
+    repeated = actions["duplicate"] + (report.duplicates if report else 0)
+    return {
+        "source": plan.source.name,
+        "path": str(plan.options.path),
+        "trusted": plan.options.trust,
+        "dry_run": dry_run,
+        "kinds": plan.kinds,
+        "added": len(report.added) if report else actions["add"],
+        "updated": report.updated if report else actions["update"],
+        "newly_trusted": report.trusted if report else actions["trust"],
+        "known": actions["known"],
+        "duplicates": repeated,
+        "skipped": [{"where": item.where, "reason": item.reason} for item in plan.skipped],
+        "pages": report.pages if report else len(plan.pages),
+        "ledger_entries": report.entries if report else len(plan.entries),
+        "sessions": report.sessions if report else plan.sessions,
+        "turns": report.turns if report else plan.turns,
+        "transcripts": [str(path) for path in plan.transcripts],
+        "memory_ids": report.added if report else [],
+        "ingest": ingest_record(report.ingest) if report and report.ingest else None,
     }
 
 

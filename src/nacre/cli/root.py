@@ -48,6 +48,10 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "undo": Entry("history:undo", "Bring back what an operation changed."),
         "commit": Entry("history:commit", "Put what was done into the vault's git history now."),
     },
+    "Own": {
+        "export": Entry("portable:export", "Write everything into one file that others can read."),
+        "import": Entry("portable:import_", "Take in what another memory or an account's export holds."),
+    },
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),
         "doctor": Entry("checks:doctor", "Check the installation and the home."),

@@ -86,6 +86,20 @@ class Database:
                 self._connection.execute("ROLLBACK")
             raise
 
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """One view of the database for all that is read in the block, whatever others write meanwhile."""
+        if self._connection.in_transaction:
+            yield
+            return
+        with _translated(self.path):
+            self._connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("COMMIT")
+
     def register_term_counts(self, function: Callable[..., str]) -> None:
         """Let full-text statements call ``term_counts(<table>)``."""
         self._connection.register_fts5_function("term_counts", function)

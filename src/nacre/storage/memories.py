@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -27,6 +27,7 @@ from nacre.storage.times import from_ms, to_ms
 from nacre.text import identifiers, normalise, segment
 
 _FRONT_MATTER = "manual"
+_PORTION = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,17 @@ class Memories:
     def all_ids(self) -> set[str]:
         """The ids of all memories in the index."""
         return {memory_id for (memory_id,) in self._db.all("list_all_memory_ids")}
+
+    def everything(self) -> Iterator[Memory]:
+        """Every memory, in any state, in the order of rows."""
+        after = 0
+        while rows := self._db.all("list_memories_after", after=after, limit=_PORTION):
+            yield from self._build(rows)
+            after = rows[-1][0]
+
+    def derived_links(self) -> list[tuple[str, str, str, str, float, str | None]]:
+        """Edges that are in no file: (source, relation, target, origin, strength, reason)."""
+        return [(row[0], row[1], row[2], row[3], row[4], row[5]) for row in self._db.all("list_derived_links")]
 
     def projects(self) -> set[str]:
         """The projects that active memories belong to."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -183,6 +183,17 @@ class Sessions:
         """A session's turns in order."""
         found = self._db.all("list_turns", session=row, first=first, limit=limit)
         return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in found]
+
+    def whole(self, row: int) -> list[Turn]:
+        """A session's turns in order, each with what makes it the same turn elsewhere."""
+        tool = self.get(row).session.tool
+        identities: dict[int, bytes] = dict(self._db.all("list_identities", session=row))
+        found = []
+        for item in self.turns_of(row):
+            turn = replace(item.turn, unique=True)
+            is_unique = turn_identity(tool, row, turn) == identities[item.seq]
+            found.append(turn if is_unique else item.turn)
+        return found
 
     def place_of(self, row: int, native_id: str) -> int | None:
         """The seq of a turn in a session."""

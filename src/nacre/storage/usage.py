@@ -9,7 +9,9 @@ from datetime import datetime
 
 from nacre.model.review import NEUTRAL_QUALITY
 from nacre.storage.database import Database
-from nacre.storage.times import from_ms
+from nacre.storage.times import from_ms, to_ms
+
+_STEPS = (3, 10, 25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,15 @@ class UsageLog:
             memory: Usage(count, from_ms(last), tuple(json.loads(intervals)), contradictions, quality, accesses)
             for memory, count, last, intervals, contradictions, quality, accesses in rows
         }
+
+    def adopt(self, memory_id: str, usage: Usage) -> None:
+        """Begin with how a new memory was used elsewhere; what it earned there is in its importance already."""
+        count = usage.recall_count
+        self._db.run(
+            "insert_usage", memory=memory_id, recall_count=count, last_recalled=to_ms(usage.last_recalled),
+            intervals=json.dumps(usage.intervals), contradictions=usage.contradictions, quality=usage.quality,
+            access_count=usage.access_count, steps=sum(count >= step for step in _STEPS),
+        )  # fmt: skip
 
     def record(self, memory_ids: Sequence[str], at: int, *, first: Collection[str]) -> None:
         """Fold in one recall (epoch milliseconds); it counts for those memories whose ``first`` of a sitting it is."""

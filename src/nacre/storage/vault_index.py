@@ -146,6 +146,10 @@ class VaultIndex:
         row = self._db.one("find_project_by_key", key=key, value=value)
         return row[0] if row else None
 
+    def project_keys(self) -> list[tuple[str, str, str]]:
+        """What resolves to projects: (``remote``, ``root``, ``label`` or ``alias``, its value, the project's slug)."""
+        return [(key, value, slug) for key, value, slug in self._db.all("list_project_keys")]
+
     def forget_project(self, slug: str, *, unless: str = "") -> None:
         """The page of a project is gone, or has another id now."""
         if self._db.run("delete_project_at", slug=slug, id=unless):

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from nacre.ids import turn_hash
+from nacre.model.portable import FORMAT
 from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import hashed_id
@@ -145,6 +146,8 @@ class _Reader:
 
 def _sniff(head: Head) -> bool:
     objects = head.objects
+    if objects and objects[0].get("format") == FORMAT:
+        return False  # nacre's own export is imported, not read as talk
     said = [record for record in objects if messages_of(record) or is_message(record)]
     return any("role" in record for record in said) or len(said) * 2 >= len(objects) > 0
 

@@ -17,6 +17,8 @@ BUILTINS: dict[str, str] = {
     "claude-code": "nacre.transcripts.claude_code:ADAPTER",
     "codex": "nacre.transcripts.codex:ADAPTER",
     "openclaw": "nacre.transcripts.openclaw:ADAPTER",
+    "chatgpt": "nacre.transcripts.chatgpt:ADAPTER",
+    "claude-ai": "nacre.transcripts.claude_ai:ADAPTER",
     "plaud": "nacre.transcripts.plaud:ADAPTER",
     "jsonl": "nacre.transcripts.generic_jsonl:ADAPTER",
     "markdown": "nacre.transcripts.markdown:ADAPTER",

@@ -56,7 +56,7 @@ def rewrite(text: str, memory: Memory) -> str:
         return f"---\n{front_matter.dump(to_front(memory))}---\n{_new_body(body, memory)}"
     before = front_matter.load(front)
     wanted = {**memory.extra, **to_front(memory)}
-    changed = {key: value for key, value in wanted.items() if _as_text(value) != before.get(key)}
+    changed = {key: value for key, value in wanted.items() if as_text(value) != before.get(key)}
     removed = [key for key in before if key in MANAGED and key not in wanted]
     if changed or removed:
         front = front_matter.merge(front, changed, removed)
@@ -99,7 +99,13 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     front, body = front_matter.split(text)
     if len(body) > MAX_BODY_BYTES // 4 and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _SLACK_BYTES:
         raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
-    values = front_matter.load(front) if front else {}
+    return assemble(front_matter.load(front) if front else {}, body, path, new_id=new_id, modified=modified)
+
+
+def assemble(
+    values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
+) -> Memory:
+    """A memory from its front matter, as text, and its body; see :func:`parse`. Raises MemoryInvalid."""
     place = place_of(path)
     title, below = _titled(body)
     if title and _text(values, "subject") not in (None, title):
@@ -362,12 +368,14 @@ def _drop_empty(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value not in (None, "", [], {})}
 
 
-def _as_text(value: Any) -> Any:
-    """A value as the front matter reader sees it."""
+def as_text(value: Any) -> Any:
+    """A value as the front matter reader sees it: scalars are text, nothing is empty text."""
+    if value is None:
+        return ""
     if isinstance(value, dict):
-        return {key: _as_text(item) for key, item in value.items()}
+        return {key: as_text(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_as_text(item) for item in value]
+        return [as_text(item) for item in value]
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)

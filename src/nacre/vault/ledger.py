@@ -26,6 +26,11 @@ class Entry:
         return json.dumps(values, ensure_ascii=False)
 
 
+def encode(values: object) -> bytes:
+    """One line of a ledger, from values that came from elsewhere; :func:`read` tells whether it is an entry."""
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+
+
 def read(data: bytes) -> Iterator[Entry]:
     """The entries of a ledger; a line that is not one (a torn end, a merge marker) is passed over.
 

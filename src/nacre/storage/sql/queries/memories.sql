@@ -150,3 +150,11 @@ WITH RECURSIVE former (row, next) AS (
     WHERE m.superseded_by IS NOT NULL
 )
 SELECT f.row, a.row FROM former f JOIN active_memories a ON a.id = f.next;
+
+-- list_memories_after --
+-- All of them, a portion at a time.
+SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
+
+-- list_derived_links --
+-- Edges that no front matter holds: likeness.
+SELECT source, rel, target, origin, strength, reason FROM links WHERE origin <> 'manual' ORDER BY source, rel, target;

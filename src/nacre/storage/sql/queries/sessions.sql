@@ -193,3 +193,7 @@ VALUES (:id, :started, :finished, :files, :sessions, :turns, :memories, :skipped
 -- last_ingest --
 -- For health.
 SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_log ORDER BY started DESC LIMIT 1;
+
+-- list_identities --
+-- Whether turns are known by the tool's id alone, or by that and their session.
+SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;

@@ -92,3 +92,11 @@ SELECT
     count(*) FILTER (WHERE coalesce(u.quality, 0.5) >= 0.3 AND coalesce(u.quality, 0.5) < 0.7),
     count(*) FILTER (WHERE u.quality < 0.3)
 FROM active_memories m LEFT JOIN usage u ON u.memory = m.id;
+
+-- insert_usage --
+-- How a memory was used elsewhere, where nothing is known of it here.
+INSERT OR IGNORE INTO usage (
+    memory, recall_count, last_recalled, recall_intervals, contradictions, quality, access_count, steps
+) VALUES (
+    :memory, :recall_count, :last_recalled, :intervals, :contradictions, :quality, :access_count, :steps
+);

@@ -98,3 +98,7 @@ INSERT OR IGNORE INTO project_keys (key, value, project) VALUES (:key, :value, :
 -- delete_project_keys --
 -- Before a project's page is read anew.
 DELETE FROM project_keys WHERE project = :project;
+
+-- list_project_keys --
+-- Everything that resolves to a project.
+SELECT k.key, k.value, p.slug FROM project_keys k JOIN projects p ON p.id = k.project ORDER BY p.slug, k.key, k.value;

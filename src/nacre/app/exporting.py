@@ -1,0 +1,293 @@
+"""Leaving: everything that is remembered in one file that others can read.
+
+Whatever goes out passes through redaction once more: the rules may have learned since it was stored.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from nacre.app.context import Context
+from nacre.app.legible import write_page, write_zip
+from nacre.app.scanning import scan
+from nacre.app.using import fold_usage, today
+from nacre.app.writing import clean_values, redacted
+from nacre.atomic import written
+from nacre.model import portable
+from nacre.model.memory import Link, Memory, Retirement
+from nacre.model.reports import Progress
+from nacre.model.session import Turn
+from nacre.storage.sessions import StoredSession
+from nacre.storage.times import to_ms
+from nacre.storage.usage import Usage
+from nacre.vault import ledger
+from nacre.vault.document import stamp, to_front
+from nacre.vault.layout import LEDGER
+
+_ALL = 1_000_000_000
+
+Notify = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """What goes out: the form, whether sessions and retired memories do, and one project or all."""
+
+    form: str = "jsonl"
+    sessions: bool = False
+    project: str | None = None
+    include_retired: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """What went out. ``left_out`` counts retired memories that were not asked for; ``bytes`` is the file's size."""
+
+    path: str
+    form: str
+    counts: dict[str, int]
+    left_out: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parcel:
+    """All that goes out, redacted; sessions and their turns are read one at a time."""
+
+    context: Context
+    options: ExportOptions
+    memories: tuple[tuple[str, Memory], ...]
+    pages: tuple[tuple[str, str], ...]
+    entries: tuple[ledger.Entry, ...]
+    usage: dict[str, Usage]
+    sessions: tuple[StoredSession, ...]
+    left_out: int
+
+    def turns(self, stored: StoredSession) -> list[Turn]:
+        """The turns of a session."""
+        clean = self.context.redactor.clean
+        found = self.context.sessions.whole(stored.row)
+        return [replace(turn, text=clean(turn.text)) for turn in found]
+
+
+def export(
+    context: Context, target: Path | BinaryIO, options: ExportOptions | None = None, *, overwrite: bool = False,
+    on_progress: Notify | None = None,
+) -> ExportReport:  # fmt: skip
+    """Write everything to a file, or to a stream. The home is read as it is at one moment.
+
+    Raises Conflict when the file exists and is not to be overwritten.
+    """
+    options = options or ExportOptions()
+    notify = on_progress or (lambda _: None)
+    scan(context)
+    fold_usage(context)
+    with contextlib.ExitStack() as stack:
+        opened = written(target, overwrite=overwrite) if isinstance(target, Path) else contextlib.nullcontext(target)
+        file = stack.enter_context(opened)
+        stack.enter_context(context.database.reading())
+        parcel = _pack(context, options)
+        counts, size = _FORMS[options.form](parcel, file, notify)
+    path = str(target.expanduser().absolute()) if isinstance(target, Path) else "-"
+    return ExportReport(path, options.form, dict(counts), parcel.left_out, size)
+
+
+def _pack(context: Context, options: ExportOptions) -> Parcel:
+    wanted = [
+        memory
+        for memory in context.memories.everything()
+        if options.project is None or memory.project == options.project
+    ]
+    kept = [_clean(context, memory) for memory in wanted if options.include_retired or not memory.retired]
+    ids = {memory.id for memory in kept}
+    paths = {seen.memory: seen.path for seen in context.files.seen().values()}
+    sessions: list[StoredSession] = []
+    if options.sessions:
+        sessions = context.sessions.newest(project=options.project, subagents=True, limit=-1)
+    return Parcel(
+        context, options, tuple((paths.get(memory.id, ""), memory) for memory in kept),
+        tuple(_pages(context, options)),
+        tuple(entry for entry in _entries(context) if _concerns(entry, ids, options)),
+        context.usage.of(list(ids)), tuple(reversed(sessions)), len(wanted) - len(kept),
+    )  # fmt: skip
+
+
+def _clean(context: Context, memory: Memory) -> Memory:
+    clean = context.redactor.clean
+    retired = memory.retired
+    return replace(
+        redacted(context, memory),
+        source=replace(memory.source, file=clean(memory.source.file) if memory.source.file else None),
+        links=tuple(Link(link.rel, link.to, clean(link.reason) if link.reason else None) for link in memory.links),
+        retired=retired and Retirement(retired.at, clean(retired.reason) if retired.reason else None),
+    )
+
+
+def _pages(context: Context, options: ExportOptions) -> Iterator[tuple[str, str]]:
+    """Project pages and the owner's profile: (path, text)."""
+    slugs = [project.slug for project in context.files.projects()]
+    wanted = [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
+    for path in (*(["profile.md"] if options.project is None else []), *wanted):
+        with contextlib.suppress(FileNotFoundError):
+            yield path, context.redactor.clean(context.vault.read(path).decode("utf-8", "replace"))
+
+
+def _entries(context: Context) -> Iterator[ledger.Entry]:
+    with contextlib.suppress(FileNotFoundError):
+        for entry in ledger.read(context.vault.read(LEDGER)):
+            yield replace(entry, details=clean_values(context, entry.details))
+
+
+def _concerns(entry: ledger.Entry, ids: set[str], options: ExportOptions) -> bool:
+    return options.project is None or entry.details.get("memory") in ids
+
+
+class _Lines:
+    """Writes JSON lines, and the trailer that proves them."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+        self.counts: Counter[str] = Counter()
+        self.size = 0
+
+    def put(self, kind: str, values: dict[str, Any]) -> None:
+        line = json.dumps({"type": kind, **values}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        self.file.write(line)
+        self.digest.update(line)
+        self.size += len(line)
+        self.counts[kind] += 1
+
+    def close(self) -> None:
+        digest, lines = self.digest.hexdigest(), sum(self.counts.values())
+        counts = {name: number for name, number in self.counts.items() if name != portable.HEADER}
+        self.put(portable.TRAILER, {"lines": lines, "sha256": digest, "counts": counts})
+
+
+def _write_lines(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
+    lines = _Lines(file)
+    lines.put(portable.HEADER, _header(parcel))
+    for path, document in parcel.pages:
+        lines.put(portable.PAGE, {"path": path, "document": document})
+    for done, (path, memory) in enumerate(parcel.memories):
+        lines.put(portable.MEMORY, memory_record(path, memory, parcel.usage.get(memory.id)))
+        notify(Progress("exporting", done + 1, len(parcel.memories), "memories"))
+    for values in _links(parcel):
+        lines.put(portable.LINK, values)
+    for entry in parcel.entries:
+        lines.put(portable.LEDGER_ENTRY, {"entry": json.loads(entry.line())})
+    for done, stored in enumerate(parcel.sessions):
+        lines.put(portable.SESSION, _session_record(parcel.context, stored))
+        for turn in parcel.turns(stored):
+            lines.put(portable.TURN, _turn_record(turn))
+        notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
+    lines.close()
+    return _told(lines.counts), lines.size
+
+
+def _header(parcel: Parcel) -> dict[str, Any]:
+    counts = {
+        portable.PAGE: len(parcel.pages), portable.MEMORY: len(parcel.memories),
+        portable.LEDGER_ENTRY: len(parcel.entries), portable.SESSION: len(parcel.sessions),
+    }  # fmt: skip
+    return {
+        "format": portable.FORMAT, "version": portable.VERSION,
+        "exported": stamp(parcel.context.now()), "project": parcel.options.project, "counts": counts,
+    }  # fmt: skip
+
+
+def memory_record(path: str, memory: Memory, usage: Usage | None) -> dict[str, Any]:
+    """A memory as its line: where its file lies, its front matter with every key, its body, how it was used."""
+    used = usage and {
+        "recall_count": usage.recall_count, "last_recalled": to_ms(usage.last_recalled),
+        "recall_intervals": list(usage.intervals), "contradictions": usage.contradictions, "quality": usage.quality,
+        "access_count": usage.access_count,
+    }  # fmt: skip
+    return {"path": path, "front": {**to_front(memory), **memory.extra}, "content": memory.content, "usage": used}
+
+
+def _links(parcel: Parcel) -> Iterator[dict[str, Any]]:
+    """Edges that no front matter holds: likeness, and use together."""
+    ids = {memory.id for _, memory in parcel.memories}
+    for source, rel, target, origin, strength, reason in parcel.context.memories.derived_links():
+        if source in ids and target in ids:
+            yield {"from": source, "rel": rel, "to": target, "origin": origin, "strength": strength, "reason": reason}
+    for edge in parcel.context.co_recall.strongest(today(parcel.context), _ALL):
+        if edge.memory in ids and edge.other in ids:
+            yield {
+                "from": edge.memory, "rel": "related_to", "to": edge.other, "origin": "co-recall",
+                "strength": round(edge.weight, 4), "sessions": edge.sessions,
+            }  # fmt: skip
+
+
+def _session_record(context: Context, stored: StoredSession) -> dict[str, Any]:
+    session = stored.session
+    values = {
+        "tool": session.tool, "id": session.native_id, "title": session.title, "cwd": session.cwd,
+        "branch": session.branch, "kind": session.kind.value, "parent": session.parent, "project": stored.project,
+        "started": to_ms(session.started), "tool_version": session.tool_version, "model": session.model,
+        "file": stored.file,
+    }  # fmt: skip
+    return {key: clean_values(context, value) for key, value in values.items() if value is not None}
+
+
+def _turn_record(turn: Turn) -> dict[str, Any]:
+    values = {
+        "id": turn.id, "speaker": turn.speaker.value, "text": turn.text, "time": to_ms(turn.time),
+        "tools": [[call.name, call.input, call.outcome] for call in turn.tool_calls] or None,
+        "flags": int(turn.flags) or None, "trust": turn.trust.value, "author": turn.author,
+        "unique": turn.unique or None,
+    }  # fmt: skip
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _told(counts: Counter[str]) -> dict[str, int]:
+    names = (portable.MEMORY, portable.PAGE, portable.LINK, portable.LEDGER_ENTRY, portable.SESSION, portable.TURN)
+    return {name: counts[name] for name in names}
+
+
+def _write_markdown(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
+    size = write_page(parcel.context.now(), parcel.memories, _talk(parcel, notify), file)
+    return _told(_counted(parcel, ledger_entries=False)), size
+
+
+def _write_archive(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
+    documents = [*parcel.pages, *_documents(parcel)]
+    documents.append((LEDGER, "".join(f"{entry.line()}\n" for entry in parcel.entries)))
+    size = write_zip(documents, _talk(parcel, notify), file)
+    return _told(_counted(parcel, ledger_entries=True)), size
+
+
+def _documents(parcel: Parcel) -> Iterator[tuple[str, str]]:
+    """The memories' files, as they are but for secrets."""
+    for path, _ in parcel.memories:
+        with contextlib.suppress(FileNotFoundError):
+            text = parcel.context.vault.read(path).decode("utf-8", "replace") if path else ""
+            if text:
+                yield path, parcel.context.redactor.clean(text)
+
+
+def _talk(parcel: Parcel, notify: Notify) -> Iterator[tuple[StoredSession, list[Turn]]]:
+    for done, stored in enumerate(parcel.sessions):
+        yield stored, parcel.turns(stored)
+        notify(Progress("exporting", done + 1, len(parcel.sessions), "sessions"))
+
+
+def _counted(parcel: Parcel, *, ledger_entries: bool) -> Counter[str]:
+    return Counter({
+        portable.MEMORY: len(parcel.memories), portable.PAGE: len(parcel.pages) if ledger_entries else 0,
+        portable.LEDGER_ENTRY: len(parcel.entries) if ledger_entries else 0, portable.SESSION: len(parcel.sessions),
+        portable.TURN: sum(stored.turns for stored in parcel.sessions),
+    })  # fmt: skip
+
+
+_FORMS = {"jsonl": _write_lines, "markdown": _write_markdown, "zip": _write_archive}
+FORMS = tuple(_FORMS)
+"""The forms of an export: ``zip`` is Markdown as the vault's own files."""

@@ -1,0 +1,211 @@
+"""nacre's own exports: the JSON lines, the zip of Markdown files, or the vault's folder itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.imports.found import Found, ImportSource, Item, Operation, Page, Skipped, Talk
+from nacre.imports.shaping import imported_id, moment, project_of
+from nacre.imports.tree import Tree, safe_name
+from nacre.model import portable
+from nacre.model.memory import Memory
+from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.storage.usage import Usage
+from nacre.vault.document import as_text, assemble, parse
+from nacre.vault.front_matter import load, split
+from nacre.vault.layout import LEDGER, is_memory_file
+
+NAME = "nacre"
+
+_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_PAGE = re.compile(r"(?:profile|projects/[^/]+/project)\.md")
+_SPOILT = "export it again; the zip of Markdown files (nacre export vault.zip) may be edited by hand"
+
+Values = Mapping[str, Any]
+
+
+def _recognise(tree: Tree) -> bool:
+    if tree.single:
+        first = tree.head(tree.names[0]).split(b"\n", 1)[0]
+        return b'"format"' in first and portable.FORMAT.encode() in first
+    return any(_is_own(tree, name) for name in tree.names if is_memory_file(name))
+
+
+def _is_own(tree: Tree, name: str) -> bool:
+    try:
+        front, _ = split(tree.text(name) or "")
+        return bool(front) and {"id", "kind"} <= load(front or "").keys()
+    except MemoryInvalid:
+        return False
+
+
+def _read(tree: Tree) -> Iterator[Item]:
+    yield from _lines(tree) if tree.single else _files(tree)
+
+
+def _files(tree: Tree) -> Iterator[Item]:
+    for name in tree.names:
+        if name == LEDGER:
+            yield from (Operation(values) for line in (tree.text(name) or "").splitlines() if (values := _object(line)))
+        elif _PAGE.fullmatch(name):
+            yield Page(name, tree.text(name) or "")
+        elif is_memory_file(name):
+            yield _from_file(tree, name)
+
+
+def _from_file(tree: Tree, name: str) -> Item:
+    text = tree.text(name)
+    if text is None:
+        return Skipped(name, "it is too large, or no text")
+    modified = tree.leaves[name].modified
+    return _checked(name, lambda: parse(text, name, new_id=lambda: _no_id(tree, name), modified=modified), None)
+
+
+def _lines(tree: Tree) -> Iterator[Item]:
+    """Every line in order; at the end the trailer proves that the file is whole. Raises InvalidInput."""
+    digest, lines, closed = hashlib.sha256(), 0, False
+    talk: tuple[Session, Values, list[Turn]] | None = None
+    with tree.path_of(tree.names[0]).open("rb") as file:
+        for line in file:
+            values = _object(line) or {}
+            kind = values.get("type")
+            if kind == portable.TRAILER:
+                closed = values.get("lines") == lines and values.get("sha256") == digest.hexdigest()
+                break
+            digest.update(line)
+            lines += 1
+            if talk and kind != portable.TURN:
+                yield _talk(talk)
+                talk = None
+            if kind == portable.SESSION:
+                talk = (_session(values), values, [])
+            elif kind == portable.TURN and talk:
+                talk[2].append(_turn(values))
+            else:
+                yield from _item(tree, lines, values)
+    if talk:
+        yield _talk(talk)
+    if not closed:
+        raise InvalidInput(f"{tree.root} is not whole: its end is missing, or it was changed", hint=_SPOILT)
+
+
+def _item(tree: Tree, line: int, values: Values) -> Iterator[Item]:
+    kind = values.get("type")
+    if kind == portable.HEADER:
+        if not isinstance(values.get("version"), int) or values["version"] > portable.VERSION:
+            raise InvalidInput(f"{tree.root} was written by a newer nacre", hint="upgrade nacre, then import it")
+    elif kind == portable.MEMORY:
+        yield _from_line(tree, line, values)
+    elif kind == portable.PAGE and _PAGE.fullmatch(str(values.get("path"))):
+        yield Page(str(values["path"]), str(values.get("document") or ""))
+    elif kind == portable.LEDGER_ENTRY and isinstance(values.get("entry"), dict):
+        yield Operation(values["entry"])
+    elif kind != portable.LINK:  # likeness is found again, use together begins anew
+        yield Skipped(f"line {line}", f"a record nacre does not know: {kind}")
+
+
+def _from_line(tree: Tree, line: int, values: Values) -> Item:
+    front, path = values.get("front"), str(values.get("path") or "")
+    if not isinstance(front, dict) or (path and not safe_name(path)):
+        return Skipped(f"line {line}", "it is no memory")
+    where = path or f"line {line}"
+    modified = moment(front.get("created")) or tree.leaves[tree.names[0]].modified
+
+    def make() -> Memory:
+        said = {str(key): as_text(value) for key, value in front.items()}
+        body = str(values.get("content") or "")
+        return assemble(said, body, path or "memory.md", new_id=lambda: _no_id(tree, where), modified=modified)
+
+    return _checked(where, make, _usage(values.get("usage")))
+
+
+def _checked(where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
+    """A memory that is well formed: its id is one, its project a folder's name."""
+    try:
+        memory = make()
+    except MemoryInvalid as error:
+        return Skipped(where, error.message)
+    if not _ID.fullmatch(memory.id):
+        memory = replace(memory, id=imported_id(NAME, memory.id, None))
+    return Found(replace(memory, project=project_of(memory.project)), usage)
+
+
+def _no_id(tree: Tree, where: str) -> str:
+    return imported_id(NAME, f"{tree.root}#{where}", None)
+
+
+def _usage(values: object) -> Usage | None:
+    if not isinstance(values, dict):
+        return None
+    try:
+        return Usage(
+            int(values.get("recall_count") or 0), moment(values.get("last_recalled")),
+            tuple(int(at) for at in values.get("recall_intervals") or ())[-100:],
+            int(values.get("contradictions") or 0), min(1.0, max(0.0, float(values.get("quality", 0.5)))),
+            int(values.get("access_count") or 0),
+        )  # fmt: skip
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _session(values: Values) -> Session:
+    text = {name: _text(values, name) for name in ("title", "cwd", "branch", "parent", "tool_version", "model")}
+    kind = _text(values, "kind")
+    return Session(
+        _text(values, "tool") or "unknown", _text(values, "id") or "unknown",
+        kind=SessionKind(kind) if kind in list(SessionKind) else SessionKind.MAIN, started=_time(values, "started"),
+        **text,
+    )  # fmt: skip
+
+
+def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
+    session, values, turns = talk
+    return Talk(session, project_of(_text(values, "project")), _text(values, "file"), tuple(turns))
+
+
+def _turn(values: Values) -> Turn:
+    speaker, trust = _text(values, "speaker"), _text(values, "trust")
+    tools = values.get("tools")
+    calls = [call for call in tools if isinstance(call, list) and len(call) == 3] if isinstance(tools, list) else []
+    return Turn(
+        _text(values, "id") or "unknown", Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
+        _text(values, "text") or "", _time(values, "time"),
+        tuple(ToolCall(str(name), str(brief or ""), _or_none(result)) for name, brief, result in calls),
+        Flag(int(values.get("flags") or 0) & 31), Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
+        _text(values, "author"), unique=values.get("unique") is True,
+    )  # fmt: skip
+
+
+def _or_none(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _text(values: Values, name: str) -> str | None:
+    value = values.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _time(values: Values, name: str) -> datetime | None:
+    value = values.get(name)
+    try:
+        return datetime.fromtimestamp(value / 1000, UTC) if isinstance(value, int | float) else None
+    except (OverflowError, OSError, ValueError):
+        return None
+
+
+def _object(line: bytes | str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+SOURCE = ImportSource(NAME, "nacre export", _recognise, _read)

@@ -1,0 +1,169 @@
+"""What was named for an import, seen as files with relative names: a folder, a single file, a zip, or a bundle in one
+file. Nothing is unpacked, no link is followed, nothing large is read whole."""
+
+from __future__ import annotations
+
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from nacre.errors import InvalidInput, NotFound
+
+MOST_FILES = 100_000
+MOST_BYTES = 8_000_000
+"""A note or a page is never larger; what is larger is told and left out."""
+
+_HEAD_BYTES = 65_536
+_SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian"})
+_DATABASE = b"SQLite format 3\x00"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One file: its size, when it was changed, and its first bytes (all for ``None``)."""
+
+    size: int
+    modified: datetime
+    read: Callable[[int | None], bytes]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Files by relative name. ``root`` is what was named; ``single`` when that is one file."""
+
+    root: Path
+    leaves: Mapping[str, Leaf]
+    single: bool = False
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All names, sorted."""
+        return tuple(sorted(self.leaves))
+
+    def matching(self, suffix: str) -> Iterator[str]:
+        """The names with an ending."""
+        return (name for name in self.names if name.lower().endswith(suffix))
+
+    def text(self, name: str) -> str | None:
+        """A file as text; ``None`` when it is too large, cannot be read or is not text."""
+        leaf = self.leaves[name]
+        if leaf.size > MOST_BYTES:
+            return None
+        try:
+            data = leaf.read(None)
+        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+            return None
+        return None if b"\x00" in data else data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
+
+    def head(self, name: str) -> bytes:
+        """A file's first 64 KiB; empty when it cannot be read."""
+        try:
+            return self.leaves[name].read(_HEAD_BYTES)
+        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+            return b""
+
+    def is_database(self, name: str) -> bool:
+        """Whether a file is a SQLite database."""
+        return self.head(name).startswith(_DATABASE)
+
+    def path_of(self, name: str) -> Path:
+        """Where a file lies on disk; of a file in a zip, the zip's path with the name behind it."""
+        return self.root if self.single else self.root / name
+
+    def within(self, folder: str) -> Tree:
+        """The files below a folder, which becomes the root."""
+        prefix = f"{folder}/"
+        kept = {name[len(prefix) :]: leaf for name, leaf in self.leaves.items() if name.startswith(prefix)}
+        return Tree(self.root / folder, kept)
+
+    def grown(self, leaves: Mapping[str, str]) -> Tree:
+        """The same root with other files, given as text: what a bundle in one file holds."""
+        modified = next(iter(self.leaves.values())).modified
+        return Tree(self.root, {name: _written(text, modified) for name, text in leaves.items() if safe_name(name)})
+
+
+def open_tree(path: Path) -> Tree:
+    """See a file or folder as a tree. Raises NotFound, InvalidInput."""
+    path = path.expanduser().absolute()
+    if path.is_dir():
+        return Tree(path, dict(_bounded(_folder(path))))
+    if not path.exists():
+        raise NotFound(f"there is nothing at {path}", hint="check the path")
+    if not path.is_file():
+        raise InvalidInput(f"{path} is neither a file nor a folder", hint="name what the other memory wrote")
+    if zipfile.is_zipfile(path) and not _is_database(path):
+        return Tree(path, dict(_bounded(_archive(path))))
+    return Tree(path, {path.name: _leaf(path)}, single=True)
+
+
+def safe_name(name: str) -> bool:
+    """Whether a name stays below its root."""
+    pure = PurePosixPath(name)
+    return bool(name) and not pure.is_absolute() and ".." not in pure.parts and "\\" not in name and "\x00" not in name
+
+
+def _folder(root: Path) -> Iterator[tuple[str, Leaf]]:
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        for name in sorted(names):
+            path = Path(parent, name)
+            try:
+                if stat.S_ISREG(path.lstat().st_mode):
+                    yield path.relative_to(root).as_posix(), _leaf(path)
+            except OSError:
+                continue
+
+
+def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.is_dir() or not safe_name(info.filename) or info.flag_bits & 1:
+                continue
+            yield info.filename, Leaf(info.file_size, _zip_time(info), _from_zip(path, info.filename))
+
+
+def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
+    for number, item in enumerate(leaves):
+        if number == MOST_FILES:
+            raise InvalidInput(f"more than {MOST_FILES:,} files", hint="name the folder of the memories alone")
+        yield item
+
+
+def _leaf(path: Path) -> Leaf:
+    found = path.stat()
+
+    def read(limit: int | None) -> bytes:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES if limit is None else limit)
+
+    return Leaf(found.st_size, datetime.fromtimestamp(int(found.st_mtime), UTC), read)
+
+
+def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
+    def read(limit: int | None) -> bytes:
+        with zipfile.ZipFile(path) as archive, archive.open(name) as file:
+            return file.read(MOST_BYTES if limit is None else limit)
+
+    return read
+
+
+def _zip_time(info: zipfile.ZipInfo) -> datetime:
+    try:
+        return datetime(*info.date_time, tzinfo=UTC)
+    except ValueError:
+        return datetime(1980, 1, 1, tzinfo=UTC)
+
+
+def _written(text: str, modified: datetime) -> Leaf:
+    data = text.encode("utf-8", "replace")
+    return Leaf(len(data), modified, lambda limit: data if limit is None else data[:limit])
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_DATABASE)) == _DATABASE

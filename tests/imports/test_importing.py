@@ -1,0 +1,202 @@
+"""What every import promises: idempotent, untrusted unless told otherwise, nothing of the owner's overwritten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre
+from tests.imports.test_sources import Put, listed
+
+Agenr = Callable[..., Path]
+
+KEEL = {"id": "e-1", "type": "fact", "subject": "Keel", "content": "The keel of the dinghy is made of ash wood."}
+SAIL = {"id": "e-2", "type": "fact", "subject": "Sail", "content": "The sail was cut by the loft in Vigo."}
+
+
+def test_a_second_import_adds_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
+    path = agenr_database([KEEL, SAIL, {**SAIL, "id": "e-3", "subject": "The sail"}])
+    first = nacre("import", str(path), "--json").json
+    assert (first["added"], first["duplicates"]) == (2, 1)
+    files = {file: file.read_bytes() for file in (user_home / ".nacre/vault").rglob("*") if file.is_file()}
+    again = nacre("import", str(path), "--json").json
+    assert (again["added"], again["known"], again["duplicates"]) == (0, 2, 1)
+    assert {file: file.read_bytes() for file in (user_home / ".nacre/vault").rglob("*") if file.is_file()} == files
+
+
+def test_a_dry_run_tells_the_plan_and_writes_nothing(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
+    path = agenr_database([KEEL, SAIL])
+    shown = nacre("import", str(path), "--dry-run").out
+    assert "2 memories (2 fact)" in shown
+    assert "untrusted" in shown
+    assert nacre("import", str(path), "--dry-run", "--json").json["kinds"] == {"fact": 2}
+    assert nacre("list", "--json").json["total"] == 0
+    assert not list((user_home / ".nacre/vault").rglob("*.md"))
+
+
+def test_untrusted_words_end_nothing_that_the_owner_said(nacre: Nacre, agenr_database: Agenr) -> None:
+    nacre(
+        "store", "We use PostgreSQL for the berth register.", "--kind", "decision", "--key", "berth-register-database"
+    )
+    entry = {
+        "id": "x", "type": "decision", "subject": "Berth register", "canonical_key": "berth-register-database",
+        "content": "We use MySQL for the berth register now instead of PostgreSQL.", "updated_at": "2035-01-01",
+    }  # fmt: skip
+    nacre("import", str(agenr_database([entry])), "--json")
+    kept = [memory for memory in listed(nacre).values() if memory["trust"] == "trusted"]
+    assert len(kept) == 1
+    assert kept[0]["superseded_by"] is None
+
+
+def test_trust_given_later_makes_what_was_imported_the_owners(nacre: Nacre, agenr_database: Agenr) -> None:
+    path = agenr_database([KEEL])
+    nacre("import", str(path))
+    assert listed(nacre)["Keel"]["trust"] == "untrusted"
+    assert nacre("import", str(path), "--trust", "--json").json["newly_trusted"] == 1
+    assert listed(nacre)["Keel"]["trust"] == "trusted"
+
+
+def test_what_was_retired_here_does_not_come_back(nacre: Nacre, agenr_database: Agenr) -> None:
+    path = agenr_database([KEEL])
+    nacre("import", str(path))
+    nacre("retire", "Keel", "--yes", "--reason", "sold the dinghy")
+    assert nacre("import", str(path), "--trust", "--json").json["added"] == 0
+    assert listed(nacre) == {}
+
+
+def test_an_edit_there_follows_and_an_edit_here_wins(nacre: Nacre, put: Put) -> None:
+    fact = "---\nname: keel\ndescription: About the keel\ntype: project\n---\n{}\n"
+    folder = put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of ash wood.")})
+    nacre("import", str(folder), "--json")
+    put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of elm wood, not ash.")})
+    assert nacre("import", str(folder), "--json").json["updated"] == 1
+    assert listed(nacre)["About the keel"]["content"] == "The keel is made of elm wood, not ash."
+    nacre("edit", "About the keel", "--content", "The keel is made of oak.")
+    put(".claude/projects/-code-boat/memory", {"keel.md": fact.format("The keel is made of teak wood.")})
+    assert nacre("import", str(folder), "--json").json["updated"] == 0
+    assert listed(nacre)["About the keel"]["content"] == "The keel is made of oak."
+
+
+def test_secrets_in_what_is_imported_are_not_stored(nacre: Nacre, agenr_database: Agenr, user_home: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    nacre("import", str(agenr_database([{**KEEL, "content": f"The deploy token of the boat shop is {token}."}])))
+    assert "Keel" in listed(nacre)
+    assert not [
+        file for file in (user_home / ".nacre").rglob("*") if file.is_file() and token.encode() in file.read_bytes()
+    ]
+
+
+def test_an_export_comes_back_whole_in_another_home(
+    nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user_home: Path
+) -> None:
+    stored = nacre("store", "The bell rings at noon", "--tag", "bell", "--project", "harbour", "--json").json["id"]
+    file = next((user_home / ".nacre/vault").rglob("the-bell-rings-at-noon.md"))
+    file.write_text(file.read_text().replace("\n---\n", "\nmood: [calm, {of: day}]\n---\n", 1), encoding="utf-8")
+    nacre("store", "The crane is painted red", "--json")
+    nacre("retire", "The crane is painted red", "--yes", "--reason", "it is blue")
+    nacre("recall", "when does the bell ring")
+    sessions = nacre("sessions", "list", "--json").json["sessions"]
+    out = tmp_path / "out.jsonl"
+    told = nacre("export", str(out), "--sessions", "--include-retired", "--json").json
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert told["bytes"] == out.stat().st_size
+    before = nacre("show", stored, "--no-update", "--json").json
+
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
+    answer = nacre("import", str(out), "--trust", "--json").json
+    assert answer["added"] == told["counts"]["memory"]
+    assert (answer["sessions"], answer["turns"]) == (told["counts"]["session"], told["counts"]["turn"])
+    after = nacre("show", stored, "--no-update", "--json").json
+    path, moved = before.pop("path"), after.pop("path")
+    assert after == before
+    assert moved.endswith(path.rpartition("vault")[2])
+    assert before["extra"] == {"mood": ["calm", {"of": "day"}]}
+    again = nacre("sessions", "list", "--json").json["sessions"]
+    assert [(one["session"], one["turns"], one["opening"]) for one in again] == [
+        (one["session"], one["turns"], one["opening"]) for one in sessions
+    ]
+    assert nacre("show", "The crane is painted red", "--no-update", "--json").json["retired_reason"] == "it is blue"
+    assert nacre("import", str(out), "--trust", "--json").json["added"] == 0
+    assert nacre("doctor", "--json").json["ok"] is True
+
+
+def test_an_untrusted_export_brings_no_pages_ledger_or_sessions(
+    nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    nacre("export", str(out), "--sessions")
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
+    answer = nacre("import", str(out), "--json").json
+    assert {item["reason"] for item in answer["skipped"]} == {"only with --trust"}
+    assert {memory["trust"] for memory in listed(nacre).values()} == {"untrusted"}
+    assert nacre("sessions", "list", "--json").json["sessions"] == []
+
+
+@pytest.mark.parametrize("spoil", ["cut", "changed"])
+def test_an_export_that_is_not_whole_is_refused(nacre: Nacre, learned: dict, tmp_path: Path, spoil: str) -> None:
+    out = tmp_path / "out.jsonl"
+    nacre("export", str(out))
+    data = out.read_bytes()
+    out.write_bytes(
+        data[: data.rindex(b"\n", 0, -1) + 1] if spoil == "cut" else data.replace(b"PostgreSQL", b"MongoDB!!!")
+    )
+    assert "is not whole" in nacre("import", str(out), "--json", code=2).error["message"]
+
+
+def test_a_zip_of_markdown_files_comes_back_and_its_paths_stay_inside(
+    nacre: Nacre, learned: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import zipfile
+
+    out = tmp_path / "vault.zip"
+    nacre("export", str(out))
+    with zipfile.ZipFile(out, "a") as archive:
+        text = "---\nid: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81\nkind: fact\nsubject: Escape\n---\nOut of the vault.\n"
+        archive.writestr("projects/../../../escaped/fact/x.md", text)
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "elsewhere"))
+    assert nacre("import", str(out), "--trust", "--json").json["added"] == learned["memories"]
+    assert "Escape" not in listed(nacre)
+
+
+def test_a_record_with_a_foreign_project_or_id_stays_in_the_vault(
+    nacre: Nacre, tmp_path: Path, user_home: Path
+) -> None:
+    import hashlib
+
+    front = {"id": "../../evil", "kind": "fact", "subject": "S", "project": "../../../out"}
+    lines = [
+        {"type": "header", "format": "nacre-export", "version": 1},
+        {"type": "memory", "path": "inbox/x.md", "front": front, "content": "A fact about the outside of a vault."},
+    ]  # fmt: skip
+    data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+    trailer = {"type": "trailer", "lines": 2, "sha256": hashlib.sha256(data).hexdigest()}
+    out = tmp_path / "evil.jsonl"
+    out.write_bytes(data + json.dumps(trailer).encode() + b"\n")
+    assert nacre("import", str(out), "--json").json["added"] == 1
+    files = [file for file in user_home.rglob("*.md") if file.is_file()]
+    assert [file.is_relative_to(user_home / ".nacre/vault") for file in files] == [True]
+
+
+def test_an_export_is_redacted_once_more_and_never_overwrites_unasked(
+    nacre: Nacre, tmp_path: Path, user_home: Path
+) -> None:
+    nacre("store", "The harbour master is called wobbleword17", "--subject", "Harbour master")
+    nacre("config", "set", "redaction.patterns", '["wobbleword\\\\d+"]')
+    for name in ("a.jsonl", "a.md", "a.zip"):
+        out = tmp_path / name
+        nacre("export", str(out))
+        assert b"wobbleword" not in out.read_bytes()
+        assert nacre("export", str(out), "--json", code=4).error["code"] == "conflict"
+        nacre("export", str(out), "--force")
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_an_export_goes_to_standard_output(process: Nacre) -> None:
+    process("store", "The bell rings at noon")
+    told = process("export", "-")
+    lines = [json.loads(line) for line in told.out.splitlines()]
+    assert [line["type"] for line in lines] == ["header", "memory", "trailer"]
+    assert "Exported 1 memory" in told.err

@@ -1,0 +1,296 @@
+"""Every source is recognised by its content and read as its own program means it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+Put = Callable[..., Path]
+
+
+def listed(nacre: Nacre) -> dict[str, Any]:
+    """Active memories by subject."""
+    return {memory["subject"]: memory for memory in nacre("list", "--limit", "1000", "--json").json["memories"]}
+
+
+def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
+    nacre: Nacre, agenr_database: Callable[..., Path]
+) -> None:
+    path = agenr_database(
+        [
+            {
+                "id": "e-1", "type": "decision", "subject": "Queue of the mailer",
+                "content": "The mailer uses Redis streams as its queue, because jobs must survive a restart.",
+                "importance": 9, "expiry": "core", "scope": "personal", "project": "mailer", "platform": "codex",
+                "canonical_key": "mailer-queue-choice", "source_file": "/code/mailer/log.jsonl",
+                "subject_entity": "mailer", "subject_attribute": "queue", "claim_predicate": "uses",
+                "claim_object": "Redis streams", "suppressed_contexts": '["session-start"]',
+            },
+            {
+                "id": "e-2", "type": "todo", "subject": "Rotate the signing key",
+                "content": "Rotate the signing key of the mailer before June.",
+                "importance": 6,
+            },
+        ],
+        tags=[("e-1", "redis"), ("e-1", "queue")],
+        links=[("r-1", "e-2", "e-1", "related")],
+    )  # fmt: skip
+    answer = nacre("import", str(path), "--json").json
+    assert (answer["source"], answer["added"], answer["skipped"]) == ("agenr", 2, [])
+    decision = listed(nacre)["Queue of the mailer"]
+    assert decision["kind"] == "decision"
+    assert (decision["importance"], decision["expiry"], decision["scope"]) == (9, "core", "personal")
+    assert (decision["created"], decision["updated"]) == ("2026-03-01T10:00:00Z", "2026-03-02T10:00:00Z")
+    assert decision["tags"] == ["queue", "redis"]
+    assert decision["canonical_key"] == "mailer-queue-choice"
+    assert (decision["project"], decision["trust"], decision["speaker"]) == ("mailer", "untrusted", "agent")
+    shown = nacre("show", decision["id"], "--no-update", "--json").json
+    assert shown["extra"]["imported"]["id"] == "e-1"
+    assert shown["extra"]["claim"]["object"] == "Redis streams"
+    assert [(link["rel"], link["direction"]) for link in shown["links"]] == [("related_to", "in")]
+
+
+def test_what_agenr_retired_expired_or_superseded_stays_so(nacre: Nacre, agenr_database: Callable[..., Path]) -> None:
+    path = agenr_database(
+        [
+            {"id": "new", "type": "fact", "subject": "Port", "content": "The gateway listens on port 9443 now."},
+            {
+                "id": "old", "type": "fact", "subject": "Port before",
+                "content": "The gateway listens on port 8080.",
+                "superseded_by": "new", "created_at": "2026-02-01",
+            },
+            {
+                "id": "gone", "type": "fact", "subject": "Gone",
+                "content": "The intranet wiki runs on a Raspberry Pi.",
+                "retired": 1, "retired_at": "2026-03-05T00:00:00Z", "retired_reason": "the wiki moved",
+            },
+            {
+                "id": "late", "type": "fact", "subject": "Late",
+                "content": "The lift is out of order until Friday.",
+                "superseded_by": "EXPIRED",
+            },
+            {
+                "id": "lost", "type": "fact", "subject": "Lost",
+                "content": "The canteen closes at two o'clock.",
+                "superseded_by": "nowhere",
+            },
+            {"id": "odd", "type": "riddle", "subject": "Odd", "content": "What walks on four legs in the morning?"},
+        ],
+        links=[("r-1", "new", "old", "supersedes")],
+    )  # fmt: skip
+    answer = nacre("import", str(path), "--json").json
+    assert answer["added"] == 5
+    assert [item["where"] for item in answer["skipped"]] == ["odd"]
+    assert list(listed(nacre)) == ["Port"]
+    history = nacre("show", "Port", "--history", "--json").json["history"]
+    assert [step["subject"] for step in history] == ["Port before", "Port"]
+    gone = nacre("show", "Gone", "--no-update", "--json").json
+    assert (gone["retired"], gone["retired_reason"]) == ("2026-03-05T00:00:00Z", "the wiki moved")
+    assert nacre("show", "Late", "--no-update", "--json").json["retired_reason"] == "expired in agenr"
+    assert nacre("doctor", "--json").json["ok"] is True
+
+
+def test_how_agenr_used_a_memory_comes_in_only_with_trust(nacre: Nacre, agenr_database: Callable[..., Path]) -> None:
+    used = {"recall_count": 4, "last_recalled_at": "2026-04-01T00:00:00Z", "recall_intervals": "[1775001600]"}
+    entry = {
+        "id": "e-1",
+        "type": "fact",
+        "subject": "Tide",
+        "content": "The tide gauge reports in centimetres.",
+        **used,
+    }
+    path = agenr_database([entry])
+    nacre("import", str(path), "--trust", "--json")
+    shown = nacre("show", "Tide", "--no-update", "--json").json
+    assert (shown["recall_count"], shown["last_recalled"], shown["trust"]) == (4, "2026-04-01T00:00:00Z", "trusted")
+
+
+def test_an_agenr_database_with_a_write_ahead_log_is_read_whole_and_left_alone(
+    nacre: Nacre, agenr_database: Callable[..., Path]
+) -> None:
+    entry = {"id": "e-1", "type": "fact", "subject": "Ferry", "content": "The ferry leaves from pier four at nine."}
+    path = agenr_database([entry], journal="wal")
+    assert path.with_name("knowledge.db-wal").stat().st_size > 0
+    before = {file.name: file.read_bytes() for file in path.parent.iterdir() if not file.name.endswith("-shm")}
+    assert nacre("import", str(path.parent), "--json").json["added"] == 1
+    assert {file.name: file.read_bytes() for file in path.parent.iterdir() if file.name in before} == before
+
+
+def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_path: Path) -> None:
+    encrypted = tmp_path / "knowledge.db"
+    encrypted.write_bytes(bytes(range(256)) * 64)
+    error = nacre("import", str(encrypted), "--from", "agenr", "--json", code=2).error
+    assert "encrypted, damaged or something else" in error["message"]
+    assert nacre("import", str(encrypted), "--json", code=2).error["code"] == "invalid_input"
+
+
+def test_claude_code_memory_is_read_fact_by_fact_in_the_project_of_its_sessions(nacre: Nacre, put: Put) -> None:
+    folder = put(
+        ".claude/projects/-code-acme-billing",
+        {
+            "0b1e.jsonl": json.dumps({"type": "user", "cwd": "/code/acme-billing", "sessionId": "0b1e"}) + "\n",
+            "memory/MEMORY.md": "- [Tests](test-style.md) — how tests are named\n- [Ledger](ledger-lock.md) — a trap\n",
+            "memory/test-style.md": "---\nname: test-style\ndescription: Tests are named as sentences\n"
+            "metadata:\n  type: feedback\n---\nName every test as a sentence.\n\nSee [[ledger-lock]].\n",
+            "memory/ledger-lock.md": "---\nname: ledger-lock\ndescription: The ledger needs its lock\ntype: project\n"
+            "originSessionId: 0b1e\n---\nTake the ledger lock before the account lock, else both wait forever.\n",
+        },
+    )  # fmt: skip
+    answer = nacre("import", str(folder / "memory"), "--json").json
+    assert (answer["source"], answer["added"]) == ("claude-memory", 2)
+    found = listed(nacre)
+    assert found["Tests are named as sentences"]["kind"] == "preference"
+    assert {memory["project"] for memory in found.values()} == {"acme-billing"}
+    shown = nacre("show", found["The ledger needs its lock"]["id"], "--no-update", "--json").json
+    assert shown["extra"]["originSessionId"] == "0b1e"
+    assert [link["subject"] for link in shown["links"]] == ["Tests are named as sentences"]
+    assert nacre("import", str(folder.parent), "--json").json["known"] == 2
+
+
+def test_openclaw_pages_last_and_its_diary_is_of_the_day(nacre: Nacre, put: Put) -> None:
+    folder = put(
+        "workspace",
+        {
+            "AGENTS.md": "# Rules\nBe kind.\n",
+            "MEMORY.md": "# Memory\n\n## Preferences\n- **Coffee:** black, never after four in the afternoon\n"
+            "- Answers in German please, unless code is quoted\n\n## People\n- Mira keeps the bees on the north roof\n",
+            "memory/2026-02-14.md": "# 2026-02-14\n\n- Moved the beehive sensors to the new gateway\n- ok\n",
+            "memory/heartbeat-state.json": "{}",
+        },
+    )  # fmt: skip
+    answer = nacre("import", str(folder), "--json").json
+    assert (answer["source"], answer["added"]) == ("openclaw", 4)
+    found = listed(nacre)
+    assert (found["Coffee"]["kind"], found["Coffee"]["expiry"]) == ("preference", "permanent")
+    assert found["Mira keeps the bees on the north roof"]["kind"] == "relationship"
+    diary = found["Moved the beehive sensors to the new gateway"]
+    assert (diary["kind"], diary["expiry"], diary["created"]) == ("event", "temporary", "2026-02-14T00:00:00Z")
+
+
+def test_codex_memories_come_from_the_handbook_and_not_from_its_evidence(nacre: Nacre, put: Put) -> None:
+    folder = put(
+        ".codex/memories",
+        {
+            "MEMORY.md": "# Task Group: tide-tables / importer\nscope: the importer\n"
+            "applies_to: cwd=/code/tide-tables; reuse_rule=this checkout\n\n## Task 1: Fix the leap second\n\n"
+            "### rollout_summary_files\n\n- rollout_summaries/a.md (cwd=/code/tide-tables)\n\n### keywords\n\n"
+            "- leap second, importer\n\n## User preferences\n\n- Prefer small commits with the reason in the body\n\n"
+            "## Reusable knowledge\n\n- The importer must read times as UTC before it sorts them\n",
+            "memory_summary.md": "## User Profile\n\nWrites tide software and reads every diff before a commit.\n\n"
+            "## What's in Memory\n\n- importer: leap second\n",
+            "rollout_summaries/a.md": "# A run\nNothing of this comes in.\n",
+            "raw_memories.md": "# Raw\n",
+        },
+    )  # fmt: skip
+    answer = nacre("import", str(folder), "--json").json
+    assert (answer["source"], answer["added"]) == ("codex-memories", 3)
+    assert {item["reason"] for item in answer["skipped"]} == {"evidence of what MEMORY.md says"}
+    found = listed(nacre)
+    preference = found["Prefer small commits with the reason in the body"]
+    assert (preference["kind"], preference["project"]) == ("preference", "tide-tables")
+    assert set(preference["tags"]) == {"leap second", "importer"}
+    assert found["The importer must read times as UTC before it sorts them"]["kind"] == "lesson"
+
+
+def test_an_agent_knowledge_vault_keeps_titles_confidence_and_edges(nacre: Nacre, put: Put) -> None:
+    import apsw
+
+    folder = put(
+        "agent-knowledge",
+        {
+            "identity.md": "# Me\n\n- I maintain three small web shops on my own\n",
+            "projects/webshop.md": "---\ntitle: Webshop\ntags: [shop, php]\nupdated: 2026-01-09\nconfidence: inferred\n"
+            "confidence_score: 0.75\n---\n# Webshop\n\nThe webshop renders its pages on the server.\n",
+            "decisions/tax-service.md": "---\ntitle: Tax service\ntags: [tax]\nupdated: 2026-01-08\nevergreen: true\n"
+            "author: lena\n---\nTax rates come from the state's own service, never from a table of ours.\n",
+            "decisions/broken.md": "---\ntitle: [oops\n---\nText that nobody can read.\n",
+            ".dreams/2026-01-10.md": "# Diary\nNot for recall.\n",
+        },
+    )  # fmt: skip
+    edges = apsw.Connection(str(folder / "edges.db"))
+    edges.execute("CREATE TABLE edges (source TEXT, target TEXT, rel_type TEXT, valid_to TEXT)")
+    edges.execute("INSERT INTO edges VALUES ('projects/webshop.md', 'decisions/tax-service.md', 'depends_on', NULL)")
+    edges.close()
+    answer = nacre("import", str(folder), "--json").json
+    assert (answer["source"], answer["added"]) == ("agent-knowledge", 3)
+    assert [item["where"] for item in answer["skipped"]] == ["decisions/broken.md"]
+    found = listed(nacre)
+    shop = nacre("show", found["Webshop"]["id"], "--no-update", "--json").json
+    assert (shop["project"], shop["confidence"], shop["created"]) == ("webshop", "inferred", "2026-01-09T00:00:00Z")
+    assert shop["content"] == "The webshop renders its pages on the server."
+    assert [(link["rel"], link["subject"]) for link in shop["links"]] == [("depends_on", "Tax service")]
+    tax = nacre("show", found["Tax service"]["id"], "--no-update", "--json").json
+    assert (tax["kind"], tax["evergreen"], tax["author"]) == ("decision", True, "lena")
+
+
+CLAWX = {
+    "global/User/user-profile.md": "---\nname: user-profile\ntype: user\nscope: global\n---\n## Profile\n\n"
+    "- Teaches physics at a school in Graz\n\n## Preferences\n\n- Wants formulas in plain text, not as pictures\n",
+    "projects/project_0a1b2c3d4e/project.meta.md": "---\nproject_id: project_0a1b2c3d4e\nproject_name: Star Map\n"
+    'description: A planisphere for the class\naliases: ["planisphere"]\nstatus: active\n---\n## Summary\n',
+    "projects/project_0a1b2c3d4e/MEMORY.md": "# Manifest\n",
+    "projects/project_0a1b2c3d4e/Feedback/short-labels.md": "---\nname: Short labels\ndescription: labels\n"
+    "type: feedback\nscope: project\nproject_id: project_0a1b2c3d4e\ncaptured_at: 2026-02-01T08:00:00Z\n"
+    "updated_at: 2026-02-03T08:00:00Z\ndeprecated: false\n---\n## Rule\n\nLabel stars with at most eight letters.\n",
+    "projects/project_0a1b2c3d4e/Project/old.md": "---\nname: Old stage\ntype: project\nscope: project\n"
+    "project_id: project_0a1b2c3d4e\ncaptured_at: 2026-01-01T08:00:00Z\nupdated_at: 2026-01-01T08:00:00Z\n"
+    "deprecated: true\n---\n## Current Stage\n\nThe map is still a sketch on paper.\n",
+    "projects/_tmp/Project/idea.md": "---\nname: An idea\ntype: project\nscope: project\nproject_id: _tmp\n"
+    "captured_at: 2026-02-05T08:00:00Z\nupdated_at: 2026-02-05T08:00:00Z\n---\nPrint the horizon on clear film.\n",
+}
+
+
+@pytest.mark.parametrize("form", ["folder", "snapshot"])
+def test_clawxmemory_keeps_projects_rules_and_what_is_deprecated(nacre: Nacre, put: Put, form: str) -> None:
+    if form == "folder":
+        path = put("clawx", CLAWX)
+    else:
+        files = [{"relativePath": name, "content": text} for name, text in CLAWX.items()]
+        bundle = {
+            "formatVersion": "clawxmemory-memory-snapshot.v3",
+            "exportedAt": "2026-02-06T00:00:00Z",
+            "files": files,
+        }
+        path = put("bundle", {"snapshot.json": json.dumps(bundle)}) / "snapshot.json"
+    answer = nacre("import", str(path), "--trust", "--json").json
+    assert (answer["source"], answer["added"], answer["pages"]) == ("clawxmemory", 5, 1)
+    found = listed(nacre)
+    rule = found["Short labels"]
+    assert (rule["kind"], rule["project"], rule["updated"]) == ("preference", "star-map", "2026-02-03T08:00:00Z")
+    assert found["Wants formulas in plain text, not as pictures"]["kind"] == "preference"
+    assert nacre("show", "Old stage", "--no-update", "--json").json["retired_reason"] == "deprecated in ClawXMemory"
+    assert "/inbox/" in nacre("show", "An idea", "--no-update", "--json").json["path"]
+    assert nacre("list", "--project", "planisphere", "--strict", "--json").json["total"] == 1
+
+
+def test_what_claude_ai_remembers_comes_in_beside_its_conversations(nacre: Nacre, tmp_path: Path) -> None:
+    path = tmp_path / "data.zip"
+    said = [{"type": "text", "text": "Which glue holds cork?"}]
+    message = {"uuid": "m-1", "sender": "human", "text": "", "content": said, "created_at": "2026-05-01T10:00:00Z"}
+    remembered = {
+        "conversations_memory": "**Work context**\n\nBuilds boats of cork in Porto.",
+        "project_memories": {"p-1": "The keel is made of ash wood."},
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(
+            "conversations.json", json.dumps([{"uuid": "c-1", "name": "Cork", "chat_messages": [message]}])
+        )
+        archive.writestr("memories.json", json.dumps([remembered]))
+        archive.writestr("projects.json", json.dumps([{"uuid": "p-1", "name": "Cork Boat"}]))
+    answer = nacre("import", str(path), "--json").json
+    assert (answer["source"], answer["added"], answer["ingest"]["turns"]) == ("claude-ai", 2, 1)
+    assert {memory["project"] for memory in listed(nacre).values()} == {None, "cork-boat"}
+    again = nacre("import", str(path), "--json").json
+    assert (again["added"], again["known"]) == (0, 2)
+
+
+def test_a_folder_that_no_memory_wrote_is_told_so(nacre: Nacre, put: Put) -> None:
+    error = nacre("import", str(put("notes", {"a.md": "# Just a note\n"})), "--json", code=2).error
+    assert "--from" in error["hint"]
