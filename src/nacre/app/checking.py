@@ -33,15 +33,19 @@ def doctor(context: Context, *, repair: bool = False) -> list[Check]:
     With ``repair`` what can be mended without a choice is mended: permissions.
     """
     return [
+        *installation(context, repair=repair), _integrity(context), _parity(context), *_lost(context),
+        *_history(context),
+    ]  # fmt: skip
+
+
+def installation(context: Context, *, repair: bool = False) -> list[Check]:
+    """Check what nacre runs on: Python, SQLite, the home's folder and its permissions, the models."""
+    return [
         Check("python", OK, f"{platform.python_version()} on {platform.system()}"),
         Check("sqlite", OK, engine_version()),
         _home(context),
         _permissions(context, repair),
         _disk(context),
-        _integrity(context),
-        _parity(context),
-        *_lost(context),
-        *_history(context),
         _model(context),
         *_reranker(context),
     ]

@@ -223,11 +223,20 @@ def _forget(context: Context, slug: str) -> None:
             context.files.forget_project(slug)
 
 
+def page_keys(context: Context, slug: str) -> set[tuple[str, str]]:
+    """What a project's page says resolves to it. Raises FileNotFoundError, MemoryInvalid."""
+    return set(_keys(slug, _parse(context.vault.read(_path(slug))).values))
+
+
 def _index(context: Context, project: Project, values: dict[str, Any]) -> None:
+    with context.database.transaction():
+        context.files.save_project(project, _keys(project.slug, values))
+
+
+def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
     keys = [(key, str(value)) for name, key in _KEYS.items() for value in _listed(values, name)]
     named = [("alias", str(values["name"]))] if values.get("name") else []
-    with context.database.transaction():
-        context.files.save_project(project, [("alias", project.slug), *keys, *named])
+    return [("alias", slug), *keys, *named]
 
 
 def _listed(values: dict[str, Any], name: str) -> list[str]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from nacre.app.importing import ImportPlan, ImportReport
     from nacre.app.looking import LinkView, MemoryView, SessionView
     from nacre.app.operations import Difference
+    from nacre.app.proofs.finding import Proof
     from nacre.app.quickstart import QuickstartResult
     from nacre.app.reviewing import Review
     from nacre.app.undoing import Undoing
@@ -376,6 +377,21 @@ def checks_record(checks: Sequence[Check]) -> Record:
             {"name": check.name, "state": check.state, "detail": check.detail, "hint": check.hint} for check in checks
         ],
     }
+
+
+def finding_records(proofs: Sequence[Proof]) -> list[Record]:
+    """Everything that ``doctor --deep`` found."""
+    return [
+        {
+            "area": proof.area,
+            "severity": one.severity,
+            "sentence": one.sentence,
+            "repair": one.repair,
+            "repairable": one.mend is not None,
+        }
+        for proof in proofs
+        for one in proof.findings
+    ]
 
 
 def quickstart_record(result: QuickstartResult) -> Record:

@@ -17,6 +17,7 @@ from nacre.storage.times import from_ms, to_ms
 from nacre.text import identifiers, segment
 
 _encode = msgspec.json.Encoder().encode
+_PORTION = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,25 @@ class Sessions:
                 self._db.run("delete_turn", row=turn_row)
                 grown.append((seq, identity, turn))
         return grown, list(wanted.items())
+
+    def index_again(self, rows: Sequence[int]) -> None:
+        """Add turns to the full text from which they are missing."""
+        with self._db.transaction():
+            for start in range(0, len(rows), _PORTION):
+                found = self._db.all("find_identities", rows=json.dumps(list(rows[start : start + _PORTION])))
+                turns = {row: item.turn for row, item in self.by_rows([row for row, _ in found]).items()}
+                self._forget_text([row for row, _ in found])
+                texts = [
+                    (identity.hex(), segment(turns[row].text), segment(_did(turns[row]))) for row, identity in found
+                ]
+                self._db.run("index_turns", texts=_encode(texts).decode(), first=0)
+                parts = [(identity.hex(), names) for row, identity in found if (names := _names(turns[row]))]
+                self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=0)
+
+    def _forget_text(self, rows: Sequence[int]) -> None:
+        wanted: list[dict[str, object]] = [{"row": row} for row in rows]
+        for statement in ("unindex_turn", "unindex_turn_parts"):
+            self._db.run_many(statement, wanted)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
         """A file was read as a whole: forget what was read from it before and is not ``present`` any more.

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import progress
 from nacre.cli.command import command
+from nacre.cli.paper import Paper
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -26,17 +28,46 @@ def health(run: Run) -> None:
     _answer(run, checking.health(run.context))
 
 
-@command("doctor", examples=["nacre doctor", "nacre doctor --repair"])
-@click.option("--repair", is_flag=True, help="Mend what can be mended without a choice: permissions.")
+@command("doctor", examples=["nacre doctor", "nacre doctor --deep", "nacre doctor --deep --all --repair"])
+@click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")
+@click.option("--all", "everything", is_flag=True, help="With --deep: read all transcripts again, not a sample.")
+@click.option("--repair", "with_repair", is_flag=True, help="Mend what can be mended without a loss: permissions, and with --deep more.")
 @click.pass_obj
-def doctor(run: Run, repair: bool) -> None:
+def doctor(run: Run, deep: bool, everything: bool, with_repair: bool) -> None:
     """Check the installation and the home.
 
     Exits with 1 when something is wrong; what is wrong comes with the way out.
     """
     from nacre.app import checking
 
-    _answer(run, checking.doctor(run.context, repair=repair))
+    if everything and not deep:
+        raise click.UsageError("--all goes with --deep", click.get_current_context())
+    if deep:
+        _prove(run, everything=everything, with_repair=with_repair)
+    else:
+        _answer(run, checking.doctor(run.context, repair=with_repair))
+
+
+def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
+    from nacre.app import checking, proving
+    from nacre.cli.records import checks_record, finding_records
+    from nacre.cli.render.reports import render_checks, render_findings
+
+    repaired = 0
+    with progress.shown(run) as notify:
+        proofs = proving.prove(run.context, everything=everything, on_progress=notify)
+        if with_repair:
+            repaired = proving.repair(run.context, proofs)
+            proofs = proving.prove(run.context, everything=everything, on_progress=notify) if repaired else proofs
+    checks = [*checking.installation(run.context, repair=with_repair), *map(proving.as_check, proofs)]
+    run.context.problems.clear()  # they are among the findings
+    run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
+
+    def render(paper: Paper) -> None:
+        render_checks(paper, checks)
+        render_findings(paper, proofs, repaired)
+
+    run.answer(checks_record(checks) | {"findings": finding_records(proofs), "repaired": repaired}, render)
 
 
 def _answer(run: Run, checks: Sequence[Check]) -> None:

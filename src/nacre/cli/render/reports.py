@@ -10,6 +10,7 @@ from nacre.cli.render.words import count, day, seconds, size
 
 if TYPE_CHECKING:
     from nacre.app.maintenance import Stats
+    from nacre.app.proofs.finding import Proof
     from nacre.model.reports import Check, IngestReport, Problem
     from nacre.settings import Settings
 
@@ -120,6 +121,22 @@ def render_checks(paper: Paper, checks: Sequence[Check]) -> None:
         paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 9)
         if check.hint and check.state != "ok":
             paper.line(dim(check.hint), indent=width + 11)
+
+
+def render_findings(paper: Paper, proofs: Sequence[Proof], repaired: int) -> None:
+    """Every finding with its repair, where a line a part did not hold them all."""
+    if repaired:
+        paper.blank()
+        paper.line(bold(f"Repaired {count(repaired, 'finding')}."))
+    for proof in proofs:
+        if len(proof.findings) < 2:
+            continue
+        paper.heading(f"{proof.area}: {count(len(proof.findings), 'finding')}")
+        for finding in proof.findings[:_PROBLEMS_SHOWN]:
+            paper.line(finding.sentence, indent=2, hang=2)
+            paper.line(dim(finding.repair), indent=4)
+        if len(proof.findings) > _PROBLEMS_SHOWN:
+            paper.line(dim(f"and {len(proof.findings) - _PROBLEMS_SHOWN} more: --json lists all"), indent=2)
 
 
 def render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:

@@ -197,3 +197,7 @@ SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_
 -- list_identities --
 -- Whether turns are known by the tool's id alone, or by that and their session.
 SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
+
+-- find_identities --
+-- What makes some turns the same turns elsewhere.
+SELECT row, identity FROM turns WHERE row IN (SELECT value FROM json_each(:rows));

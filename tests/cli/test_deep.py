@@ -1,0 +1,210 @@
+"""``doctor --deep`` finds what was broken, names the repair, and mends what is safe to mend."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from tests.cli.conftest import Nacre, said, write_transcript
+
+Break = Callable[[Path], object]
+
+
+def execute(sql: str) -> Break:
+    """Change the database behind nacre's back."""
+
+    def run(home: Path) -> None:
+        connection = apsw.Connection(str(home / "nacre.db"))
+        connection.execute(sql).fetchall()
+        connection.close()
+
+    return run
+
+
+def edit_without_a_trace(home: Path) -> None:
+    path = next((home / "vault").rglob("deploys.md"))
+    stat = path.stat()
+    path.write_text(path.read_text().replace("Fridays", "Mondays"), encoding="utf-8")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def append_to_ledger(line: str) -> Break:
+    def run(home: Path) -> None:
+        with (home / "vault/ledger.jsonl").open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+
+    return run
+
+
+def say_it_was_retired(home: Path) -> None:
+    memory = apsw.Connection(str(home / "nacre.db")).execute("SELECT id FROM active_memories LIMIT 1").get
+    entry = {"op": "op-1", "at": "2026-11-20T12:00:00Z", "action": "retire", "memory": memory}
+    append_to_ledger(json.dumps(entry))(home)
+
+
+def forget_the_ledger(home: Path) -> None:
+    ledger = home / "vault/ledger.jsonl"
+    ledger.write_text(
+        "".join(line for line in ledger.read_text().splitlines(True) if '"retire"' not in line), encoding="utf-8"
+    )
+
+
+BREAKS: dict[str, tuple[str, Break, str, bool]] = {
+    "a row says something else": (
+        "vault", execute("UPDATE memories SET content = 'On Sundays' WHERE subject = 'Deploys'"), "content", True,
+    ),
+    "a tag is lost": ("vault", execute("DELETE FROM tags"), "tags", True),
+    "a row is lost": ("vault", execute("DELETE FROM memories WHERE subject = 'Deploys'"), "deploys.md", True),
+    "a file changed without a new time": ("vault", edit_without_a_trace, "without a new time", True),
+    "a row without a file": (
+        "vault",
+        lambda home: (
+            execute("DELETE FROM vault_files WHERE path LIKE '%deploys.md'")(home),
+            next((home / "vault").rglob("deploys.md")).unlink(),
+        ),
+        "has no file", True,
+    ),
+    "a link to nothing": (
+        "links",
+        lambda home: next((home / "vault").rglob("deploys.md")).write_text(
+            next((home / "vault").rglob("deploys.md")).read_text().replace(
+                "\n---\n", "\nlinks: [{rel: part_of, to: 0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81}]\n---\n", 1
+            )
+        ),
+        "nothing is at the end", False,
+    ),
+    "a half succession": (
+        "links", execute("DELETE FROM links WHERE rel = 'supersedes'"), "does not say so", True,
+    ),
+    "text of a memory is lost": ("full text", execute("DELETE FROM memories_fts"), "cannot be found", True),
+    "text of turns is lost": ("full text", execute("DELETE FROM turns_fts WHERE rowid < 3"), "2 turns", True),
+    "text of nothing": (
+        "full text", execute("INSERT INTO memories_fts (rowid, subject) VALUES (999, 'x')"), "belong to nothing", True,
+    ),
+    "a project's key is lost": (
+        "projects", execute("DELETE FROM project_keys WHERE key = 'root'"), "root /code/acme-billing", True,
+    ),
+    "a project has a key too many": (
+        "projects", execute("INSERT INTO project_keys SELECT 'root', '/', id FROM projects"), "root /", True,
+    ),
+    "the ledger retires what holds": ("ledger", say_it_was_retired, "the ledger says", False),
+    "the ledger forgot a retirement": ("ledger", forget_the_ledger, "does not say so", True),
+    "a line of the ledger is torn": ("ledger", append_to_ledger('{"op": "01'), "is no entry", False),
+    "a turn is lost": ("transcripts", execute("DELETE FROM turns WHERE seq = 1"), "1 of 6 turns", True),
+    "a session is lost": ("transcripts", execute("DELETE FROM sessions"), "6 of 6 turns", True),
+    "a session is miscounted": ("transcripts", execute("UPDATE sessions SET turns = 99"), "counts other turns", True),
+    "others may read": ("modes", lambda home: (home / "vault/ledger.jsonl").chmod(0o644), "others can read", True),
+    "others may write": ("modes", lambda home: (home / "vault").chmod(0o777), "can write to vault", True),
+    "a row refers to nothing": (
+        "database", execute("INSERT INTO confirmations (memory, ordinal, at) VALUES ('x', 0, 0)"), "belong", False,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture
+def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
+    """A home with memories of all states, and nothing wrong with it."""
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys", "--tag", "ops")
+    nacre("store", "The status page is hosted in Frankfurt", "--subject", "Status page")
+    nacre("retire", "Status page", "--yes", "--reason", "closed")
+    nacre("store", "The standup is at nine o'clock", "--key", "standup-meeting-time")
+    nacre("store", "The standup is at ten o'clock now instead of nine", "--key", "standup-meeting-time")
+    found = nacre("doctor", "--deep", "--all", "--json").json
+    assert found["findings"] == []
+    return user_home / ".nacre"
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_what_is_broken_is_found_with_its_repair(nacre: Nacre, kept: Path, name: str) -> None:
+    area, break_it, words, mendable = BREAKS[name]
+    break_it(kept)
+    answer = nacre("doctor", "--deep", "--all", "--json", code=None).json
+    found = [one for one in answer["findings"] if one["area"] == area]
+    assert any(words in one["sentence"] for one in found), answer["findings"]
+    assert all(one["repair"] for one in found)
+    assert answer["ok"] is not any(one["severity"] == "failure" for one in answer["findings"])
+    assert any(one["repairable"] for one in answer["findings"]) is mendable
+    if mendable:
+        again = nacre("doctor", "--deep", "--all", "--repair", "--json", code=None).json
+        assert again["repaired"] >= 1
+        assert again["findings"] == []
+        assert nacre("recall", "when do we deploy", "--no-update", "--json").json["hits"]
+
+
+def test_a_damaged_database_file_is_found(nacre: Nacre, kept: Path) -> None:
+    connection = apsw.Connection(str(kept / "nacre.db"))
+    page = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'memories_project'").get
+    size = connection.execute("PRAGMA page_size").get
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.close()
+    with (kept / "nacre.db").open("r+b") as file:
+        file.seek((page - 1) * size + size // 2)
+        file.write(b"\xff" * (size // 2))
+    answer = nacre("doctor", "--deep", "--json", code=1)
+    assert "nacre db rebuild" in answer.out
+
+
+def test_git_that_lost_an_object_is_found(nacre: Nacre, kept: Path) -> None:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    vault = kept / "vault"
+
+    def git(*arguments: str) -> str:
+        identity = ("-c", "user.name=T", "-c", "user.email=t@example.org")
+        done = subprocess.run(["git", *identity, *arguments], cwd=vault, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "a state")
+    blob = git("rev-parse", "HEAD:ledger.jsonl")
+    (vault / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    found = nacre("doctor", "--deep", "--json", code=1).json["findings"]
+    assert any(one["area"] == "git" and "missing blob" in one["sentence"] for one in found)
+
+
+def test_of_many_transcripts_a_sample_is_read_and_all_on_request(nacre: Nacre, user_home: Path) -> None:
+    folder = user_home / ".claude" / "projects" / "-code-many"
+    for number in range(30):
+        session = f"{number:08d}-0000-4000-8000-000000000001"
+        write_transcript(folder / f"{session}.jsonl", [said("user", f"Tell me of thing {number}", 0, session=session)])
+    nacre("ingest")
+    execute("DELETE FROM turns")(user_home / ".nacre")
+    few = nacre("doctor", "--deep", "--json", code=1).json["findings"]
+    every = nacre("doctor", "--deep", "--all", "--json", code=1).json["findings"]
+    lost = [sum("not in the index" in one["sentence"] for one in found) for found in (few, every)]
+    assert 10 <= lost[0] <= 20
+    assert lost[1] == 30
+
+
+@pytest.mark.embedding
+def test_vectors_that_are_lost_or_of_another_model_are_found(nacre: Nacre, user_home: Path) -> None:
+    home = user_home / ".nacre"
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys")
+    nacre("ingest")
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    execute("UPDATE memory_vectors SET vector = x'0102'")(home)
+    assert "size" in nacre("doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+    nacre("doctor", "--deep", "--repair", code=None)
+    assert "no vector yet" in nacre("doctor", "--deep", "--json").json["findings"][0]["sentence"]
+    nacre("ingest")
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+    execute("UPDATE embedding SET value = 'another' WHERE key = 'model'")(home)
+    assert "made by another" in nacre("doctor", "--deep", "--json", code=1).json["findings"][0]["sentence"]
+
+
+def test_a_deep_look_reads_well_and_its_options_need_it(nacre: Nacre, kept: Path) -> None:
+    (kept / "vault/ledger.jsonl").chmod(0o644)
+    execute("DELETE FROM memories_fts")(kept)
+    shown = nacre("doctor", "--deep", code=1).out
+    assert "cannot be found by their words" in shown
+    assert "nacre doctor --deep --repair" in shown
+    assert nacre("doctor", "--repair", "--json", code=2).error["code"] == "usage"
