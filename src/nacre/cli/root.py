@@ -51,6 +51,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Own": {
         "export": Entry("portable:export", "Write everything into one file that others can read."),
         "import": Entry("portable:import_", "Take in what another memory or an account's export holds."),
+        "backup": Entry("backup:backup", "Back up the whole home, prove a backup, bring it back."),
     },
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),

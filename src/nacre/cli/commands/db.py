@@ -90,7 +90,7 @@ def rebuild(run: Run, no_vectors: bool, yes: bool) -> None:
 def backup(run: Run, target: Path | None) -> None:
     """Write a consistent copy of the database.
 
-    Without TARGET, beside the database, named after the time. The vault is copied like any folder.
+    Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
     """
     from nacre.app import maintenance
     from nacre.cli.render.words import size

@@ -1,0 +1,216 @@
+"""A backup holds the whole home, is proved, and comes back; what is damaged or hostile does not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app.memory_home import open_memory
+from tests.cli.conftest import Nacre
+
+
+@pytest.fixture
+def kept(nacre: Nacre, learned: dict[str, Any], user_home: Path) -> Path:
+    nacre("store", "Deploy on Fridays", "--subject", "Deploys", "--tag", "ops")
+    nacre("store", "The status page is hosted in Frankfurt", "--subject", "Status page")
+    nacre("retire", "Status page", "--yes", "--reason", "closed")
+    nacre("recall", "when do we deploy")
+    return user_home / ".nacre"
+
+
+def failures(answer: Any) -> list[dict[str, Any]]:
+    return [check for check in answer["checks"] if check["state"] == "failure"]
+
+
+def test_a_backup_comes_back_as_it_was(
+    nacre: Nacre, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, other = tmp_path / "b.zip", tmp_path / "other"
+    told = nacre("backup", "create", str(out), "--json").json
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert (told["bytes"], told["notes"]) == (out.stat().st_size, [])
+    before = nacre("show", "Deploys", "--no-update", "--json").json
+    listed = nacre("list", "--json").json
+    assert nacre("backup", "restore", str(out), "--to", str(other), "--json").json["kept"] is None
+    monkeypatch.setenv("NACRE_HOME", str(other))
+    after = nacre("show", "Deploys", "--no-update", "--json").json
+    assert after.pop("path").removeprefix(str(other)) == before.pop("path").removeprefix(str(kept))
+    assert after == before
+    assert before["recall_count"] == 1
+    assert nacre("list", "--json").json == listed
+    assert nacre("doctor", "--deep", "--all", "--json").json["findings"] == []
+
+
+def test_the_drill_proves_a_backup_and_touches_nothing(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    out = tmp_path / "b.zip"
+    nacre("backup", "create", str(out))
+    before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
+    answer = nacre("backup", "verify", str(out), "--json").json
+    assert answer["ok"] is True
+    names = {check["name"] for check in answer["checks"]}
+    assert {"archive", "database", "vault", "ledger", "counts", "recall", "git"} <= names
+    assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
+    assert "every hash agrees" in nacre("backup", "verify", str(out)).out
+
+
+def test_a_home_that_is_there_is_asked_about_and_kept_aside(
+    nacre: Nacre, terminal: Nacre, kept: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "b.zip"
+    nacre("backup", "create", str(out))
+    nacre("store", "Something newer than the backup", "--subject", "Newer")
+    assert nacre("backup", "restore", str(out), "--json", code=4).error["code"] == "conflict"
+    assert terminal("backup", "restore", str(out), typed="n\n").code == 1
+    assert nacre("show", "Newer", "--no-update").out
+    answer = nacre("backup", "restore", str(out), "--force", "--json").json
+    nacre("show", "Newer", "--no-update", code=3)
+    aside = Path(answer["kept"])
+    assert list(aside.rglob("newer.md"))
+    again = nacre("backup", "restore", str(out), "--force", "--json").json
+    assert again["kept"] != answer["kept"]
+    assert not [path for path in kept.parent.iterdir() if path.name.endswith(".restoring")]
+
+
+def test_a_backup_holds_history_and_no_credentials(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    password = "Tr0ub4dor" + "And3Horses"
+    for arguments in (
+        ["init", "-q"], ["add", "-A"], ["-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "-qm", "one"],
+        ["remote", "add", "origin", f"https://me:{password}@git.example/vault.git"],
+    ):  # fmt: skip
+        subprocess.run(["git", *arguments], cwd=kept / "vault", check=True)
+    out, other = tmp_path / "b.zip", tmp_path / "other"
+    told = nacre("backup", "create", str(out), "--json").json
+    assert any("vault/.git/config" in note for note in told["notes"])
+    assert nacre("backup", "verify", str(out), "--json").json["ok"] is True
+    nacre("backup", "restore", str(out), "--to", str(other))
+    assert password not in (other / "vault/.git/config").read_text()
+    log = subprocess.run(["git", "log", "--oneline"], cwd=other / "vault", check=True, capture_output=True, text=True)
+    assert log.stdout.count("\n") == 1
+
+
+def test_a_backup_is_whole_while_others_write(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    stop, stored = threading.Event(), []
+
+    def write() -> None:
+        with open_memory(kept) as home:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                memory = home.store(f"Berth number {number} belongs to boat {number * 7}", force=True).memory_id
+                if number % 3 == 0:
+                    home.retire(memory)
+                stored.append(memory)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for number in range(4):
+            before = len(stored)
+            out, other = tmp_path / f"{number}.zip", tmp_path / f"home{number}"
+            nacre("backup", "create", str(out))
+            answer = nacre("backup", "verify", str(out), "--json", code=None).json
+            assert failures(answer) == []
+            nacre("backup", "restore", str(out), "--to", str(other))
+            with open_memory(other) as home:
+                for memory in stored[:before]:
+                    home.get(memory, update=False)
+    finally:
+        stop.set()
+        writer.join()
+    assert len(stored) > 10
+
+
+def rewritten(path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> Path:
+    """A backup with other members and another manifest."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members.pop("manifest.json"))
+    change(members, manifest)
+    out = path.with_name("changed.zip")
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+        archive.writestr("manifest.json", json.dumps(manifest))
+    return out
+
+
+def flip(members: dict[str, bytes], _: dict[str, Any]) -> None:
+    name = next(name for name in members if name.endswith("deploys.md"))
+    members[name] = members[name].replace(b"Fridays", b"Mondays")
+
+
+def lose(members: dict[str, bytes], _: dict[str, Any]) -> None:
+    members.pop(next(name for name in members if name.endswith("deploys.md")))
+
+
+def add(name: str) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+    def change(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        members[name] = b"x"
+        manifest["files"].append([name, 1, hashlib.sha256(b"x").hexdigest(), 0])
+
+    return change
+
+
+def swell(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    members["vault/big.md"] = b"0" * 5_000_000
+    manifest["files"].append(["vault/big.md", 10, hashlib.sha256(b"0" * 10).hexdigest(), 0])
+
+
+HARM = {
+    "a changed file": flip, "a lost file": lose, "a path upwards": add("../outside.txt"),
+    "a rooted path": add("/srv/x"), "a hidden path upwards": add("vault/../../outside.txt"),
+    "a drive": add("C:/outside.txt"), "a name in two cases": add("NACRE.DB"), "more than was said": swell,
+    "no format": lambda _, manifest: manifest.pop("format"), "no files": lambda _, manifest: manifest.update(files=3),
+    "a newer version": lambda _, manifest: manifest.update(version=99),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_a_harmed_backup_is_refused_and_leaves_nothing(nacre: Nacre, kept: Path, tmp_path: Path, harm: str) -> None:
+    out, other = tmp_path / "b.zip", tmp_path / "below" / "other"
+    nacre("backup", "create", str(out))
+    changed = rewritten(out, HARM[harm])
+    for arguments in (["verify", str(changed)], ["restore", str(changed), "--to", str(other)]):
+        assert nacre("backup", *arguments, "--json", code=2).error["code"] == "invalid_input"
+    assert not other.exists()
+    assert not list(tmp_path.rglob("outside.txt"))
+    assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".restoring")]
+
+
+@pytest.mark.parametrize("data", [b"", b"PK\x03\x04 torn", b"no zip at all"])
+def test_what_is_no_backup_is_told_so(nacre: Nacre, tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "b.zip"
+    path.write_bytes(data)
+    assert nacre("backup", "restore", str(path), "--to", str(tmp_path / "x"), "--json", code=2).error["hint"]
+    assert nacre("backup", "verify", str(tmp_path / "none.zip"), "--json", code=3).error["code"] == "not_found"
+
+
+def test_the_drill_finds_a_backup_whose_parts_do_not_fit(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    """Every hash agrees, and yet a memory that the backup counts is not in it."""
+    out = tmp_path / "b.zip"
+    nacre("backup", "create", str(out))
+
+    def claim(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        manifest["counts"]["memories"] += 1
+
+    answer = nacre("backup", "verify", str(rewritten(out, claim)), "--json", code=1).json
+    assert [check["name"] for check in failures(answer)] == ["counts"]
+
+
+def test_links_in_the_home_are_left_out_and_told(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("outside")
+    (kept / "vault/outside.md").symlink_to(secret)
+    told = nacre("backup", "create", str(tmp_path / "b.zip"), "--json").json
+    assert told["notes"] == ["vault/outside.md is a link or no file, and was left out"]
