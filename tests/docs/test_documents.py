@@ -73,12 +73,18 @@ def keys_of(value: Any) -> set[str]:
         "recall swarm", "sessions search cache", "sessions list", "list", "todo", "health", "doctor", "db stats",
         "db path", "review", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
         "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
+        "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
+        "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
     ],
 )  # fmt: skip
-def test_every_name_in_an_answer_is_documented(command: str) -> None:
+def test_every_name_in_an_answer_is_documented(command: str, tmp_path: Path) -> None:
     page = (PROJECT / "docs" / "json.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(\w+)`", page))
     runner = CliRunner()
     runner.invoke(cli, ["quickstart"], catch_exceptions=False)
-    answer = json.loads(runner.invoke(cli, [*command.split(), "--json"], catch_exceptions=False).stdout)
+    if "{tmp}/in" in command:
+        runner.invoke(cli, ["export", f"{tmp_path}/in.jsonl"], catch_exceptions=False)
+        runner.invoke(cli, ["backup", "create", f"{tmp_path}/in.zip"], catch_exceptions=False)
+    arguments = [word.replace("{tmp}", str(tmp_path)) for word in command.split()]
+    answer = json.loads(runner.invoke(cli, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert keys_of(answer) <= documented

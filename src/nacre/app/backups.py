@@ -258,6 +258,8 @@ def restore(
     home.parent.mkdir(parents=True, exist_ok=True)
     try:
         manifest = unpack(backup, fresh, on_progress or (lambda _: None))
+        if hasattr(os, "sync"):
+            os.sync()  # thousands of small files reach the disk together, before they take their name
         kept = _swap(fresh, home) if is_taken else None
         if not is_taken:
             _appear(fresh, home)
@@ -299,8 +301,6 @@ def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept
                     break
                 digest.update(block)
                 out.write(block)
-            out.flush()
-            os.fsync(out.fileno())
     except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
         raise _damaged(backup, f"{file.path}: {error}") from error
     if left or digest.hexdigest() != file.sha256:

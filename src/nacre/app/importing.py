@@ -35,9 +35,13 @@ from nacre.storage.usage import Usage
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 
-BATCH = 50
+BATCH = 10
 """Memories written with the lock held at a time: others get their turn between."""
 
+_ENTRY_IDS = 2_000
+"""Ids in one ledger entry."""
+
+_ENTRIES = 50
 _CANDIDATES = 12
 _ENDING = frozenset({SUPERSEDES, "contradicts"})
 
@@ -149,7 +153,9 @@ def carry_out(context: Context, plan: ImportPlan, on_progress: Notify | None = N
     report = ImportReport()
     _write_pages(context, plan, report)
     _write_memories(context, plan, report, notify)
-    _write_entries(context, plan, report)
+    _write_entries(context, plan.entries)
+    report.entries = len(plan.entries)
+    _write_entries(context, _told(context, plan, report))
     if plan.sessions:
         _write_talks(context, plan, report, notify)
     if plan.transcripts:
@@ -310,18 +316,17 @@ def _write_memories(context: Context, plan: ImportPlan, report: ImportReport, no
     for start in range(0, len(todo), BATCH):
         with context.vault_lock:
             with context.database.transaction():
-                _write_batch(context, plan, todo[start : start + BATCH], repeated, report, same)
+                _write_batch(context, todo[start : start + BATCH], repeated, report, same)
             apply_intents(context)
         notify(Progress("importing", min(start + BATCH, len(todo)), len(todo), f"{len(report.added):,} memories"))
     _mend_links(context, report.added, same)
 
 
 def _write_batch(
-    context: Context, plan: ImportPlan, steps: Sequence[Step], repeated: Repetitions, report: ImportReport,
+    context: Context, steps: Sequence[Step], repeated: Repetitions, report: ImportReport,
     same: dict[str, str],
 ) -> None:  # fmt: skip
     touched: set[str] = set()
-    before = len(report.added)
     for step in steps:
         if step.action is Action.ADD:
             _add(context, step, repeated, report, same, touched)
@@ -330,11 +335,6 @@ def _write_batch(
             report.updated += step.action is Action.UPDATE
             report.trusted += step.action is Action.TRUST
     write_touched(context, touched)
-    told = entry(
-        context, "import", source=plan.source.name, path=str(plan.options.path), trusted=plan.options.trust,
-        memories=report.added[before:],
-    )  # fmt: skip
-    commit(context, [], [told])
 
 
 def _add(
@@ -380,13 +380,20 @@ def _write_pages(context: Context, plan: ImportPlan, report: ImportReport) -> No
         read_pages(context)
 
 
-def _write_entries(context: Context, plan: ImportPlan, report: ImportReport) -> None:
-    for start in range(0, len(plan.entries), BATCH):
-        some = plan.entries[start : start + BATCH]
+def _told(context: Context, plan: ImportPlan, report: ImportReport) -> list[ledger.Entry]:
+    """What the ledger says of an import: where from, and which memories."""
+    said = {"source": plan.source.name, "path": str(plan.options.path), "trusted": plan.options.trust}
+    changed = [step.memory.id for step in plan.steps if step.action in (Action.UPDATE, Action.TRUST)]
+    portions = [report.added[at : at + _ENTRY_IDS] for at in range(0, len(report.added), _ENTRY_IDS)]
+    told = [entry(context, "import", **said, memories=portion) for portion in portions]
+    return [*told, *([entry(context, "import", **said, changed=changed)] if changed else [])]
+
+
+def _write_entries(context: Context, entries: Sequence[ledger.Entry]) -> None:
+    for start in range(0, len(entries), _ENTRIES):
         with context.vault_lock:
-            commit(context, [], some)
+            commit(context, [], entries[start : start + _ENTRIES])
             apply_intents(context)
-        report.entries += len(some)
 
 
 def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:
