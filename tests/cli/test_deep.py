@@ -101,6 +101,10 @@ BREAKS: dict[str, tuple[str, Break, str, bool]] = {
     "a turn is lost": ("transcripts", execute("DELETE FROM turns WHERE seq = 1"), "1 of 6 turns", True),
     "a session is lost": ("transcripts", execute("DELETE FROM sessions"), "6 of 6 turns", True),
     "a session is miscounted": ("transcripts", execute("UPDATE sessions SET turns = 99"), "counts other turns", True),
+    "a write cannot be done": (
+        "writes", execute("INSERT INTO intents (action, path, document) VALUES ('write', 'global/fact', 'x')"),
+        "a write of global/fact waits", False,
+    ),
     "others may read": ("modes", lambda home: (home / "vault/ledger.jsonl").chmod(0o644), "others can read", True),
     "others may write": ("modes", lambda home: (home / "vault").chmod(0o777), "can write to vault", True),
     "a row refers to nothing": (

@@ -9,9 +9,9 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.cli.conftest import learned, nacre, process, transcript
+from tests.cli.conftest import learned, nacre, process, terminal, transcript
 
-__all__ = ["agenr_database", "learned", "nacre", "process", "put", "transcript"]
+__all__ = ["agenr_database", "learned", "nacre", "process", "put", "terminal", "transcript"]
 
 ENTRIES = """
 CREATE TABLE entries (

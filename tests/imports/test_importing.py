@@ -198,5 +198,15 @@ def test_an_export_goes_to_standard_output(process: Nacre) -> None:
     process("store", "The bell rings at noon")
     told = process("export", "-")
     lines = [json.loads(line) for line in told.out.splitlines()]
-    assert [line["type"] for line in lines] == ["header", "memory", "trailer"]
+    assert [line["type"] for line in lines] == ["header", "memory", "ledger", "trailer"]
     assert "Exported 1 memory" in told.err
+
+
+def test_on_a_terminal_the_plan_is_shown_and_asked_about(nacre: Nacre, terminal: Nacre, agenr_database: Agenr) -> None:
+    path = agenr_database([KEEL])
+    asked = terminal("import", str(path), typed="n\n")
+    assert asked.code == 1
+    assert "1 memory (1 fact)" in asked.out
+    assert listed(nacre) == {}
+    assert terminal("import", str(path), typed="y\n").code == 0
+    assert list(listed(nacre)) == ["Keel"]

@@ -17,11 +17,12 @@ from nacre.app.comparing import SUPERSEDES, compare
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.operating import intend, operating
 from nacre.app.placing import place, put, write_touched
 from nacre.app.project_pages import known_or_named, read_pages, write_new_page
 from nacre.app.scanning import scan
 from nacre.app.using import fold_usage
-from nacre.app.writing import apply_intents, clean_values, commit, entry, redacted
+from nacre.app.writing import apply_intents, clean_values, commit, redacted
 from nacre.errors import MemoryInvalid
 from nacre.imports.found import Found, ImportSource, Operation, Page, Skipped, Talk, Transcript
 from nacre.imports.registry import detect, get_source
@@ -32,14 +33,12 @@ from nacre.model.reports import IngestReport, Progress
 from nacre.model.session import Trust
 from nacre.storage.memories import memory_hash
 from nacre.storage.usage import Usage
+from nacre.storage.vault_index import Intent
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 
-BATCH = 10
-"""Memories written with the lock held at a time: others get their turn between."""
-
-_ENTRY_IDS = 2_000
-"""Ids in one ledger entry."""
+BATCH = 20
+"""Memories written with the lock held at a time, as one operation: others get their turn between."""
 
 _ENTRIES = 50
 _CANDIDATES = 12
@@ -141,6 +140,7 @@ def plan_import(context: Context, options: ImportOptions) -> ImportPlan:
             found.append(item)
         else:
             _note(context, plan, item)
+    _only_new(context, plan)
     _withhold(plan)
     candidates = [shaped for item in found if (shaped := _candidate(context, plan, item))]
     _Sorter(context, plan, candidates).sort()
@@ -153,9 +153,8 @@ def carry_out(context: Context, plan: ImportPlan, on_progress: Notify | None = N
     report = ImportReport()
     _write_pages(context, plan, report)
     _write_memories(context, plan, report, notify)
-    _write_entries(context, plan.entries)
+    _write_entries(context, plan)
     report.entries = len(plan.entries)
-    _write_entries(context, _told(context, plan, report))
     if plan.sessions:
         _write_talks(context, plan, report, notify)
     if plan.transcripts:
@@ -183,16 +182,16 @@ def _note(context: Context, plan: ImportPlan, item: object) -> None:
             else:
                 plan.pages.append(item)
         case Operation(values):
-            plan.entries += _new_entries(context, values)
+            plan.entries += ledger.read(ledger.encode(clean_values(context, values)))
 
 
-def _new_entries(context: Context, values: dict[str, object]) -> list[ledger.Entry]:
+def _only_new(context: Context, plan: ImportPlan) -> None:
+    """Ledger entries that this ledger does not have, each once."""
     try:
-        known = context.vault.read(LEDGER)
+        known = {one.line() for one in ledger.read(context.vault.read(LEDGER))}
     except FileNotFoundError:
-        known = b""
-    found = ledger.read(ledger.encode(clean_values(context, values)))
-    return [one for one in found if f'"op": "{one.op}"'.encode() not in known]
+        known = set()
+    plan.entries = list({line: one for one in plan.entries if (line := one.line()) not in known}.values())
 
 
 def _withhold(plan: ImportPlan) -> None:
@@ -315,7 +314,7 @@ def _write_memories(context: Context, plan: ImportPlan, report: ImportReport, no
     same: dict[str, str] = {}
     for start in range(0, len(todo), BATCH):
         with context.vault_lock:
-            with context.database.transaction():
+            with context.database.transaction(), operating(context, "import", why=_why(plan)):
                 _write_batch(context, todo[start : start + BATCH], repeated, report, same)
             apply_intents(context)
         notify(Progress("importing", min(start + BATCH, len(todo)), len(todo), f"{len(report.added):,} memories"))
@@ -369,7 +368,8 @@ def _mend_links(context: Context, added: Sequence[str], same: dict[str, str]) ->
             changed.append(replace(memory, links=links, superseded_by=by))
     for start in range(0, len(changed), BATCH):
         with context.vault_lock:
-            commit(context, changed[start : start + BATCH])
+            with operating(context, "import", why="links to what was there"):
+                commit(context, changed[start : start + BATCH])
             apply_intents(context)
 
 
@@ -380,20 +380,18 @@ def _write_pages(context: Context, plan: ImportPlan, report: ImportReport) -> No
         read_pages(context)
 
 
-def _told(context: Context, plan: ImportPlan, report: ImportReport) -> list[ledger.Entry]:
-    """What the ledger says of an import: where from, and which memories."""
-    said = {"source": plan.source.name, "path": str(plan.options.path), "trusted": plan.options.trust}
-    changed = [step.memory.id for step in plan.steps if step.action in (Action.UPDATE, Action.TRUST)]
-    portions = [report.added[at : at + _ENTRY_IDS] for at in range(0, len(report.added), _ENTRY_IDS)]
-    told = [entry(context, "import", **said, memories=portion) for portion in portions]
-    return [*told, *([entry(context, "import", **said, changed=changed)] if changed else [])]
-
-
-def _write_entries(context: Context, entries: Sequence[ledger.Entry]) -> None:
-    for start in range(0, len(entries), _ENTRIES):
+def _write_entries(context: Context, plan: ImportPlan) -> None:
+    """Lines of another ledger keep the ids of their operations, so that they are known when they are met again."""
+    for start in range(0, len(plan.entries), _ENTRIES):
+        lines = [one.line() for one in plan.entries[start : start + _ENTRIES]]
         with context.vault_lock:
-            commit(context, [], entries[start : start + _ENTRIES])
+            with context.database.transaction(), operating(context, "import", subject="ledger", why=_why(plan)):
+                intend(context, [Intent("append", LEDGER, line) for line in lines])
             apply_intents(context)
+
+
+def _why(plan: ImportPlan) -> str:
+    return f"from {plan.source.label}, {plan.options.path}, {'trusted' if plan.options.trust else 'untrusted'}"
 
 
 def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:

@@ -121,8 +121,8 @@ def write_new_page(context: Context, path: str, document: str) -> bool:
     with context.vault_lock:
         if context.vault.exists(path) or context.files.pending_document(path) is not None:
             return False
-        with context.database.transaction():
-            context.files.intend([Intent("write", path, document, None)])
+        with context.database.transaction(), operating(context, "import", subject=path):
+            intend(context, [Intent("write", path, document, None)])
         apply_intents(context)
     return True
 

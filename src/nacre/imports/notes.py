@@ -52,6 +52,7 @@ def notes(text: str) -> Iterator[Note]:
     for line in _COMMENT.sub("", text).splitlines():
         yield from reader.take(line)
     yield from reader.flush()
+    yield from reader.release()
 
 
 def kind_of(headings: Sequence[str], default: Kind) -> Kind:
@@ -71,10 +72,13 @@ class _Reader:
         self.lead = ""
         self.fence = ""
         self.item = False
+        self.held: tuple[Note, bool] | None = None
 
     def take(self, line: str) -> Iterator[Note]:
         mark = _FENCE.match(line)
         if self.fence or mark:
+            if mark and not self.fence and not self.lines:
+                self.resume()
             if mark and (not self.fence or mark.group(1).startswith(self.fence)):
                 self.fence = "" if self.fence else mark.group(1)
             self.lines.append(line)
@@ -82,6 +86,7 @@ class _Reader:
         heading = _HEADING.match(line)
         if heading or _RULE.match(line):
             yield from self.flush()
+            yield from self.release()
             self.lead = ""
             if heading:
                 self.enter(len(heading.group(1)), one_line(heading.group(2)))
@@ -106,7 +111,20 @@ class _Reader:
         else:
             yield from self.flush()
 
+    def resume(self) -> None:
+        """A code block goes on with what stands before it."""
+        if self.held:
+            (note, self.item), self.held = self.held, None
+            self.lines = [note.text, ""]
+
+    def release(self) -> Iterator[Note]:
+        """What was held back for a code block to follow."""
+        if self.held:
+            (note, _), self.held = self.held, None
+            yield note
+
     def flush(self) -> Iterator[Note]:
+        """The lines so far are a statement: the one before it is sure to be whole."""
         text = "\n".join(self.lines).strip()
         was_item, self.item, self.lines = self.item, False, []
         if not text:
@@ -119,7 +137,8 @@ class _Reader:
             self.enter(_BOLD_LEVEL, one_line(bold.group(1)))
             return
         above = [heading for _, heading in self.headings]
-        yield Note((*above, self.lead) if was_item and self.lead else tuple(above), text)
+        yield from self.release()
+        self.held = Note((*above, self.lead) if was_item and self.lead else tuple(above), text), was_item
 
 
 @cache

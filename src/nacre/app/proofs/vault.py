@@ -21,6 +21,7 @@ from nacre.vault.document import parse
 from nacre.vault.files import FileStat, file_hash
 from nacre.vault.layout import LEDGER
 
+_TELLING = frozenset({"retire", "restore", "unretire", "import"})
 _UNORDERED = frozenset({"tags", "links"})
 
 
@@ -184,9 +185,9 @@ def prove_ledger(context: Context) -> Proof:
     ]
     said: dict[str, str] = {}
     for one in entries:
-        listed = one.details.get("memories") if one.action == "import" else [one.details.get("memory")]
-        for memory_id in listed if isinstance(listed, list) else ():
-            if one.action in ("retire", "restore", "unretire", "import") and isinstance(memory_id, str):
+        listed = one.details.get("memories")
+        for memory_id in [*(listed if isinstance(listed, list) else ()), one.details.get("memory")]:
+            if one.action in _TELLING and isinstance(memory_id, str):
                 said[memory_id] = one.action
     for memory in context.memories.everything():
         last = said.get(memory.id)
