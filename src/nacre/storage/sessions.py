@@ -120,10 +120,15 @@ class Sessions:
                 turns = {row: item.turn for row, item in self.by_rows([row for row, _ in found]).items()}
                 self._forget_text([row for row, _ in found])
                 texts = [
-                    (identity.hex(), segment(turns[row].text), segment(_did(turns[row]))) for row, identity in found
+                    (identity.hex(), segment(turns[row].text), segment(did_of(turns[row].tool_calls)))
+                    for row, identity in found
                 ]
                 self._db.run("index_turns", texts=_encode(texts).decode(), first=0)
-                parts = [(identity.hex(), names) for row, identity in found if (names := _names(turns[row]))]
+                parts = [
+                    (identity.hex(), names)
+                    for row, identity in found
+                    if (names := names_of(turns[row].text, turns[row].tool_calls))
+                ]
                 self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=0)
 
     def _forget_text(self, rows: Sequence[int]) -> None:

@@ -102,9 +102,7 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
     return assemble(front_matter.load(front) if front else {}, body, path, new_id=new_id, modified=modified)
 
 
-def assemble(
-    values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime
-) -> Memory:
+def assemble(values: dict[str, Any], body: str, path: str, *, new_id: Callable[[], str], modified: datetime) -> Memory:
     """A memory from its front matter, as text, and its body; see :func:`parse`. Raises MemoryInvalid."""
     place = place_of(path)
     title, below = _titled(body)

@@ -31,7 +31,12 @@ def health(run: Run) -> None:
 @command("doctor", examples=["nacre doctor", "nacre doctor --deep", "nacre doctor --deep --all --repair"])
 @click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")
 @click.option("--all", "everything", is_flag=True, help="With --deep: read all transcripts again, not a sample.")
-@click.option("--repair", "with_repair", is_flag=True, help="Mend what can be mended without a loss: permissions, and with --deep more.")
+@click.option(
+    "--repair",
+    "with_repair",
+    is_flag=True,
+    help="Mend what can be mended without a loss: permissions, and with --deep more.",
+)
 @click.pass_obj
 def doctor(run: Run, deep: bool, everything: bool, with_repair: bool) -> None:
     """Check the installation and the home.
