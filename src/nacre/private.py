@@ -9,8 +9,9 @@ import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from nacre.errors import StoreUnusable
+from nacre.errors import Conflict, StoreUnusable
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
@@ -60,13 +61,37 @@ def open_file(path: Path | str, flags: int, *, dir_fd: int | None = None) -> int
 
 
 def write_file(path: Path, data: bytes | str) -> None:
-    """Write a file for the owner alone, whole or not at all: through a temporary name beside it."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.unlink(missing_ok=True)
-    descriptor = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    with os.fdopen(descriptor, "wb") as file:
+    """Write a file for the owner alone, whole or not at all; one of that name is replaced."""
+    with new_file(path, overwrite=True) as file:
         file.write(data.encode("utf-8", errors="replace") if isinstance(data, str) else data)
-    temporary.replace(path)
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
+    """A file for the owner alone that takes its name when the block ends well; else nothing of it is left.
+
+    Raises Conflict where the name is taken and is not to be overwritten.
+    """
+    _refuse_taken(path, overwrite)
+    make_folder(path.parent)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.unlink(missing_ok=True)
+    try:
+        with os.fdopen(open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        _refuse_taken(path, overwrite)  # the block may have taken its time
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _refuse_taken(path: Path, overwrite: bool) -> None:
+    if path.is_dir():
+        raise Conflict(f"{path} is a folder", hint="name a file")
+    if os.path.lexists(path) and not overwrite:
+        raise Conflict(f"{path} exists already", hint="name another file, or add --force")
 
 
 def refuse_unsafe(folder: Path) -> None:

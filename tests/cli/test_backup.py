@@ -99,6 +99,24 @@ def test_a_backup_holds_history_and_no_credentials(nacre: Nacre, kept: Path, tmp
     assert log.stdout.count("\n") == 1
 
 
+@pytest.mark.parametrize("commands", [["init"], ["init", "add -A", "commit -qm one", "gc", "pack-refs --all"]])
+def test_a_history_without_loose_files_comes_back(
+    nacre: Nacre, kept: Path, tmp_path: Path, commands: list[str]
+) -> None:
+    if not shutil.which("git"):
+        pytest.skip("git is not installed")
+    identity = ["-c", "user.name=T", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main"]
+    for command in commands:
+        subprocess.run(["git", *identity, *command.split()], cwd=kept / "vault", check=True, capture_output=True)
+    out, other = tmp_path / "b.zip", tmp_path / "other"
+    nacre("backup", "create", str(out))
+    assert nacre("backup", "verify", str(out), "--json").json["ok"] is True
+    nacre("backup", "restore", str(out), "--to", str(other))
+    asked = ["git", "--git-dir", ".git", "log", "--all", "--format=%s"]
+    told = subprocess.run(asked, cwd=other / "vault", check=True, capture_output=True, text=True)
+    assert told.stdout.split() == ["one"] * (len(commands) > 1)
+
+
 def test_a_backup_is_whole_while_others_write(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
     stop, stored = threading.Event(), []
 
@@ -186,6 +204,17 @@ def test_a_harmed_backup_is_refused_and_leaves_nothing(nacre: Nacre, kept: Path,
     assert not other.exists()
     assert not list(tmp_path.rglob("outside.txt"))
     assert not [path for path in tmp_path.rglob("*") if path.name.endswith(".restoring")]
+
+
+def test_a_backup_with_spoiled_bytes_is_refused_wherever_they_lie(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    out = tmp_path / "b.zip"
+    nacre("backup", "create", str(out))
+    whole = out.read_bytes()
+    with zipfile.ZipFile(out) as archive:
+        start = archive.getinfo("vault/ledger.jsonl").header_offset + len("vault/ledger.jsonl") + 60
+    for at in range(start, start + 24, 3):
+        out.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :])
+        assert nacre("backup", "verify", str(out), "--json", code=2).error["code"] == "invalid_input"
 
 
 @pytest.mark.parametrize("data", [b"", b"PK\x03\x04 torn", b"no zip at all"])

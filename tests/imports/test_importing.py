@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -166,18 +167,24 @@ def test_a_record_with_a_foreign_project_or_id_stays_in_the_vault(
 ) -> None:
     import hashlib
 
-    front = {"id": "../../evil", "kind": "fact", "subject": "S", "project": "../../../out"}
+    front = {"kind": "fact", "subject": "S", "project": "../../../out"}
+    words = {"../../evil": "A fact about the outside of a vault.", "my-own-id": "Gulls nest on the north pier."}
     lines = [
         {"type": "header", "format": "nacre-export", "version": 1},
-        {"type": "memory", "path": "inbox/x.md", "front": front, "content": "A fact about the outside of a vault."},
+        *({"type": "memory", "path": "inbox/x.md", "front": {"id": key, **front}, "content": content}
+          for key, content in words.items()),
     ]  # fmt: skip
     data = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    trailer = {"type": "trailer", "lines": 2, "sha256": hashlib.sha256(data).hexdigest()}
+    trailer = {"type": "trailer", "lines": len(lines), "sha256": hashlib.sha256(data).hexdigest()}
     out = tmp_path / "evil.jsonl"
     out.write_bytes(data + json.dumps(trailer).encode() + b"\n")
-    assert nacre("import", str(out), "--json").json["added"] == 1
-    files = [file for file in user_home.rglob("*.md") if file.is_file()]
+    answer = nacre("import", str(out), "--json").json
+    assert answer["added"] == 1
+    assert ["'../../evil' cannot be an id" in item["reason"] for item in answer["skipped"]] == [True]
+    files = [file for folder in (tmp_path, user_home) for file in folder.rglob("*.md") if file.is_file()]
     assert [file.is_relative_to(user_home / ".nacre/vault") for file in files] == [True]
+    (memory,) = listed(nacre).values()
+    assert (memory["project"], UUID(memory["id"]).version) == ("out", 7)
 
 
 def test_an_export_is_redacted_once_more_and_never_overwrites_unasked(

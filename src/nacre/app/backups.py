@@ -1,7 +1,8 @@
 """A backup is one zip of the whole home with a manifest of hashes; it can be proved, and brought back.
 
 The database is copied as it was at one moment, the vault's files afterwards: what changed between is taken in when the
-copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment, and never while bytes are copied.
+copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment: at the end for what changed
+meanwhile, while nothing is committed either, so that history is as it was at one moment too.
 """
 
 from __future__ import annotations
@@ -21,16 +22,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from nacre import private
+from nacre.app.background import COMMIT_LOCK
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents
-from nacre.atomic import written
 from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nacre.lock import FileLock
 from nacre.model.reports import Progress
 from nacre.storage.snapshot import Snapshot
 from nacre.vault.document import stamp
+from nacre.vault.layout import GIT_FOLDER
+from nacre.zips import BROKEN
 
 FORMAT, VERSION = "nacre-backup", 1
 MANIFEST = "manifest.json"
@@ -40,11 +44,14 @@ _MOST_MANIFEST_BYTES = 256_000_000
 _MOST_FILES = 2_000_000
 _BLOCK = 1 << 20
 _SPARE_BYTES = 64_000_000
+_COMMIT_SECONDS = 60.0
+_OF_A_REPOSITORY = ("objects", "refs")
+"""Folders without which git knows no repository, also where all is packed or nothing committed and they are empty."""
 _SKIPPED_FOLDERS = frozenset({"logs"})
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 
 Notify = Callable[[Progress], None]
-Place = tuple[int, int, int]
+Place = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +114,15 @@ def create(
     target = target.expanduser().absolute()
     scan(context)
     fold_usage(context)
-    with written(target, overwrite=overwrite) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        private.new_file(target, overwrite=overwrite) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         work = _Writing(context, archive, on_progress or (lambda _: None))
         counts = _copy_database(work, target.parent)
         _copy_files(work, target)
-        with context.vault_lock:  # what moved or changed meanwhile, so that no file was missed on its way
+        committing = FileLock(context.settings.home / COMMIT_LOCK, _COMMIT_SECONDS)
+        with committing, context.vault_lock:  # what moved or changed meanwhile: no file was missed on its way
             _catch_up(work)
         manifest = Manifest(
             stamp(context.now()), counts, tuple(sorted(work.files.values(), key=lambda one: one.path)),
@@ -146,7 +157,7 @@ def _counts(context: Context) -> dict[str, int]:
 def _copy_files(work: _Writing, target: Path) -> None:
     """Everything in the home but the database, what is derived or only meant for now, and the backup itself."""
     home = work.context.settings.home
-    found = [path for path in _walk(work, home) if path not in (target, target.with_name(f".{target.name}.tmp"))]
+    found = [path for path in _walk(work, home) if path != target]
     for done, path in enumerate(found):
         _add(work, path.relative_to(home).as_posix(), path)
         work.notify(Progress("backup", done + 1, len(found), "files"))
@@ -225,7 +236,7 @@ def _place(path: Path) -> Place | None:
         found = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def _told(manifest: Manifest) -> dict[str, Any]:
@@ -255,7 +266,7 @@ def restore(
     if is_taken and not replace:
         raise Conflict(f"{home} is there already", hint="--force keeps it aside and puts the backup in its place")
     fresh = home.with_name(f".{home.name}.restoring")
-    home.parent.mkdir(parents=True, exist_ok=True)
+    private.make_folder(home.parent)
     try:
         manifest = unpack(backup, fresh, on_progress or (lambda _: None))
         if hasattr(os, "sync"):
@@ -277,35 +288,44 @@ def unpack(backup: Path, folder: Path, notify: Notify) -> Manifest:
             raise Unavailable(f"{folder.parent} has no room for {manifest.bytes / 1e6:,.0f} MB", hint="free some space")
         if folder.exists():
             shutil.rmtree(folder)  # what an interrupted restore left
-        folder.mkdir(mode=0o700)
+        private.make_folder(folder)
         done = 0
         for file in manifest.files:
             _unpack_one(backup, archive, folder, file)
             done += file.size
             notify(Progress("restoring", done, manifest.bytes, file.path[-40:]))
-    (folder / "vault").mkdir(mode=0o700, exist_ok=True)
+    private.make_folder(folder / "vault")
+    if (folder / "vault" / GIT_FOLDER).is_dir():
+        for name in _OF_A_REPOSITORY:
+            private.make_folder(folder / "vault" / GIT_FOLDER / name)
     return manifest
 
 
 def _unpack_one(backup: Path, archive: zipfile.ZipFile, folder: Path, file: Kept) -> None:
     target = folder / file.path
-    for parent in reversed(PurePosixPath(file.path).parents[:-1]):
-        (folder / parent).mkdir(mode=0o700, exist_ok=True)
+    private.make_folder(target.parent)
     digest, left = hashlib.sha256(), file.size
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as out, archive.open(file.path) as member:
-            while block := member.read(_BLOCK):
-                left -= len(block)
-                if left < 0:
-                    break
-                digest.update(block)
-                out.write(block)
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError, EOFError) as error:
-        raise _damaged(backup, f"{file.path}: {error}") from error
+    descriptor = private.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with os.fdopen(descriptor, "wb") as out:
+        for block in _member(backup, archive, file.path):
+            left -= len(block)
+            if left < 0:
+                break
+            digest.update(block)
+            out.write(block)
     if left or digest.hexdigest() != file.sha256:
         raise _damaged(backup, f"{file.path} is not what it was when the backup was made")
     os.utime(target, ns=(file.mtime_ns, file.mtime_ns))
+
+
+def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes]:
+    """The bytes of a file in a backup. Raises InvalidInput where they cannot be read."""
+    try:
+        with archive.open(name) as member:
+            while block := member.read(_BLOCK):
+                yield block
+    except (KeyError, *BROKEN) as error:
+        raise _damaged(backup, f"{name}: {error}") from error
 
 
 def _swap(fresh: Path, home: Path) -> Path:
@@ -337,7 +357,7 @@ def _opened(backup: Path) -> zipfile.ZipFile:
         raise NotFound(f"there is no backup at {backup}", hint="check the path")
     try:
         return zipfile.ZipFile(backup)
-    except (zipfile.BadZipFile, OSError) as error:
+    except BROKEN as error:
         raise _damaged(backup, str(error)) from error
 
 
@@ -357,7 +377,7 @@ def _manifest(backup: Path, archive: zipfile.ZipFile) -> Manifest:
         counts = {str(name): int(number) for name, number in values["counts"].items()}
         _check(files)
         return Manifest(str(values["created"]), counts, files, tuple(map(str, values["notes"])))
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, zipfile.BadZipFile, OSError) as error:
+    except (KeyError, TypeError, AttributeError, *BROKEN) as error:
         raise _damaged(backup, f"it has no sound manifest ({error})") from error
 
 

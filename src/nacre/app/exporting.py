@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from nacre import private
 from nacre.app.context import Context
 from nacre.app.legible import write_page, write_zip
 from nacre.app.scanning import scan
 from nacre.app.using import fold_usage, today
 from nacre.app.writing import clean_values, redacted
-from nacre.atomic import written
 from nacre.model import portable
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.reports import Progress
@@ -90,12 +90,13 @@ def export(
     scan(context)
     fold_usage(context)
     with contextlib.ExitStack() as stack:
-        opened = written(target, overwrite=overwrite) if isinstance(target, Path) else contextlib.nullcontext(target)
-        file = stack.enter_context(opened)
+        path, file = "-", target
+        if isinstance(file, Path):
+            file = file.expanduser().absolute()
+            path, file = str(file), stack.enter_context(private.new_file(file, overwrite=overwrite))
         stack.enter_context(context.database.reading())
         parcel = _pack(context, options)
         counts, size = _FORMS[options.form](parcel, file, notify)
-    path = str(target.expanduser().absolute()) if isinstance(target, Path) else "-"
     return ExportReport(path, options.form, dict(counts), parcel.left_out, size)
 
 

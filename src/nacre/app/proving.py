@@ -8,7 +8,7 @@ from nacre.app.checking import OK
 from nacre.app.context import Context
 from nacre.app.ingesting import OnProgress
 from nacre.app.proofs.finding import FAILURE, WARNING, Proof
-from nacre.app.proofs.home import prove_git, prove_modes
+from nacre.app.proofs.history import prove_git
 from nacre.app.proofs.index import prove_database, prove_full_text, prove_vectors
 from nacre.app.proofs.sessions import prove_transcripts
 from nacre.app.proofs.vault import prove_files, prove_ledger, prove_links, prove_projects, prove_writes
@@ -16,7 +16,7 @@ from nacre.app.scanning import scan
 from nacre.model.reports import Check
 
 _PROOFS = (
-    prove_database, prove_modes, prove_writes, prove_files, prove_links, prove_full_text, prove_vectors,
+    prove_database, prove_writes, prove_files, prove_links, prove_full_text, prove_vectors,
     prove_projects, prove_ledger,
 )  # fmt: skip
 

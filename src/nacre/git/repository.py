@@ -251,6 +251,12 @@ class Repository:
         out = self.git.run("status", "--porcelain=v1", "-z", "--untracked-files=all", "--no-renames")
         return [(line[:2].decode(), os.fsdecode(line[3:])) for line in out.split(b"\0") if line]
 
+    def damage(self) -> list[str]:
+        """What git misses or finds spoiled when it looks at every object, a line each. Raises GitUnavailable."""
+        done = self.git.attempt("fsck", "--no-dangling", "--no-progress", timeout=300)
+        said = (done.stdout + done.stderr).decode("utf-8", "replace").splitlines()
+        return [line for line in said if line.strip()] or ["fsck failed"] if done.returncode else []
+
     def tidy(self) -> None:
         """Pack what piled up, if much did. Runs as long as it takes; call where nobody waits."""
         self.git.attempt("-c", "gc.auto=6700", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet", timeout=300)

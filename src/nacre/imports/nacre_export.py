@@ -172,13 +172,14 @@ def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
 
 def _turn(values: Values) -> Turn:
     speaker, trust = _text(values, "speaker"), _text(values, "trust")
-    tools = values.get("tools")
+    tools, flags = values.get("tools"), values.get("flags")
     calls = [call for call in tools if isinstance(call, list) and len(call) == 3] if isinstance(tools, list) else []
     return Turn(
         _text(values, "id") or "unknown", Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
         _text(values, "text") or "", _time(values, "time"),
         tuple(ToolCall(str(name), str(brief or ""), _or_none(result)) for name, brief, result in calls),
-        Flag(int(values.get("flags") or 0) & 31), Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
+        Flag(flags & 31) if isinstance(flags, int) else Flag.NONE,
+        Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
         _text(values, "author"), unique=values.get("unique") is True,
     )  # fmt: skip
 

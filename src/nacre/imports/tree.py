@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 from nacre.errors import InvalidInput, NotFound
+from nacre.zips import BROKEN
 
 MOST_FILES = 100_000
 MOST_BYTES = 8_000_000
@@ -56,7 +57,7 @@ class Tree:
             return None
         try:
             data = leaf.read(None)
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        except BROKEN:
             return None
         return None if b"\x00" in data else data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
 
@@ -64,7 +65,7 @@ class Tree:
         """A file's first 64 KiB; empty when it cannot be read."""
         try:
             return self.leaves[name].read(_HEAD_BYTES)
-        except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+        except BROKEN:
             return b""
 
     def is_database(self, name: str) -> bool:
@@ -97,7 +98,10 @@ def open_tree(path: Path) -> Tree:
     if not path.is_file():
         raise InvalidInput(f"{path} is neither a file nor a folder", hint="name what the other memory wrote")
     if zipfile.is_zipfile(path) and not _is_database(path):
-        return Tree(path, dict(_bounded(_archive(path))))
+        try:
+            return Tree(path, dict(_bounded(_archive(path))))
+        except BROKEN as error:
+            raise InvalidInput(f"{path} is a broken zip: {error}", hint="have it written again") from error
     return Tree(path, {path.name: _leaf(path)}, single=True)
 
 

@@ -138,7 +138,7 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     mapping: dict[str, Any] = conversation["mapping"]
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     at = conversation.get("current_node")
-    if at not in nodes:
+    if not isinstance(at, str) or at not in nodes:
         leaves = [key for key, node in nodes.items() if not node.get("children")]
         at = max(leaves, key=lambda key: _written(nodes[key]), default=None)
     path: dict[Any, Mapping[str, Any]] = {}
@@ -151,8 +151,8 @@ def _branch(conversation: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _written(node: Mapping[str, Any]) -> float:
-    time = _mapping(node, "message").get("create_time")
-    return float(time) if isinstance(time, int | float) else 0.0
+    time = parse_time(_mapping(node, "message").get("create_time"))
+    return time.timestamp() if time else 0.0
 
 
 def _plain(message: Mapping[str, Any]) -> str:

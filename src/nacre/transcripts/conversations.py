@@ -16,6 +16,7 @@ import msgspec
 from nacre.errors import TranscriptUnreadable
 from nacre.transcripts.adapter import HEAD_BYTES, Head, Source
 from nacre.transcripts.objects import decode
+from nacre.zips import BROKEN
 
 MAX_CONVERSATION_BYTES = 256 * 1024 * 1024
 MAX_EXPORT_BYTES = 16 * 1024 * 1024 * 1024
@@ -34,7 +35,7 @@ def conversations(source: Source) -> Iterator[dict[str, Any]]:
                 yield value
             else:
                 source.corrupt()
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, RuntimeError) as error:
+    except BROKEN as error:
         raise TranscriptUnreadable(
             f"{source.path} is a broken zip: {error}", hint="download the export again"
         ) from error
@@ -51,7 +52,7 @@ def first_text(head: Head) -> str:
                 return ""
             with archive.open(name) as file:
                 return file.read(HEAD_BYTES).decode("utf-8", errors="replace")
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError):
+    except BROKEN:
         return ""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from datetime import UTC, datetime
 
 from nacre.app.context import Context
 from nacre.app.project_pages import page_keys, read_pages
@@ -59,16 +58,16 @@ def prove_files(context: Context) -> Proof:
 
 
 def _compared(context: Context, stat: FileStat, seen: SeenMemoryFile) -> Iterator[Finding]:
+    row = context.memories.find(seen.memory)
+    modified = row.created if row else context.now()  # of a file that does not say so, the index alone knows
     try:
         data = context.vault.read(stat.path)
-        modified = datetime.fromtimestamp(stat.mtime_ns // 1_000_000_000, UTC)
         written = redacted(
             context, parse(data.decode("utf-8"), stat.path, new_id=lambda: seen.memory, modified=modified)
         )
     except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "mend the file")
         return
-    row = context.memories.find(seen.memory)
     if file_hash(data) != seen.hash:
         told = f"{stat.path} was changed without a new time, so the index has other words"
         yield Finding(FAILURE, told, deep_repair(), _reader(seen))
