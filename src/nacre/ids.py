@@ -57,3 +57,9 @@ def turn_hash(role: str, text: str, occurrence: int) -> str:
 def content_hash(text: str) -> bytes:
     """16 bytes that identify a text."""
     return hashlib.blake2b(text.encode("utf-8", errors="replace"), digest_size=16).digest()
+
+
+def keyed_hash(key: bytes, *parts: str) -> str:
+    """16 hex digits that tell some texts from others, and nothing of them to whoever lacks the key."""
+    joined = "\0".join(parts).encode("utf-8", errors="replace")
+    return hashlib.blake2b(joined, digest_size=8, key=key).hexdigest()

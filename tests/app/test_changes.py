@@ -119,9 +119,9 @@ def test_retiring_one_in_the_middle_joins_its_neighbours(world: World) -> None:
 def test_what_is_restored_stays_beside_what_replaced_it(world: World) -> None:
     old, new = change(world, OLD, NEW)
     with world.open() as memory:
-        memory.restore(old.id)
+        memory.unretire(old.id)
         with pytest.raises(Conflict):
-            memory.restore(old.id)
+            memory.unretire(old.id)
         assert memory.get(new.id).links == ()
     assert active(world) == {OLD, NEW}
     rebuild(world.settings(), lambda _: world.context())
@@ -353,9 +353,9 @@ def test_a_database_of_the_first_schema_is_brought_up(world: World) -> None:
 def test_ledger_and_outcome_tell_a_restore(world: World) -> None:
     old, _ = change(world, OLD, NEW)
     with world.open() as memory:
-        memory.restore(old.id)
+        memory.unretire(old.id)
     lines = [json.loads(line) for line in Path(world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["action"] for line in lines] == ["store", "store", "restore"]
+    assert [line["action"] for line in lines] == ["store", "store", "unretire"]
     assert lines[-1]["memory"] == old.id
 
 
@@ -397,7 +397,7 @@ def test_what_is_restored_after_its_retirement_replaces_again_what_it_had(world:
     _, new = change(world, OLD, NEW)
     with world.open() as memory:
         memory.retire(new.id)
-        memory.restore(new.id)
+        memory.unretire(new.id)
     assert active(world) == {NEW}
     rebuilt(world)
     assert active(world) == {NEW}
@@ -407,8 +407,8 @@ def test_a_rebuild_keeps_what_was_restored_though_others_had_replaced_it(world: 
     first, second, _ = change(world, *PORTS)
     with world.open() as memory:
         memory.retire(second.id)  # the third takes over the first
-        memory.restore(second.id)
-        memory.restore(first.id)
+        memory.unretire(second.id)
+        memory.unretire(first.id)
     assert active(world) == set(PORTS)
     rebuilt(world)
     assert active(world) == set(PORTS)
@@ -428,7 +428,7 @@ def test_what_nothing_replaced_is_named_by_doctor_and_can_be_restored(world: Wor
         assert memory.history(one.id)
         for memory_id in files_of:
             if memory.get(memory_id).superseded_by:
-                memory.restore(memory_id)
+                memory.unretire(memory_id)
     assert active(world) == {"The lamp is green", "Marta waters the plants"}
     assert "changes" not in {check.name for check in doctor(world.context())}
 

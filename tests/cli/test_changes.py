@@ -68,19 +68,19 @@ def test_list_and_recall_answer_for_a_day_in_the_past(nacre: Nacre, changed: tup
     assert nacre("recall", "gate port", "--as-of", "2020-01-01", "--json").json["hits"] == []
 
 
-def test_restore_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
-    assert nacre("restore", "The gate listens on port 8080", "--json").json["memory"]["superseded_by"] is None
+def test_unretire_brings_back_by_id_or_subject(nacre: Nacre, changed: tuple[str, str]) -> None:
+    assert nacre("unretire", "The gate listens on port 8080", "--json").json["unretired"][0]["superseded_by"] is None
     assert {one["id"] for one in nacre("list", "--json").json["memories"]} == set(changed)
     nacre("retire", changed[1])
-    assert "Restored" in nacre("restore", changed[1]).out
-    assert nacre("restore", changed[1], "--json", code=4).error["code"] == "conflict"
+    assert "Brought back" in nacre("unretire", changed[1]).out
+    assert nacre("unretire", changed[1], "--json", code=4).error["code"] == "conflict"
 
 
 @pytest.mark.embedding
 def test_what_is_brought_back_has_its_vector_again(nacre: Nacre, learned: dict[str, Any]) -> None:
     old = nacre("store", "The gate listens on port 8080", "--json").json["id"]
     new = nacre("store", "The gate now listens on port 8443", "--json").json["id"]
-    for command in (("retire", new), ("restore", new), ("restore", old)):
+    for command in (("retire", new), ("unretire", new), ("unretire", old)):
         nacre(*command)
         assert _vectors(nacre) == "ok", command
 

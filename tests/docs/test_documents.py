@@ -75,6 +75,8 @@ def keys_of(value: Any) -> set[str]:
         "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
         "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
         "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
+        "retire --list", "retire swarm* --dry-run", "forget --match swarm --dry-run",
+        "forget --match swarm --yes", "forget --list",
     ],
 )  # fmt: skip
 def test_every_name_in_an_answer_is_documented(command: str, tmp_path: Path) -> None:

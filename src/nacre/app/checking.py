@@ -127,7 +127,7 @@ def _lost(context: Context) -> Iterator[Check]:
         named = "; ".join(f"{shorten(subject, 40)} ({memory[-8:]})" for memory, subject in lost[:_MOST_NAMED])
         more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
         detail = f"superseded by nothing that holds, so never recalled: {named}{more}"
-        yield Check("changes", WARNING, detail, f"nacre restore {lost[0][0][-8:]}")
+        yield Check("changes", WARNING, detail, f"nacre unretire {lost[0][0][-8:]}")
 
 
 def _history(context: Context) -> Iterator[Check]:

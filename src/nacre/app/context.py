@@ -21,10 +21,12 @@ from nacre.settings import Settings
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
+from nacre.storage.erasing import Erasing
 from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
+from nacre.storage.tombstones import Tombstones
 from nacre.storage.usage import SessionUses, UsageLog
 from nacre.storage.vault_index import VaultIndex
 from nacre.vault.files import Vault
@@ -95,6 +97,16 @@ class Context:
     def reviews(self) -> Reviews:
         """Memories that a person should look at."""
         return Reviews(self.database)
+
+    @cached_property
+    def tombstones(self) -> Tombstones:
+        """What must not come back."""
+        return Tombstones(self.database)
+
+    @cached_property
+    def erasing(self) -> Erasing:
+        """Deletes what was forgotten."""
+        return Erasing(self.database)
 
     @cached_property
     def files(self) -> VaultIndex:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre import private
+from nacre.app.baseline import baseline_file
 from nacre.app.context import Context
 from nacre.app.recalling import recall
 from nacre.app.remembering import get, list_active
@@ -26,7 +27,7 @@ DEFAULT_LIMIT = 10
 DEFAULT_BUDGET = 2000
 HIT_DEPTHS = (1, 5, 10)
 
-_QUERIES, _BASELINE = "eval-queries.json", "eval-baseline.json"
+_QUERIES = "eval-queries.json"
 _SHAPE = 'a JSON list of {"id": …, "query": …, "expects": [memory ids]}, the last one optional'
 
 
@@ -122,11 +123,6 @@ class Baseline:
 def queries_file(context: Context) -> Path:
     """Where saved queries are by default."""
     return context.settings.home / _QUERIES
-
-
-def baseline_file(context: Context) -> Path:
-    """Where the baseline is."""
-    return context.settings.home / _BASELINE
 
 
 def load_queries(file: Path) -> tuple[SavedQuery, ...]:
@@ -230,7 +226,7 @@ def load_baseline(context: Context) -> Baseline:
 def save_baseline(context: Context, answers: Sequence[Answer], *, limit: int, version: str, now: datetime) -> Path:
     """Keep answers to compare with later, instead of those kept before."""
     file = baseline_file(context)
-    _write_private(
+    write_private(
         file,
         {
             "saved_at": now.isoformat(),
@@ -323,9 +319,4 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
     for item, query in zip(items, queries, strict=True):
         if query.expects:
             item["expects"] = list(query.expects)
-    _write_private(file, items)
-
-
-def _write_private(file: Path, value: Any) -> None:
-    """Write through a temporary name, readable by the owner alone: queries and answers tell a lot."""
-    private.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")
+    private.write_file(file, f"{json.dumps(items, ensure_ascii=False, indent=2)}\n")

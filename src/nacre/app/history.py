@@ -9,6 +9,7 @@ from nacre.app.comparing import APART, SUPERSEDES, last_said
 from nacre.app.context import Context
 from nacre.app.remembering import get
 from nacre.app.scanning import scan
+from nacre.app.standing import SUPPRESSED
 from nacre.app.superseding import active_again, agreed, superseded, without_link
 from nacre.app.writing import entry, save
 from nacre.errors import Conflict
@@ -47,7 +48,7 @@ def history_of(context: Context, reference: str) -> list[Step]:
     return [_step(one, found, is_asked=one.id == asked.id) for one in ordered]
 
 
-def restore(context: Context, reference: str) -> Memory:
+def bring_back(context: Context, reference: str) -> Memory:
     """Bring back a memory that was superseded or retired; returns it as it is now.
 
     What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
@@ -59,12 +60,15 @@ def restore(context: Context, reference: str) -> Memory:
         if not memory.superseded_by and not memory.retired:
             raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")
         followers = _followers(context, memory)
+        shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)
+        contexts = shown if memory.retired else memory.suppressed_contexts
         back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
+        back = replace(back, suppressed_contexts=contexts)
         apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
         back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
         again = agreed(context, [(None, back)]) if memory.retired else []
         changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
-        save(context, changed, [entry(context, "restore", memory=memory.id)])
+        save(context, changed, [entry(context, "unretire", memory=memory.id)])
         return changed[0]
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nacre.app import finding
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
+from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
 from nacre.app.scanning import scan
+from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import entry, save
 from nacre.model.reports import IngestReport, Problem, Progress
+from nacre.model.session import Session
 from nacre.storage.times import to_ms
 
 COMMIT_TURNS = 2000
@@ -52,6 +55,7 @@ class _Tallies:
     bytes_read: int = 0
     corrupt: int = 0
     sessions: set[int] = field(default_factory=set)
+    withheld: set[Path] = field(default_factory=set)
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
@@ -82,6 +86,7 @@ def ingest(
     if options.paths and options.remember_paths and tallies.files:
         save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
     made = embed_pending(context, notify) if options.vectors else None
+    erase_bytes(context)
     report = IngestReport(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,
         memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
@@ -120,6 +125,7 @@ def _read(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnPr
 
 def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
     total = sum(job.size for job in jobs)
+    gate = Gate(context)
     pending: list[Batch | FileDone] = []
     waiting = 0
     exclusions = Exclusions(context)
@@ -132,10 +138,10 @@ def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, no
             pending.append(event)
             waiting += len(event.turns) if isinstance(event, Batch) else 1
         if waiting >= COMMIT_TURNS:
-            _store(context, pending, tallies)
+            _store(context, pending, tallies, gate)
             pending, waiting = [], 0
             notify(Progress("reading", tallies.bytes_done, total, f"{tallies.turns:,} turns"))
-    _store(context, pending, tallies)
+    _store(context, pending, tallies, gate)
     notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
 
 
@@ -149,18 +155,20 @@ def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
         tallies.unrecognised += 1
 
 
-def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Tallies) -> None:
-    sessions = {event.session for event in events if isinstance(event, Batch)}
+def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Tallies, gate: Gate) -> None:
+    gate.refresh()
+    sessions = {event.session for event in events if isinstance(event, Batch) and gate.admits(event.session)}
     projects = {session: resolve_project(context, session) for session in sessions}
     with context.database.transaction():
+        gate.refresh()  # what was forgotten just now stays away
         touched: set[int] = set()
         for event in events:
             if isinstance(event, Batch):
-                touched.add(_store_batch(context, event, projects[event.session], tallies))
+                touched |= _store_batch(context, event, projects, tallies, gate)
             else:
                 if event.present is not None:
                     touched |= context.sessions.retain(event.tool, str(event.path), event.present)
-                context.sessions.save_cursor(str(event.path), event.tool, event.cursor, event.tally)
+                _save_cursor(context, event, is_withheld=event.path in tallies.withheld)
         context.sessions.refresh(sorted(touched))
     for event in events:
         if isinstance(event, FileDone):
@@ -172,10 +180,28 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
             tallies.corrupt += event.tally.corrupt + event.tally.oversized
 
 
-def _store_batch(context: Context, batch: Batch, project: str | None, tallies: _Tallies) -> int:
-    row = context.sessions.upsert(batch.session, project=project, file=str(batch.path))
-    added = context.sessions.add_turns(batch.session, row, batch.turns) if batch.turns else 0
+def _store_batch(
+    context: Context, batch: Batch, projects: Mapping[Session, str | None], tallies: _Tallies, gate: Gate
+) -> set[int]:
+    """Store a batch without what was forgotten; returns the rows of sessions that it touched."""
+    session = batch.session
+    if session not in projects or not gate.admits(session):
+        tallies.withheld.add(batch.path)
+        return set()
+    turns = gate.admitted(session, projects[session], batch.turns)
+    if len(turns) < len(batch.turns):
+        tallies.withheld.add(batch.path)
+        if not turns and not context.sessions.find(session.id):
+            return set()
+    row = context.sessions.upsert(gate.titled(session), project=projects[session], file=str(batch.path))
+    added = context.sessions.add_turns(session, row, turns) if turns else 0
     tallies.turns += added
     if added:
         tallies.sessions.add(row)
-    return row
+    return {row}
+
+
+def _save_cursor(context: Context, done: FileDone, *, is_withheld: bool) -> None:
+    """A file that something was left out of is read from its beginning each time: what is carried over quotes it."""
+    cursor = replace(done.cursor, offset=0, carry={}) if is_withheld else done.cursor
+    context.sessions.save_cursor(str(done.path), done.tool, cursor, done.tally)

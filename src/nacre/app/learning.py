@@ -12,6 +12,7 @@ from nacre.app.meaning import meaning_of
 from nacre.app.operating import operating
 from nacre.app.placing import place, write_touched
 from nacre.app.superseding import released
+from nacre.app.tombstones import Gate
 from nacre.app.using import learned_together
 from nacre.app.writing import apply_intents, commit, entry, redacted, subject_of
 from nacre.extract.candidate import Candidate
@@ -53,6 +54,7 @@ class _Learner:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.meaning = meaning_of(context)
+        self.gate = Gate(context)
         self.pending: list[Memory] = []
         self.seen: list[tuple[int, int]] = []
         self.withdrawn: dict[str, str] = {}
@@ -60,7 +62,10 @@ class _Learner:
         self.duplicates = 0
 
     def session(self, row: int, begin: int) -> None:
-        stored = self.context.sessions.get(row)
+        try:
+            stored = self.context.sessions.get(row)
+        except KeyError:
+            return  # forgotten since it was listed
         turns = self.context.sessions.turns_of(row)
         said = [item.turn for item in turns]
         end = turns[-1].seq + 1 if turns else 0
@@ -112,6 +117,8 @@ class _Learner:
         """Place what was found, in the order in which it was said, in one transaction with how far extraction got."""
         with self.context.vault_lock:
             with self.context.database.transaction(), operating(self.context, "ingest", **self.told()):
+                self.gate.refresh()  # what was forgotten since it was read is not learned
+                self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
                 touched: set[str] = set()
                 repeated = repetitions(self.context, self.pending)
                 before = len(self.stored)

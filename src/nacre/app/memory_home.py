@@ -10,16 +10,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from nacre.app import committing, feedback, ingesting, looking, operations, recalling, remembering, reviewing, undoing
+from nacre.app import (
+    committing, feedback, forgetting, ingesting, looking, operations, recalling, remembering, retiring, reviewing, undoing,
+)
 from nacre.app.committing import Committed
 from nacre.app.context import Context, EmbedderLoader, open_context
-from nacre.app.history import Step, history_of, restore
+from nacre.app.forgetting import ForgetRequest, pattern_of
+from nacre.app.history import Step, history_of
 from nacre.app.operations import Listed
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan
 from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
+from nacre.model.forgetting import ForgetPlan, ForgetReport, Forgotten
 from nacre.model.memory import Expiry, Kind, Memory, Scope
 from nacre.model.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport, StoreOutcome
@@ -175,16 +179,47 @@ class MemoryHome:
         """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
         return history_of(self._context, reference)
 
-    def restore(self, reference: str) -> Memory:
-        """Bring back a memory that was superseded or retired; what superseded it holds beside it.
+    def retire(
+        self, *references: str, contains: Sequence[str] = (), reason: str | None = None, persist: bool = False
+    ) -> list[Memory]:
+        """Soft-delete memories; their files move to ``retired/``.
 
-        Raises NotFound, Conflict.
+        They are named by id, subject, or a pattern with ``*``; ``contains`` are parts of subjects. With ``persist``,
+        what is stored later under such a subject is retired at once. Raises NotFound, Conflict.
         """
-        return restore(self._context, reference)
+        chosen = retiring.choose(self._context, references, contains, persist=persist)
+        return retiring.retire_chosen(self._context, chosen, reason, persist=persist)[0]
 
-    def retire(self, *references: str, reason: str | None = None) -> list[Memory]:
-        """Soft-delete memories; their files move to ``retired/``. Raises NotFound, Conflict."""
-        return remembering.retire(self._context, references, reason)
+    def unretire(self, *references: str) -> retiring.BroughtBack:
+        """Bring back memories that were retired or superseded; what superseded one holds beside it.
+
+        Ids of standing retirements end those. Raises NotFound, Conflict.
+        """
+        return retiring.unretire(self._context, references)
+
+    def plan_forgetting(
+        self, *, sessions: Sequence[str] = (), memories: Sequence[str] = (), project: str | None = None,
+        match: str | None = None, regex: bool = False, before: datetime | None = None,
+    ) -> ForgetPlan:  # fmt: skip
+        """What forgetting would take: one of these, or what a project said ``before`` a time. Nothing is changed.
+
+        Raises QueryInvalid, NotFound, Conflict.
+        """
+        pattern = pattern_of(match, is_regex=regex) if match is not None else None
+        wanted = ForgetRequest(tuple(sessions), tuple(memories), project, pattern, _utc(before))
+        return forgetting.plan(self._context, wanted)
+
+    def forget(self, plan: ForgetPlan) -> ForgetReport:
+        """Delete for good what was planned. The report says what could not be reached."""
+        return forgetting.forget(self._context, plan)
+
+    def forgotten(self) -> Sequence[Forgotten]:
+        """What was forgotten so far, the latest first."""
+        return forgetting.forgotten(self._context)
+
+    def allow_again(self, reference: str) -> Forgotten:
+        """Let what was forgotten be read again: the id of a run, a session or a memory. Raises NotFound, Conflict."""
+        return forgetting.allow_again(self._context, reference)
 
     def log(self, reference: str | None = None, *, project: str | None = None, limit: int = 50) -> Sequence[Listed]:
         """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said
 from nacre.app.context import Context
+from nacre.app.standing import retired_by, standing_for
 from nacre.app.superseding import active_again, doubted, ended
 from nacre.app.writing import commit
 from nacre.dedup.cues import kinds_of_things, names_of_kind
 from nacre.dedup.judge import Relation
 from nacre.errors import EditConflict
+from nacre.model.forgetting import StandingRetirement
 from nacre.model.memory import Confirmation, Link, Memory
 from nacre.model.reports import Replaced, StoreOutcome
 from nacre.text import words
@@ -40,6 +42,9 @@ def place(
     same = _same_words(context, memory, by_hand=by_hand, touched=touched)
     if same:
         return same
+    rule = standing_for(context, memory)
+    if rule:
+        return _retire_at_once(context, memory, rule)
     rows = context.comparisons.alike(memory, _rivals(memory), limit=_CANDIDATES)
     others = {other.id: other for other in (*context.memories.by_rows(rows).values(), *more)}
     found = compare(memory, [other for other in others.values() if not other.superseded_by])
@@ -119,6 +124,15 @@ def _same_words(context: Context, memory: Memory, *, by_hand: bool, touched: set
     elif not known.retired:
         confirm(context, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
+
+
+def _retire_at_once(context: Context, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
+    """What falls under a standing retirement is kept where retired memories are, once, and changes no other."""
+    same = context.memories.same_content(memory.content, memory.project)
+    retired = retired_by(context, memory, rule)
+    if not same:
+        commit(context, [retired])
+    return StoreOutcome("retired", same or memory.id, retired.retired.reason if retired.retired else None)
 
 
 def _rivals(memory: Memory) -> list[str]:

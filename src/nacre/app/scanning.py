@@ -7,9 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from nacre.app.context import Context
+from nacre.app.erasing import apply_tombstones
 from nacre.app.operating import intend, operating, record_apart
 from nacre.app.project_pages import read_pages
 from nacre.app.superseding import agreed, released
+from nacre.app.tombstones import heed_ledger, is_ledger_new
 from nacre.app.writing import BATCH, apply_intents, commit, entry, redacted, without_secrets
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
@@ -69,16 +71,23 @@ class _Rest:
 def scan(context: Context) -> int:
     """Complete what a crash left, then bring the index up to the vault; returns how many files had changed.
 
+    What the ledger says is forgotten goes, also when it came from another machine.
+
     A file that is not well formed is reported in ``context.problems``; its last good version stays in the index. Where
     nothing changed, which is nearly always, no lock is taken and nothing is written.
     """
     context.problems.clear()
     read_pages(context)
-    if not context.files.has_intents() and not _differences(context):
+    if not context.files.has_intents() and not _differences(context) and not is_ledger_new(context):
+        if context.tombstones.due():
+            apply_tombstones(context)
         return 0
     with context.vault_lock:
         apply_intents(context)
-        return _take_changes(context)
+        heed_ledger(context)
+        taken = _take_changes(context)
+    apply_tombstones(context)
+    return taken
 
 
 def _differences(context: Context) -> list[str]:

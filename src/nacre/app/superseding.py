@@ -6,12 +6,15 @@ reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from nacre.app.comparing import CONTRADICTS, SUPERSEDES, last_said
 from nacre.app.context import Context
-from nacre.model.memory import Link, Memory
+from nacre.model.memory import Link, Memory, Retirement
+
+OUTLIVED = "what superseded it was forgotten"
 
 
 def ended(old: Memory, new: Memory) -> Memory:
@@ -70,6 +73,32 @@ def released(context: Context, gone: Sequence[Memory]) -> list[Memory]:
         reasons, newer = superseded(memory), changed.get(newer.id, newer)
         links = tuple(Link(SUPERSEDES, one.id, reasons.get(one.id)) for one in old)
         changed[newer.id] = replace(newer, links=(*newer.links, *links))
+    return list(changed.values())
+
+
+def outlived(context: Context, gone: Sequence[Memory], left: Mapping[str, Memory], now: datetime) -> list[Memory]:
+    """What changes when memories are forgotten: nothing names them any more, and nothing comes back by itself.
+
+    What they superseded is followed by what superseded them; where nothing did, it is retired. ``left`` are memories
+    that change anyhow. The memories as they are to be written; nothing is.
+    """
+    going = {memory.id for memory in gone}
+    changed = dict(left)
+    for naming in context.memories.in_any_state(context.erasing.linking(sorted(going))):
+        if naming.id not in going:
+            memory = changed.get(naming.id, naming)
+            changed[naming.id] = replace(memory, links=tuple(link for link in memory.links if link.to not in going))
+    for memory in gone:
+        newer = _still_holding(context, memory, going)
+        for old in context.memories.replaced_by(memory.id):
+            if old.id in going:
+                continue
+            old = active_again(changed.get(old.id, old))
+            if newer and not old.retired:
+                old = ended(old, newer)
+                holding = changed.get(newer.id, newer)
+                changed[newer.id] = replace(holding, links=(*holding.links, Link(SUPERSEDES, old.id)))
+            changed[old.id] = replace(old, retired=old.retired or Retirement(now, OUTLIVED)) if not newer else old
     return list(changed.values())
 
 

@@ -36,8 +36,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Keep": {
         "store": Entry("storing:store", "Store one memory."),
         "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
-        "restore": Entry("storing:restore", "Bring back a memory that was superseded or retired."),
-        "retire": Entry("storing:retire", "Take memories out of recall; their files are kept."),
+        "retire": Entry("retiring:retire", "Take memories out of recall; their files are kept."),
+        "unretire": Entry("retiring:unretire", "Bring back memories that were retired or superseded."),
+        "forget": Entry("forgetting:forget", "Delete for good: memories, the turns that show them, all made of them."),
         "todo": Entry("todo:todo", "List, add and finish todos."),
         "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("review:review", "Keep or retire memories that seem of little use."),

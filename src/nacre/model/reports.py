@@ -69,7 +69,8 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class StoreOutcome:
-    """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats).
+    """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats), or
+    ``retired`` at once, because a standing retirement says so.
 
     ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
     what was stored is older. ``similar`` are memories that may say the same, the likeliest first.

@@ -131,15 +131,20 @@ class Database:
             create_private(target)
             self._connection.execute("VACUUM INTO ?", (str(target),))
 
-    def compact(self) -> None:
-        """Write the file anew without what was deleted, and cut the write-ahead log. Raises StoreBusy."""
+    def compact(self) -> bool:
+        """Leave no byte of what was deleted in the file or its log; ``False`` while another process still reads it.
+
+        Waits for the writer, and holds the database until it is done: seconds where it is large.
+        """
         with _translated(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._connection.execute("VACUUM")
-            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy and busy[0]:
-            raise StoreBusy(f"another process reads {self.path}", hint="close it and repeat the command")
+            self._connection.execute("PRAGMA temp_store = FILE")  # a second copy in memory could be too much
+            try:
+                self._connection.execute("VACUUM")
+            finally:
+                self._connection.execute("PRAGMA temp_store = MEMORY")
+            row = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return row is not None and not row[0]
 
     def check(self) -> list[str]:
         """What SQLite's integrity check finds; empty when all is well."""

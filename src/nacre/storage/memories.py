@@ -101,6 +101,10 @@ class Memories:
         rows = self._db.all("find_memory", id=memory_id)
         return self._build(rows)[0] if rows else None
 
+    def in_any_state(self, memory_ids: Sequence[str]) -> list[Memory]:
+        """Memories by id, whatever their state."""
+        return self._build(self._db.all("find_memories_by_id", ids=json.dumps(list(memory_ids))))
+
     def find_like(self, reference: str) -> list[Memory]:
         """Memories whose id begins or ends with ``reference`` (four characters at least), or with that subject.
 

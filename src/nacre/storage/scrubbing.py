@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from nacre.errors import StoreBusy
 from nacre.storage.database import Database
 from nacre.storage.sessions import did_of, names_of, stored_calls
 from nacre.text import segment
@@ -124,7 +125,8 @@ class StoredTexts:
         """
         for name in _FULL_TEXT:
             self._db.rows(f"INSERT INTO {name} ({name}) VALUES ('optimize')")  # noqa: S608
-        self._db.compact()
+        if not self._db.compact():
+            raise StoreBusy("another process reads the database", hint="close it and repeat the command")
 
 
 def _encoded(value: object) -> str:

@@ -283,8 +283,12 @@ class Sessions:
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
     """16 bytes that are the same for every copy of a turn, wherever its tool guarantees the id across sessions."""
-    scope = tool if turn.unique else f"{tool}\0{row}"
-    return hashlib.blake2b(f"{scope}\0{turn.id}".encode("utf-8", errors="replace"), digest_size=16).digest()
+    return shared_identity(tool if turn.unique else f"{tool}\0{row}", turn.id)
+
+
+def shared_identity(scope: str, turn_id: str) -> bytes:
+    """The identity of a turn whose id its tool guarantees across sessions (then ``scope`` is the tool)."""
+    return hashlib.blake2b(f"{scope}\0{turn_id}".encode("utf-8", errors="replace"), digest_size=16).digest()
 
 
 def _tools(turn: Turn) -> str | None:

@@ -43,6 +43,7 @@ def evaluate(
     if context.invoked_subcommand is not None:
         return
     from nacre.app import evaluating
+    from nacre.app.baseline import baseline_file
     from nacre.app.looking import is_empty
     from nacre.cli.installed import installed_version
     from nacre.cli.render.answers import render_beginning
@@ -58,7 +59,7 @@ def evaluate(
         )
     if save_baseline:
         evaluating.save_baseline(run.context, answers, limit=limit, version=installed_version(), now=run.context.now())
-    kept = str(evaluating.baseline_file(run.context)) if save_baseline else None
+    kept = str(baseline_file(run.context)) if save_baseline else None
     expectations = evaluating.expectations(answers, limit)
     record = evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)
     if is_empty(run.context):

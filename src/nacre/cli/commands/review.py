@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from nacre.cli.command import TEXT, DefaultGroup
-from nacre.cli.commands.storing import retire_asked
+from nacre.cli.commands.retiring import retire_asked
 from nacre.cli.run import Run
 
 
@@ -72,7 +72,7 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
 def replace(run: Run, references: tuple[str, ...]) -> None:
     """Let the newer memory take the place of one that it outdated.
 
-    The older one is found for its own time only; nacre restore brings it back.
+    The older one is found for its own time only; nacre unretire brings it back.
     """
     from nacre.app import reviewing
     from nacre.app.embedding import embed_memories

@@ -1,8 +1,7 @@
-"""``nacre store``, ``nacre edit``, ``nacre restore`` and ``nacre retire``."""
+"""``nacre store`` and ``nacre edit``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -85,65 +84,6 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     memory = remembering.edit(run.context, reference, **changes) if changes else _edit_file(run, reference)
     run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
     run.afterwards.append(lambda: embed_memories(run.context))
-
-
-@command("restore", examples=["nacre restore 5f0c2a4d"])
-@click.argument("reference", metavar="ID", type=TEXT)
-@click.pass_obj
-def restore(run: Run, reference: str) -> None:
-    """Bring back a memory that was superseded or retired.
-
-    A memory that superseded it stays beside it: both then hold.
-    """
-    from nacre.app import history
-    from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
-    from nacre.cli.render.memories import render_outcome
-
-    memory = history.restore(run.context, reference)
-    run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Restored", memory))
-    run.afterwards.append(lambda: embed_memories(run.context))
-
-
-def retire_asked(run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool) -> None:
-    """Retire after a look at what goes, on a terminal; answer with what went."""
-    from nacre.app import remembering
-    from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
-    from nacre.cli.render.memories import render_outcomes, render_table
-
-    if run.is_interactive and not yes:
-        paper = run.paper(stderr=True)
-        render_table(paper, [remembering.get(run.context, reference) for reference in references])
-        click.echo(paper.text(), nl=False, err=True)
-        run.confirm("Retire?")
-    retired = retire()
-    run.answer(
-        {"retired": [memory_record(memory) for memory in retired]},
-        lambda paper: render_outcomes(paper, "Retired", retired),
-    )
-    run.afterwards.append(lambda: embed_memories(run.context))  # what holds again was written anew
-
-
-@command(
-    "retire",
-    examples=[
-        "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
-        "nacre retire 5f0c2a4d 9b1e0c3e --yes",
-    ],
-)
-@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
-@click.option("--reason", type=TEXT, help="Why.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.pass_obj
-def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
-    """Take memories out of recall; their files are kept.
-
-    They move to retired/ in the vault. On a terminal it asks first.
-    """
-    from nacre.app import remembering
-
-    retire_asked(run, references, lambda: remembering.retire(run.context, references, reason), yes=yes)
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:

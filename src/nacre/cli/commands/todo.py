@@ -79,7 +79,7 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
         "reason": outcome.reason,
         "todo": memory_record(memory),
     }
-    verb = "Added" if outcome.action == "stored" else "Known already"
+    verb = {"stored": "Added", "retired": "Retired at once"}.get(outcome.action, "Known already")
     run.answer(record, lambda paper: paper.line(f"{verb}: ", bold(memory.subject), "  ", dim(memory.id[-8:])))
 
 

@@ -121,10 +121,11 @@ def components(paper: Paper, score: float, parts: dict[str, float]) -> None:
 
 def render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory) -> None:
     """What became of a memory that was to be stored, and which others it concerns."""
-    render_outcome(paper, "Stored" if outcome.action == "stored" else "Known already", memory)
+    verbs = {"stored": "Stored", "retired": "Retired at once"}
+    render_outcome(paper, verbs.get(outcome.action, "Known already"), memory)
     if outcome.reason:
-        force = "; --force stores it beside" if outcome.action == "known" else ""
-        paper.line(dim(f"{outcome.reason}{force}"), indent=2)
+        forced = {"known": "; --force stores it beside", "retired": "; --force stores it all the same"}
+        paper.line(dim(f"{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
     for one in outcome.supersedes:
         _concerned(paper, "supersedes", one.memory, one.reason)
     if outcome.superseded_by:

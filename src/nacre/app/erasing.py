@@ -1,0 +1,255 @@
+"""Carry out what tombstones say: of this command, of one that was cut short, or of another machine.
+
+Every step may be done twice. Memories go with their files, sessions and turns with all that was derived from them;
+then the bytes go from the database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nacre.app.baseline import forget_in_baseline
+from nacre.app.context import Context
+from nacre.app.superseding import OUTLIVED, outlived
+from nacre.app.tombstones import ALLOW_AGAIN, FORGET, RETIRE_ALWAYS, RETIRE_NO_LONGER, Barred
+from nacre.app.writing import apply_intents, commit, entry
+from nacre.errors import EditConflict
+from nacre.model.forgetting import Tombstone, TombstoneKind
+from nacre.model.memory import Memory
+from nacre.storage.erasing import SessionPlace, TurnPlace
+from nacre.storage.sessions import shared_identity
+from nacre.vault import ledger
+from nacre.vault.files import file_hash
+from nacre.vault.layout import LEDGER
+
+_MEMORIES_A_STEP = 50
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """What tombstones concern, of what is there now.
+
+    ``sessions`` go whole. ``turns`` maps sessions that stay to those of their turns that go. ``memories`` go; those in
+    ``changed`` are written anew, ``retired`` among them because what superseded them goes. ``untitled`` are sessions
+    whose title goes.
+    """
+
+    sessions: tuple[SessionPlace, ...]
+    turns: Mapping[SessionPlace, Sequence[int]]
+    memories: tuple[Memory, ...]
+    changed: tuple[Memory, ...]
+    untitled: tuple[SessionPlace, ...]
+
+    @property
+    def retired(self) -> list[Memory]:
+        """What would come back with nothing in its place."""
+        return [memory for memory in self.changed if memory.retired and memory.retired.reason == OUTLIVED]
+
+
+def apply_tombstones(context: Context) -> int:
+    """Take away what tombstones bar and what is there all the same; returns how many things that were.
+
+    Looks only where something is due: a run of this home that was cut short, tombstones that another machine's ledger
+    brought, a memory whose file came back. Safe to call at any time, after a merge of the ledger above all (then after
+    :func:`nacre.app.tombstones.heed_ledger`). Memories that are being edited just now are told in
+    ``context.problems`` and go the next time.
+    """
+    due = context.tombstones.due() | context.erasing.returned()
+    if not due:
+        return 0
+    with context.vault_lock:
+        apply_intents(context)
+        everything = context.tombstones.all()
+        runs = [one for one in everything if one.run in due]
+        common = [one for one in everything if one.kind in (TombstoneKind.KEY, TombstoneKind.ALLOWED)]
+        barred = Barred([*runs, *common])
+        found = survey(context, barred)
+        try:
+            _erase_memories(context, found)
+        except EditConflict as error:
+            context.problems.append(error.message)
+            return 0
+    _erase_sessions(context, found)
+    with context.vault_lock:
+        _clear_pages(context, barred)
+        gone = barred.memories | {memory.id for memory in found.memories}
+        clear_words(context, gone)
+        forget_in_baseline(context, gone)
+        _tell_more(context, found, runs)
+        with context.database.transaction():
+            context.tombstones.set_due(context.tombstones.due() - due)
+            context.tombstones.set("erase", "1")
+    return len(found.sessions) + sum(map(len, found.turns.values())) + len(found.memories)
+
+
+def erase_bytes(context: Context) -> bool:
+    """Leave no byte of what was deleted in the database; returns whether none is left.
+
+    ``False`` while another process reads the old state; the next writing command tries again.
+    """
+    if context.tombstones.value("erase") != "1":
+        return True
+    context.erasing.blank_passages()
+    context.erasing.merge_full_text()
+    is_done = context.database.compact()
+    if is_done:
+        context.tombstones.set("erase", "")
+    return is_done
+
+
+def survey(context: Context, barred: Barred) -> Affected:
+    """What of this home tombstones concern. Nothing is changed."""
+    sessions = context.erasing.sessions()
+    gone = [one for one in sessions if barred.has_session(one.id, _parent(one))]
+    whole = {one.row for one in gone}
+    by_row = {one.row: one for one in sessions}
+    turns: dict[int, set[int]] = {}
+    for row, session in _turns_barred(context, barred, by_row):
+        if session not in whole:
+            turns.setdefault(session, set()).add(row)
+    emptied = [by_row[row] for row, found in turns.items() if len(found) >= by_row[row].turns]
+    memories, changed = _memories_barred(context, barred)
+    now = context.now()
+    return Affected(
+        sessions=(*gone, *emptied),
+        turns={by_row[row]: sorted(found) for row, found in turns.items() if by_row[row] not in emptied},
+        memories=tuple(memories),
+        changed=tuple(outlived(context, memories, {memory.id: memory for memory in changed}, now)),
+        untitled=tuple(one for one in sessions if one.row not in whole and one.title and barred.has_words(one.title)),
+    )
+
+
+def is_shared(place: TurnPlace) -> bool:
+    """Whether a turn's id means the same turn in any session of its tool."""
+    return place.identity == shared_identity(place.tool, place.id)
+
+
+def clear_words(context: Context, memory_ids: Iterable[str], quotes: re.Pattern[str] | None = None) -> None:
+    """Take from the ledger what it says about forgotten memories beside ids and numbers.
+
+    It is the one exception to append-only. With ``quotes``, also from entries that hold what it matches. Tombstones and
+    standing retirements stay.
+    """
+    ids = set(memory_ids)
+    try:
+        data = context.vault.read(LEDGER)
+    except FileNotFoundError:
+        return
+    lines = data.decode("utf-8", errors="replace").split("\n")
+    changed = [_without_words(line, ids, quotes) for line in lines]
+    if changed != lines:
+        context.vault.write(LEDGER, "\n".join(changed), base=file_hash(data))
+
+
+def _without_words(line: str, ids: set[str], quotes: re.Pattern[str] | None) -> str:
+    if not (ids & set(_ID.findall(line))) and not (quotes and quotes.search(line)):
+        return line
+    item = next(ledger.read(line.encode("utf-8")), None)
+    if item is None or item.action in _KEPT:
+        return line
+    kept = {name: value for name, value in item.details.items() if _is_wordless(value)}
+    return line if kept == item.details else replace(item, details=kept).line()
+
+
+def _is_wordless(value: Any) -> bool:
+    if isinstance(value, str):
+        return _ID.fullmatch(value) is not None
+    if isinstance(value, list):
+        return all(_is_wordless(one) for one in value)
+    return isinstance(value, int | float | None)
+
+
+def _parent(session: SessionPlace) -> str | None:
+    return f"{session.tool}:{session.parent}" if session.kind == "subagent" and session.parent else None
+
+
+def _turns_barred(context: Context, barred: Barred, sessions: Mapping[int, SessionPlace]) -> Iterable[tuple[int, int]]:
+    if barred.turns:
+        for place in context.erasing.turn_places():
+            if barred.has_turn(f"{place.tool}:{place.session_id}", place.id, is_shared=is_shared(place)):
+                yield place.row, place.session
+    slugs = {one.project for one in sessions.values() if one.project}
+    for moment, scope in barred.before:
+        for row, session in context.erasing.turns_before(moment, barred.projects(scope, sorted(slugs))):
+            if sessions[session].id not in barred.allowed:
+                yield row, session
+
+
+def _memories_barred(context: Context, barred: Barred) -> tuple[list[Memory], list[Memory]]:
+    gone, changed = [], []
+    ids = sorted(context.memories.all_ids())
+    for start in range(0, len(ids), 500):
+        for memory in context.memories.in_any_state(ids[start : start + 500]):
+            left = barred.left_of(memory)
+            if left is None:
+                gone.append(memory)
+            elif left != memory:
+                changed.append(left)
+    return gone, changed
+
+
+def _erase_memories(context: Context, found: Affected) -> None:
+    """What stays is written first: nothing that names a forgotten memory outlives it. Then file and row go."""
+    told = [entry(context, "retire", memory=memory.id, reason=OUTLIVED) for memory in found.retired]
+    going = {memory.id for memory in found.memories}
+    for start in range(0, len(found.changed), _MEMORIES_A_STEP):
+        commit(context, found.changed[start : start + _MEMORIES_A_STEP])
+    if told:
+        commit(context, (), told)
+    apply_intents(context)
+    waiting = sorted(going)
+    for start in range(0, len(waiting), _MEMORIES_A_STEP):
+        with context.database.transaction():
+            for memory_id in waiting[start : start + _MEMORIES_A_STEP]:
+                _erase_memory(context, memory_id)
+
+
+def _erase_memory(context: Context, memory_id: str) -> None:
+    """Not by an intent: what is to go must not be written down once more on its way."""
+    file = context.files.file_of(memory_id)
+    if file:
+        context.vault.remove(file.path)
+        context.files.forget(file.path)
+    context.memories.delete(memory_id)
+    context.erasing.delete_traces(memory_id)
+
+
+def _erase_sessions(context: Context, found: Affected) -> None:
+    context.erasing.delete_turns([row for rows in found.turns.values() for row in rows])
+    for session in found.sessions:
+        context.erasing.delete_turns([place.row for place in context.erasing.places_in(session.row)])
+    context.erasing.delete_sessions([session.row for session in found.sessions])
+    staying = list(found.turns)
+    context.erasing.settle_sessions([one.row for one in staying], [one.row for one in found.untitled])
+    for path in {one.file for one in (*found.sessions, *staying, *found.untitled) if one.file}:
+        context.erasing.delete_cursor(path)
+
+
+def _clear_pages(context: Context, barred: Barred) -> None:
+    """The page of a forgotten project goes when nothing belongs to it any more."""
+    named = context.sessions.projects()
+    for _, scope in barred.before:
+        slugs = [project.slug for project in context.files.projects()]
+        for slug in barred.projects(scope, slugs) or ():
+            if slug not in named:
+                for page in ("project.md", "MEMORY.md"):
+                    context.vault.remove(f"projects/{slug}/{page}")
+                context.files.forget_project(slug)
+
+
+def _tell_more(context: Context, found: Affected, runs: Sequence[Tombstone]) -> None:
+    """Sessions that only a time or a project named are named themselves, so that they stay away when they grow."""
+    named = {one.value for one in runs if one.kind is TombstoneKind.SESSION}
+    scopes = sorted({one.run for one in runs if one.kind is TombstoneKind.BEFORE})
+    more = sorted({one.id for one in found.sessions} - named)
+    if not more or not scopes:
+        return
+    fresh = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in more]
+    details = {"run": scopes[0], "sessions": {session: [] for session in more}}
+    commit(context, (), [entry(context, FORGET, **details)], also=lambda: context.tombstones.add(fresh))
+    apply_intents(context)

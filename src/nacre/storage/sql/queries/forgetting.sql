@@ -1,0 +1,153 @@
+-- list_tombstones --
+-- All of them: they are looked up in memory, where an ingest asks for every turn.
+SELECT kind, value, run, owner FROM tombstones;
+
+-- insert_tombstone --
+-- Told by several entries of one run, it is one.
+INSERT OR IGNORE INTO tombstones (kind, value, run, owner) VALUES (:kind, :value, :run, :owner);
+
+-- clear_tombstones --
+-- Before they are read from the ledger anew.
+DELETE FROM tombstones;
+
+-- list_standing_retirements --
+-- The oldest first: the first that fits decides.
+SELECT id, pattern, match, canonical_key, reason, contexts, at FROM standing_retirements ORDER BY id;
+
+-- insert_standing_retirement --
+-- One rule.
+INSERT OR REPLACE INTO standing_retirements (id, pattern, match, canonical_key, reason, contexts, at)
+VALUES (:id, :pattern, :match, :canonical_key, :reason, :contexts, :at);
+
+-- clear_standing_retirements --
+-- As above.
+DELETE FROM standing_retirements;
+
+-- get_forgetting_value --
+-- What was read of the ledger; runs that are not carried out; whether bytes are left.
+SELECT value FROM forgetting_values WHERE key = :key;
+
+-- set_forgetting_value --
+-- See above.
+INSERT INTO forgetting_values (key, value) VALUES (:key, :value) ON CONFLICT (key) DO UPDATE SET value = :value;
+
+-- list_session_places --
+-- Every session, in brief.
+SELECT s.row, s.tool, s.native_id, s.project, s.kind, s.parent, s.title, s.file,
+    (SELECT count(*) FROM turns t WHERE t.session = s.row)
+FROM sessions s ORDER BY s.row;
+
+-- list_turn_places --
+-- A piece of all turns: what tells one from another.
+SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.row > :after ORDER BY t.row LIMIT :limit;
+
+-- list_turn_texts --
+-- A piece of all turns: what they say and do.
+SELECT row, session, text, tools, author FROM turns WHERE row > :after ORDER BY row LIMIT :limit;
+
+-- list_turns_before --
+-- What was said before a time; where a turn has none, its session's end tells.
+SELECT t.row, t.session FROM turns t JOIN sessions s ON s.row = t.session
+WHERE (:projects IS NULL OR s.project IN (SELECT value FROM json_each(:projects)))
+    AND coalesce(t.time, s.ended, s.started) < :before;
+
+-- list_turn_keys --
+-- Some turns: what tells one from another.
+SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.row IN (SELECT value FROM json_each(:rows));
+
+-- list_turn_keys_of_session --
+-- Those of a session.
+SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.session = :session ORDER BY t.seq;
+
+-- list_runs_returned --
+-- Runs that forgot a memory which is there again: a file that another machine, or a backup, brought back.
+SELECT DISTINCT t.run FROM tombstones t JOIN memories m ON m.id = t.value WHERE t.kind = 'memory';
+
+-- find_memories_by_id --
+-- Several, in any state.
+SELECT * FROM memories WHERE id IN (SELECT value FROM json_each(:ids));
+
+-- list_memories_alike --
+-- Whatever says the same as some memories in the same words.
+SELECT id FROM memories WHERE content_hash IN (SELECT content_hash FROM memories WHERE id IN (SELECT value FROM json_each(:ids)));
+
+-- list_linking --
+-- Memories that name some others: by a link, or as what took their place.
+SELECT source FROM links WHERE origin = 'manual' AND target IN (SELECT value FROM json_each(:ids))
+UNION
+SELECT id FROM memories WHERE superseded_by IN (SELECT value FROM json_each(:ids));
+
+-- erase_links --
+-- Every edge at a memory, also what is only similar.
+DELETE FROM links WHERE source = :id OR target = :id;
+
+-- erase_usage --
+-- How it was used.
+DELETE FROM usage WHERE memory = :id;
+
+-- erase_uses --
+-- When.
+DELETE FROM uses WHERE memory = :id;
+
+-- erase_co_recall --
+-- And beside what.
+DELETE FROM co_recall WHERE a = :id OR b = :id;
+
+-- erase_reviews --
+-- Reviews of it, and of others because of it: they quote what differs.
+DELETE FROM review_queue WHERE memory = :id OR instr(coalesce(detail, ''), substr(:id, -8));
+
+-- erase_unsettled --
+-- Nothing is to be compared any more.
+DELETE FROM unsettled WHERE memory = :id;
+
+-- erase_intents --
+-- Writes of it that are pending hold the whole document.
+DELETE FROM intents WHERE memory = :id;
+
+-- clear_title --
+-- A title that quoted what was forgotten.
+UPDATE sessions SET title = NULL WHERE row = :row;
+
+-- delete_cursor --
+-- The file is read from its beginning next time.
+DELETE FROM transcript_cursors WHERE path = :path;
+
+-- delete_cursors_at_beginning --
+-- Files that something was left out of.
+DELETE FROM transcript_cursors WHERE offset = 0;
+
+-- list_orphaned_passages --
+-- Passages that nobody says any more and that still have a vector.
+SELECT row FROM passages WHERE length(hash) = 16 AND row NOT IN (SELECT passage FROM turn_passages);
+
+-- blank_passage --
+-- The number stays, so that rows and bits stay aligned; hash and vector go.
+UPDATE passages SET hash = CAST('gone:' || row AS BLOB), vector = zeroblob(length(vector)) WHERE row = :row;
+
+-- find_bits --
+-- The run of bits that a passage lies in.
+SELECT first, count, bits FROM passage_bits WHERE first <= :row ORDER BY first DESC LIMIT 1;
+
+-- update_bits --
+-- The same run without it.
+UPDATE passage_bits SET bits = :bits WHERE first = :first;
+
+-- merge_turns_fts --
+-- Full text is in its segments until these are merged: a piece of that work.
+INSERT INTO turns_fts (turns_fts, rank) VALUES ('merge', :pages);
+
+-- merge_turns_parts --
+-- As above.
+INSERT INTO turns_parts (turns_parts, rank) VALUES ('merge', :pages);
+
+-- merge_memories_fts --
+-- As above.
+INSERT INTO memories_fts (memories_fts, rank) VALUES ('merge', :pages);
+
+-- merge_memories_parts --
+-- As above.
+INSERT INTO memories_parts (memories_parts, rank) VALUES ('merge', :pages);
