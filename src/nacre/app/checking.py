@@ -34,7 +34,7 @@ def doctor(context: Context, *, repair: bool = False) -> list[Check]:
     """
     return [
         *installation(context, repair=repair), _integrity(context), _parity(context), *_lost(context),
-        *_history(context),
+        *_forgetting(context), *_history(context),
     ]  # fmt: skip
 
 
@@ -118,6 +118,12 @@ def _parity(context: Context) -> Check:
         hint = "mend the file; its last good version is still recalled"
         return Check("vault", FAILURE, "; ".join(context.problems), hint)
     return Check("vault", OK, f"{len(files)} memory files in {context.settings.vault}")
+
+
+def _forgetting(context: Context) -> Iterator[Check]:
+    """Forgetting that was cut short, or that waits for another process to stop reading."""
+    if context.tombstones.due() or context.tombstones.value("erase"):
+        yield Check("forgetting", WARNING, "bytes of what was forgotten are still in the database", "nacre ingest")
 
 
 def _lost(context: Context) -> Iterator[Check]:

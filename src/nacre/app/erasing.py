@@ -14,7 +14,15 @@ from typing import Any
 from nacre.app.baseline import forget_in_baseline
 from nacre.app.context import Context
 from nacre.app.superseding import OUTLIVED, outlived
-from nacre.app.tombstones import ALLOW_AGAIN, FORGET, RETIRE_ALWAYS, RETIRE_NO_LONGER, Barred
+from nacre.app.tombstones import (
+    ALLOW_AGAIN,
+    FORGET,
+    RETIRE_ALWAYS,
+    RETIRE_NO_LONGER,
+    Barred,
+    heed_ledger,
+    is_ledger_new,
+)
 from nacre.app.writing import apply_intents, commit, entry
 from nacre.errors import EditConflict
 from nacre.model.forgetting import Tombstone, TombstoneKind
@@ -55,10 +63,13 @@ def apply_tombstones(context: Context) -> int:
     """Take away what tombstones bar and what is there all the same; returns how many things that were.
 
     Looks only where something is due: a run of this home that was cut short, tombstones that another machine's ledger
-    brought, a memory whose file came back. Safe to call at any time, after a merge of the ledger above all (then after
-    :func:`nacre.app.tombstones.heed_ledger`). Memories that are being edited just now are told in
-    ``context.problems`` and go the next time.
+    brought, a memory whose file came back. Call it whenever the ledger may have changed; where it did not, it costs a
+    few lookups. Memories that are being edited just now are told in ``context.problems`` and go the next time.
     """
+    if context.files.has_intents() or is_ledger_new(context):
+        with context.vault_lock:
+            apply_intents(context)
+            heed_ledger(context)
     due = context.tombstones.due() | context.erasing.returned()
     if not due:
         return 0

@@ -248,7 +248,9 @@ def _planned(context: Context, how: str, found: Affected, aim: _Aim, key: Tombst
     gone = {memory.id for memory in found.memories}
     retired = {memory.id for memory in found.retired}
     losing = [one for one in found.changed if one.id not in retired and _lost_evidence(context, one)]
-    files = {session.file for session in (*found.sessions, *found.turns)} | {one.source.file for one in found.memories}
+    files = {session.file for session in (*found.sessions, *found.turns, *found.untitled)} | {
+        one.source.file for one in found.memories
+    }
     return ForgetPlan(
         how=how,
         tombstones=tuple(stones.values()),
@@ -258,6 +260,7 @@ def _planned(context: Context, how: str, found: Affected, aim: _Aim, key: Tombst
         losing=tuple(one for one in losing if one.id not in gone),
         released=tuple(found.retired),
         excerpts=aim.excerpts,
+        untitled=tuple(session.id for session in found.untitled),
         files=tuple(sorted(file for file in files if file)),
     )
 

@@ -91,7 +91,8 @@ def ingest(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,
         memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
         skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
-        bytes_read=tallies.bytes_read, read_seconds=read_seconds, seconds=time.perf_counter() - started,
+        withheld=len(tallies.withheld), bytes_read=tallies.bytes_read,
+        read_seconds=read_seconds, seconds=time.perf_counter() - started,
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
@@ -189,11 +190,12 @@ def _store_batch(
         tallies.withheld.add(batch.path)
         return set()
     turns = gate.admitted(session, projects[session], batch.turns)
-    if len(turns) < len(batch.turns):
+    titled = gate.titled(session)
+    if len(turns) < len(batch.turns) or titled != session:
         tallies.withheld.add(batch.path)
         if not turns and not context.sessions.find(session.id):
             return set()
-    row = context.sessions.upsert(gate.titled(session), project=projects[session], file=str(batch.path))
+    row = context.sessions.upsert(titled, project=projects[session], file=str(batch.path))
     added = context.sessions.add_turns(session, row, turns) if turns else 0
     tallies.turns += added
     if added:

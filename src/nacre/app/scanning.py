@@ -11,7 +11,7 @@ from nacre.app.erasing import apply_tombstones
 from nacre.app.operating import intend, operating, record_apart
 from nacre.app.project_pages import read_pages
 from nacre.app.superseding import agreed, released
-from nacre.app.tombstones import heed_ledger, is_ledger_new
+from nacre.app.tombstones import is_ledger_new
 from nacre.app.writing import BATCH, apply_intents, commit, entry, redacted, without_secrets
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
@@ -78,13 +78,12 @@ def scan(context: Context) -> int:
     """
     context.problems.clear()
     read_pages(context)
-    if not context.files.has_intents() and not _differences(context) and not is_ledger_new(context):
-        if context.tombstones.due():
-            apply_tombstones(context)
+    if context.files.has_intents() or is_ledger_new(context) or context.tombstones.due():
+        apply_tombstones(context)  # before files that are gone are taken for deleted by a person
+    if not context.files.has_intents() and not _differences(context):
         return 0
     with context.vault_lock:
         apply_intents(context)
-        heed_ledger(context)
         taken = _take_changes(context)
     apply_tombstones(context)
     return taken

@@ -248,7 +248,9 @@ def project_value(key: bytes, slug: str) -> str:
 def _take_over(context: Context, entries: Sequence[ledger.Entry]) -> None:
     known = {(one.kind, one.value, one.run) for one in context.tombstones.all()}
     tombstones = standing_tombstones(entries)
-    fresh = {one.run for one in tombstones if (one.kind, one.value, one.run) not in known}
+    silent = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
+    acting = [one for one in tombstones if one.kind not in silent]
+    fresh = {one.run for one in acting if (one.kind, one.value, one.run) not in known}
     context.tombstones.replace(tombstones, standing_retirements(entries))
     context.tombstones.set_due(context.tombstones.due() | fresh)
 

@@ -20,6 +20,7 @@ def unreached(context: Context, plan: ForgetPlan) -> tuple[Unreached, ...]:
         *_git(context),
         *_copies(context),
         *(_quoting(context, plan.match) if plan.match else ()),
+        *(_named(context, plan.match) if plan.match else ()),
         Unreached(
             "copies elsewhere",
             "exports, backups on other disks, snapshots of the file system",
@@ -72,6 +73,13 @@ def _quoting(context: Context, match: Pattern) -> Iterator[Unreached]:
             continue
         if file.is_file() and not file.is_symlink() and _says(file, match):
             yield Unreached("still says it", str(file), "edit or delete the file")
+
+
+def _named(context: Context, match: Pattern) -> Iterator[Unreached]:
+    """Sessions that took place in a folder or on a branch of that name."""
+    for session in context.erasing.sessions():
+        if match.search(f"{session.cwd or ''}\n{session.branch or ''}"):
+            yield Unreached("a session's folder or branch", session.id, "nacre forget --session ID takes the session")
 
 
 def _says(file: Path, match: Pattern) -> bool:

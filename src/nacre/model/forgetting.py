@@ -79,7 +79,7 @@ class ForgetPlan:
     ``how`` is ``session``, ``project``, ``match``, ``before`` or ``memory``. ``sessions`` go whole, with as many turns
     as the number says; of the sessions in ``parts`` so many turns go. ``memories`` go, those in ``losing`` keep other
     evidence, those in ``released`` were superseded by what goes, and are retired. ``excerpts`` show what ``match``
-    found. ``files`` are the transcripts that tell it.
+    found; ``untitled`` are sessions whose title it is in. ``files`` are the transcripts that tell it.
     """
 
     how: str
@@ -90,6 +90,7 @@ class ForgetPlan:
     losing: tuple[Memory, ...] = ()
     released: tuple[Memory, ...] = ()
     excerpts: tuple[Excerpt, ...] = ()
+    untitled: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     match: re.Pattern[str] | None = None
 
@@ -101,7 +102,7 @@ class ForgetPlan:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to forget."""
-        return not (self.sessions or self.parts or self.memories or self.losing)
+        return not (self.sessions or self.parts or self.memories or self.losing or self.untitled)
 
 
 @dataclass(frozen=True, slots=True)

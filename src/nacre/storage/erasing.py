@@ -32,6 +32,8 @@ class SessionPlace:
     parent: str | None
     title: str | None
     file: str | None
+    cwd: str | None
+    branch: str | None
     turns: int
 
     @property
@@ -137,7 +139,7 @@ class Erasing:
         self._db.run("delete_cursor", path=path)
 
     def returned(self) -> set[str]:
-        """The runs that forgot a memory which is there again."""
+        """The runs that forgot what is there again: a memory, or the session of one."""
         return {run for (run,) in self._db.all("list_runs_returned")}
 
     def delete_held_cursors(self) -> None:

@@ -80,6 +80,7 @@ def render_plan(paper: Paper, plan: ForgetPlan, *, is_dry: bool = False) -> None
     paper.line(bold(f"{'Would delete' if is_dry else 'To delete'}: {counts(plan)}"))
     _named(paper, "Sessions that go whole", plan.sessions)
     _named(paper, "Sessions that lose turns", plan.parts)
+    _named(paper, "Sessions that lose their title", dict.fromkeys(plan.untitled, 0))
     _shown(paper, "Memories that go", plan.memories)
     _shown(paper, "Memories that lose evidence and stay", plan.losing)
     _shown(paper, "Retired, because what superseded them goes", plan.released)
@@ -136,7 +137,7 @@ def _named(paper: Paper, title: str, sessions: Mapping[str, int]) -> None:
     rows = []
     for session, turns in names[:_SHOWN]:
         tool, _, native_id = session.partition(":")
-        rows.append((f"{tool} {short_session(native_id)}", dim(count(turns, "turn"))))
+        rows.append((f"{tool} {short_session(native_id)}", dim(count(turns, "turn") if turns else "")))
     paper.table(rows, indent=2)
     _more(paper, len(names))
 

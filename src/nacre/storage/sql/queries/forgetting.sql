@@ -33,7 +33,7 @@ INSERT INTO forgetting_values (key, value) VALUES (:key, :value) ON CONFLICT (ke
 
 -- list_session_places --
 -- Every session, in brief.
-SELECT s.row, s.tool, s.native_id, s.project, s.kind, s.parent, s.title, s.file,
+SELECT s.row, s.tool, s.native_id, s.project, s.kind, s.parent, s.title, s.file, s.cwd, s.branch,
     (SELECT count(*) FROM turns t WHERE t.session = s.row)
 FROM sessions s ORDER BY s.row;
 
@@ -63,8 +63,13 @@ SELECT t.row, s.tool, s.native_id, s.row, t.native_id, t.identity FROM turns t J
 WHERE t.session = :session ORDER BY t.seq;
 
 -- list_runs_returned --
--- Runs that forgot a memory which is there again: a file that another machine, or a backup, brought back.
-SELECT DISTINCT t.run FROM tombstones t JOIN memories m ON m.id = t.value WHERE t.kind = 'memory';
+-- Runs that forgot a memory which is there again, or a session that a memory still names: files that another machine,
+-- or a backup, brought back.
+SELECT t.run FROM tombstones t JOIN memories m ON m.id = t.value WHERE t.kind = 'memory'
+UNION
+SELECT t.run FROM tombstones t JOIN memories m ON m.session = t.value WHERE t.kind = 'session'
+UNION
+SELECT t.run FROM tombstones t JOIN confirmations c ON c.session = t.value WHERE t.kind = 'session';
 
 -- find_memories_by_id --
 -- Several, in any state.

@@ -1,0 +1,664 @@
+"""Forgetting for good: what goes, what stays, what must never come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app.erasing import apply_tombstones
+from nacre.app.maintenance import rebuild
+from nacre.app.memory_home import MemoryHome
+from nacre.app.scanning import scan
+from nacre.app.tombstones import heed_ledger
+from nacre.errors import Conflict, NotFound, QueryInvalid
+from tests.app.conftest import NOON, World, says
+
+CHEESE = "5e55-c4ee-0001"
+OTHER = "5e55-07e4-0002"
+RULE = "Always run the linter before you commit."
+
+
+@pytest.fixture
+def talk(world: World) -> World:
+    """Two sessions: one about a cheese cellar that says a rule, too; another that says the same rule."""
+    world.transcript(
+        "cheese",
+        says("user", "Remember that the gruyere cellar code is zanzibar9431.", uuid="c1", session=CHEESE),
+        says("assistant", "Noted: the gruyere cellar code is zanzibar9431.", uuid="c2", session=CHEESE),
+        says("user", RULE, uuid="c3", session=CHEESE),
+        says("assistant", "Understood.", uuid="c4", session=CHEESE),
+    )
+    world.transcript(
+        "other",
+        says("user", RULE, uuid="o1", session=OTHER, at="2026-11-19T09:00:00.000Z"),
+        says("assistant", "The linter runs first.", uuid="o2", session=OTHER, at="2026-11-19T09:01:00.000Z"),
+        says("user", "We decided to use SQLite for the inventory.", uuid="o3", session=OTHER, at="2026-11-19T09:02Z"),
+        says("assistant", "The inventory uses SQLite now.", uuid="o4", session=OTHER, at="2026-11-19T09:03:00Z"),
+    )  # fmt: skip
+    return world
+
+
+def subjects(memory: MemoryHome) -> set[str]:
+    return {one.content for one in memory.list()}
+
+
+def told(memory: MemoryHome, question: str) -> list[str]:
+    """What turns say about the first word of a question; the vector lane brings others, too."""
+    excerpts = [hit.excerpt for hit in memory.search_sessions(question).turns]
+    return [excerpt for excerpt in excerpts if question.split()[0].lower() in excerpt.lower()]
+
+
+def bytes_of(world: World) -> bytes:
+    """All that lies in the database's files, the log included."""
+    return b"".join(path.read_bytes() for path in sorted(world.home.glob("nacre.db*")))
+
+
+def ledger_of(world: World) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def read_again(world: World) -> None:
+    """A new database from vault and transcripts, and every transcript read once more."""
+    rebuild(world.settings(), lambda settings: world.context())
+    for path in world.home.glob("nacre.db*"):
+        path.unlink()
+    with world.open() as memory:
+        memory.ingest()
+
+
+def test_a_forgotten_session_takes_what_only_it_taught_and_leaves_what_others_said(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        rule = next(one for one in memory.list() if one.content.startswith("Always run"))
+        assert rule.source.session == f"claude-code:{CHEESE}"
+        assert len(rule.confirmed) == 1
+        plan = memory.plan_forgetting(sessions=[CHEESE])
+        assert (plan.sessions, plan.turns, len(plan.memories), len(plan.losing)) == (
+            {f"claude-code:{CHEESE}": 4}, 4, 1, 1
+        )  # fmt: skip
+        report = memory.forget(plan)
+        assert report.is_erased
+        assert not any("gruyere" in content for content in subjects(memory))
+        left = memory.get(rule.id, update=False)
+        assert (left.source.session, left.source.turns, left.confirmed) == (f"claude-code:{OTHER}", ("o1",), ())
+        assert not told(memory, "gruyere cellar")
+        with pytest.raises(NotFound):
+            memory.plan_forgetting(sessions=[CHEESE])
+    assert b"zanzibar9431" not in bytes_of(talk)
+    assert not [path for path in talk.vault.rglob("*") if path.is_file() and b"zanzibar" in path.read_bytes()]
+
+
+def test_what_was_forgotten_stays_away_when_everything_is_read_again(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        before = subjects(memory)
+    read_again(talk)
+    with talk.open() as memory:
+        assert subjects(memory) == before
+        assert not told(memory, "gruyere zanzibar9431")
+    assert b"zanzibar9431" not in bytes_of(talk)
+
+
+def test_a_forgotten_session_stays_forgotten_when_it_grows(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        talk.transcript("cheese", says("user", "Remember that the brie is in row quebec7.", uuid="c9", session=CHEESE))
+        memory.ingest()
+        assert not told(memory, "brie quebec7")
+        assert not any("brie" in content for content in subjects(memory))
+    assert b"quebec7" not in bytes_of(talk)
+
+
+def test_a_copy_of_forgotten_turns_in_another_session_does_not_come_back(world: World) -> None:
+    said_once = says(
+        "user", "Remember that the manchego is in crate tango55.", uuid="7f3a1c2d-0000-4000-8000-0000000000a1"
+    )
+    world.transcript("first", said_once | {"sessionId": "5e55-first"})
+    with world.open() as memory:
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(sessions=["5e55-first"]))
+        world.transcript(
+            "resumed",
+            said_once | {"sessionId": "5e55-resumed"},
+            says("user", "Remember that the fridge is serviced in March.", uuid="r2", session="5e55-resumed"),
+        )
+        memory.ingest()
+        assert not told(memory, "manchego tango55")
+        assert told(memory, "fridge serviced")
+    assert b"tango55" not in bytes_of(world)
+
+
+def test_tombstones_quote_nothing(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        stored = memory.store("The gouda supplier is Quillfeather Ltd", project="acme-billing")
+        memory.retire(stored.memory_id, reason="Quillfeather Ltd closed")
+        memory.forget(memory.plan_forgetting(memories=[stored.memory_id]))
+        memory.forget(memory.plan_forgetting(match="zanzibar9431"))
+        memory.forget(memory.plan_forgetting(project="acme-billing"))
+    text = (talk.vault / "ledger.jsonl").read_text(encoding="utf-8")
+    for word in ("Quillfeather", "gouda", "zanzibar", "gruyere", "linter", "acme-billing"):
+        assert word not in text
+    assert [line["action"] for line in ledger_of(talk)].count("forget") == 3
+
+
+def test_a_text_is_forgotten_in_turns_and_memories_and_the_rest_of_its_session_stays(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        plan = memory.plan_forgetting(match="ZANZIBAR9431")
+        assert (dict(plan.sessions), dict(plan.parts), len(plan.memories)) == ({}, {f"claude-code:{CHEESE}": 2}, 1)
+        assert any("zanzibar9431" in one.text for one in plan.excerpts)
+        memory.forget(plan)
+        assert told(memory, "linter before you commit")
+        talk.transcript("cheese", says("user", "The terrace faces south, by the way.", uuid="c7", session=CHEESE))
+        memory.ingest()
+        assert told(memory, "terrace faces south")
+        assert memory.plan_forgetting(match="zanzibar9431").is_empty
+    assert b"zanzibar9431" not in bytes_of(talk)
+    read_again(talk)
+    assert b"zanzibar9431" not in bytes_of(talk)
+
+
+def test_a_text_in_a_tool_call_a_title_and_a_reason_is_found_too(world: World) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "curl https://wombat77.example/api"}}
+    record = says("assistant", "", uuid="a1")
+    record["message"]["content"] = [call]
+    world.transcript(
+        "tools", says("user", "Call the service.", uuid="u1"), record,
+        {"type": "custom-title", "customTitle": "Calling wombat77", "sessionId": "5e55-0001"},
+        says("user", "Thank you, that was all for now.", uuid="u2"),
+    )  # fmt: skip
+    with world.open() as memory:
+        memory.ingest()
+        kept = memory.store("The printer is on the second floor").memory_id
+        memory.retire(kept, reason="wombat77 said so")
+        plan = memory.plan_forgetting(match=r"wombat\d+", regex=True)
+        assert (plan.turns, [one.id for one in plan.memories]) == (1, [kept])
+        memory.forget(plan)
+    assert b"wombat77" not in bytes_of(world)
+    assert "wombat77" not in (world.vault / "ledger.jsonl").read_text(encoding="utf-8")
+    read_again(world)
+    assert b"wombat77" not in bytes_of(world)
+
+
+def test_a_forgotten_memory_takes_the_turns_that_show_it_and_no_other_memory(world: World) -> None:
+    both = "Remember that the boiler is a Kessel 3000.\n\nAlways call the plumber before noon."
+    world.transcript("house", says("user", both, uuid="h1"), says("assistant", "Noted.", uuid="h2"))
+    with world.open() as memory:
+        memory.ingest()
+        found = {one.content: one for one in memory.list()}
+        boiler = next(one for text, one in found.items() if "Kessel" in text)
+        plumber = next(one for text, one in found.items() if "plumber" in text and one.id != boiler.id)
+        plan = memory.plan_forgetting(memories=[boiler.id])
+        assert ([one.id for one in plan.memories], [one.id for one in plan.losing]) == ([boiler.id], [plumber.id])
+        memory.forget(plan)
+        assert {one.id for one in memory.list()} == {plumber.id}
+        assert memory.get(plumber.id, update=False).source.turns == ()
+        memory.ingest()
+        assert {one.id for one in memory.list()} == {plumber.id}
+    assert b"Kessel" not in bytes_of(world)
+
+
+def test_what_is_said_anew_after_it_was_forgotten_is_kept(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        cellar = next(one for one in memory.list() if "gruyere" in one.content)
+        memory.forget(memory.plan_forgetting(memories=[cellar.id]))
+        assert memory.store(cellar.content).action == "stored"
+    with talk.open() as memory:
+        assert any("gruyere" in content for content in subjects(memory))
+
+
+def test_what_a_forgotten_memory_had_superseded_does_not_come_back(world: World) -> None:
+    with world.open() as memory:
+        old = memory.store("The gate listens on port 8080").memory_id
+        world.clock.pass_days(1)
+        new = memory.store("The gate now listens on port 8443").memory_id
+        assert memory.get(old, update=False).superseded_by == new
+        plan = memory.plan_forgetting(memories=[new])
+        assert [one.id for one in plan.released] == [old]
+        memory.forget(plan)
+        left = memory.get(old, update=False)
+        assert (left.superseded_by, left.retired and left.retired.reason) == (None, "what superseded it was forgotten")
+        assert not memory.list()
+        memory.unretire(old)
+        assert [one.id for one in memory.list()] == [old]
+
+
+def test_a_chain_closes_over_a_forgotten_memory(world: World) -> None:
+    with world.open() as memory:
+        first = memory.store("The gate listens on port 8080").memory_id
+        world.clock.pass_days(1)
+        second = memory.store("The gate now listens on port 8443").memory_id
+        world.clock.pass_days(1)
+        third = memory.store("The gate now listens on port 9000").memory_id
+        assert memory.get(second, update=False).superseded_by == third
+        memory.forget(memory.plan_forgetting(memories=[second]))
+        assert memory.get(first, update=False).superseded_by == third
+        links = memory.get(third, update=False).links
+        assert [(link.rel, link.to, link.reason) for link in links] == [("supersedes", first, None)]
+        assert [one.memory.id for one in memory.history(third)] == [first, third]
+    assert b"8443" not in bytes_of(world)
+    assert not [path for path in world.vault.rglob("*.md") if "8443" in path.read_text(encoding="utf-8")]
+
+
+def test_a_project_is_forgotten_with_its_page_and_can_begin_anew(talk: World) -> None:
+    talk.transcript(
+        "else",
+        says(
+            "user",
+            "Remember that the tulips in the back garden need lime every spring.",
+            uuid="g1",
+            session="5e55-garden",
+            cwd="/code/garden",
+        ),
+    )
+    with talk.open() as memory:
+        memory.ingest()
+        memory.store("Invoices are numbered by year", project="acme-billing")
+        assert (talk.vault / "projects" / "acme-billing" / "project.md").exists()
+        plan = memory.plan_forgetting(project="acme-billing")
+        assert len(plan.sessions) == 2
+        memory.forget(plan)
+        assert not (talk.vault / "projects" / "acme-billing" / "project.md").exists()
+        assert all("tulips" in content for content in subjects(memory))
+        talk.clock.pass_days(2)
+        later = "2026-11-22T09:00:00.000Z"
+        talk.transcript(
+            "new", says("user", "Remember that invoices go out on Mondays.", uuid="n1", session="5e55-new", at=later)
+        )
+        memory.ingest()
+        assert any("Mondays" in content for content in subjects(memory))
+    read_again(talk)
+    with talk.open() as memory:
+        assert not any("gruyere" in content or "SQLite" in content for content in subjects(memory))
+        assert any("Mondays" in content for content in subjects(memory))
+
+
+def test_what_was_said_before_a_day_goes_and_a_session_that_went_on_keeps_the_rest(talk: World) -> None:
+    talk.transcript(
+        "cheese",
+        says(
+            "user",
+            "Remember that the stilton is from Leicester.",
+            uuid="c8",
+            session=CHEESE,
+            at="2026-11-19T22:00:00.000Z",
+        ),
+    )
+    with talk.open() as memory:
+        memory.ingest()
+        plan = memory.plan_forgetting(before=datetime(2026, 11, 19, tzinfo=UTC))
+        assert (dict(plan.sessions), dict(plan.parts)) == ({}, {f"claude-code:{CHEESE}": 4})
+        memory.forget(plan)
+        assert not any("gruyere" in content for content in subjects(memory))
+        assert any("stilton" in content for content in subjects(memory))
+        rule = next(one for one in memory.list() if one.content.startswith("Always run"))
+        assert rule.source.session == f"claude-code:{OTHER}"
+        with pytest.raises(QueryInvalid):
+            memory.plan_forgetting(before=NOON.replace(year=2030))
+    read_again(talk)
+    with talk.open() as memory:
+        assert not told(memory, "gruyere zanzibar9431")
+        assert told(memory, "stilton Leicester")
+
+
+def test_a_day_within_a_project_leaves_other_projects_alone(talk: World) -> None:
+    talk.transcript(
+        "garden",
+        says(
+            "user",
+            "Remember that the tulips in the back garden need lime every spring.",
+            uuid="g1",
+            session="5e55-garden",
+            cwd="/code/garden",
+        ),
+    )
+    with talk.open() as memory:
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(project="acme-billing", before=datetime(2026, 11, 19, tzinfo=UTC)))
+        assert not any("gruyere" in content for content in subjects(memory))
+        assert any("tulips" in content for content in subjects(memory))
+        assert any("SQLite" in content for content in subjects(memory))
+
+
+def test_a_tombstone_that_comes_with_the_ledger_forgets_on_a_second_machine(talk: World, tmp_path: Path) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+    second = World(tmp_path / "second")
+    shutil.copytree(talk.user_home, second.user_home)
+    with second.open() as memory:
+        assert any("gruyere" in content for content in subjects(memory))
+    with talk.open() as memory:
+        memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+    shutil.copy(talk.vault / "ledger.jsonl", second.vault / "ledger.jsonl")
+    with second.open() as memory:
+        assert not any("gruyere" in content for content in subjects(memory))
+        assert not told(memory, "gruyere cellar")
+        memory.ingest()
+        assert not told(memory, "gruyere cellar")
+    assert not list(second.vault.rglob("*gruyere*"))
+    assert b"zanzibar9431" not in bytes_of(second)
+
+
+def test_a_merge_of_the_ledger_is_carried_out_by_one_call(talk: World, tmp_path: Path) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+    second = World(tmp_path / "second")
+    shutil.copytree(talk.user_home, second.user_home)
+    with talk.open() as memory:
+        memory.forget(memory.plan_forgetting(project="acme-billing"))
+    second.transcript("own", says("user", "Remember that the brie is in row quebec7.", uuid="q1", session="5e55-own"))
+    with second.open() as memory:
+        memory.ingest()
+    context = second.context()
+    shutil.copy(talk.vault / "ledger.jsonl", second.vault / "ledger.jsonl")
+    heed_ledger(context)
+    assert apply_tombstones(context) > 0
+    context.database.close()
+    told = [line for line in ledger_of(second) if line["action"] == "forget"]
+    assert "claude-code:5e55-own" in told[-1]["sessions"]
+    with second.open() as memory:
+        assert not subjects(memory)
+
+
+def test_a_forgotten_memory_that_comes_back_as_a_file_goes_again(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The vault key is under the blue pot").memory_id
+        path = world.memory_file(stored)
+        text = path.read_text(encoding="utf-8")
+        memory.forget(memory.plan_forgetting(memories=[stored]))
+        path.write_text(text, encoding="utf-8")
+        assert not memory.list()
+    assert not path.exists()
+
+
+def test_a_title_alone_is_forgotten_and_does_not_come_back(world: World) -> None:
+    world.transcript(
+        "titled", says("user", "Good morning, what is the weather like?", uuid="t1"),
+        {"type": "custom-title", "customTitle": "Moving to Ulaanbaatar", "sessionId": "5e55-0001"},
+        says("user", "And tomorrow morning?", uuid="t2"),
+    )  # fmt: skip
+    with world.open() as memory:
+        memory.ingest()
+        plan = memory.plan_forgetting(match="ulaanbaatar")
+        assert (plan.turns, plan.untitled, plan.is_empty) == (0, ("claude-code:5e55-0001",), False)
+        memory.forget(plan)
+        memory.ingest()
+        assert told(memory, "morning weather")
+    assert b"Ulaanbaatar" not in bytes_of(world)
+    read_again(world)
+    assert b"Ulaanbaatar" not in bytes_of(world)
+
+
+def test_files_that_a_merge_took_away_are_not_kept_as_retired(talk: World, tmp_path: Path) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        for number in range(30):
+            memory.store(
+                f"Crate {number} holds {'apples pears plums figs dates'.split()[number % 5]} of lot {number}",
+                force=True,
+                project="acme-billing",
+            )
+    second = World(tmp_path / "second")
+    shutil.copytree(talk.user_home, second.user_home)
+    with talk.open() as memory:
+        memory.forget(memory.plan_forgetting(project="acme-billing"))
+    shutil.rmtree(second.vault)
+    shutil.copytree(talk.vault, second.vault)
+    with second.open() as memory:
+        assert not memory.list()
+        assert memory._context.problems == []
+    assert not list(second.vault.rglob("*.md"))
+    assert all(line["action"] != "retire" for line in ledger_of(second))
+
+
+def test_a_memory_that_another_machine_learned_from_a_forgotten_session_goes_when_it_arrives(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        cellar = next(one for one in memory.list() if "gruyere" in one.content)
+        text = talk.memory_file(cellar.id).read_text(encoding="utf-8")
+        memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        arrived = talk.write("global/fact/cellar.md", text.replace(cellar.id, "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"))
+        assert not any("gruyere" in content for content in subjects(memory))
+    assert not arrived.exists()
+
+
+def test_nothing_is_left_of_links_usage_and_kept_answers(world: World) -> None:
+    with world.open() as memory:
+        first = memory.store("The atlas lies in the Umbra room").memory_id
+        second = memory.store("The globe stands beside the window").memory_id
+        file = world.memory_file(second)
+        linked = file.read_text(encoding="utf-8").replace(
+            "\n---\n", f"\nlinks:\n  - {{rel: part_of, to: {first}, reason: both in the Umbra room}}\n---\n", 1
+        )
+        file.write_text(linked, encoding="utf-8")
+        memory.recall("where is the atlas?")
+        memory.judge(first, good=True)
+        result = {"id": first, "subject": "The atlas lies in the Umbra room"}
+        kept = {
+            "saved_at": "x",
+            "version": "1",
+            "limit": 10,
+            "queries": [{"id": "q", "query": "q", "results": [result]}],
+        }
+        (world.home / "eval-baseline.json").write_text(json.dumps(kept), encoding="utf-8")
+        memory.forget(memory.plan_forgetting(memories=[first]))
+        assert memory.get(second, update=False).links == ()
+    for path in [*world.home.rglob("*")]:
+        if path.is_file():
+            assert b"Umbra" not in path.read_bytes(), path
+            assert path.name == "ledger.jsonl" or first.encode() not in path.read_bytes() or "nacre.db" in path.name
+
+
+@pytest.mark.embedding
+def test_vectors_that_nothing_else_says_go_and_the_others_stay(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        context = memory._context
+        shown = context.database.rows(
+            "SELECT p.row, p.vector = zeroblob(length(p.vector)), count(t.turn) FROM passages p"
+            " LEFT JOIN turn_passages t ON t.passage = p.row GROUP BY p.row"
+        )
+        assert all(bool(is_blank) is (turns == 0) for _, is_blank, turns in shown)
+        assert sum(is_blank for _, is_blank, _ in shown) == 2  # the rule was said in both; the last word is too short
+        found = memory.search_sessions("which database holds the inventory?", mode="vector")
+        assert any("SQLite" in hit.excerpt for hit in found.turns)
+        talk.transcript(
+            "more",
+            says(
+                "user",
+                "The new forklift arrives on Thursday morning.",
+                uuid="m1",
+                session="5e55-more",
+                at="2026-11-20T10:00:00.000Z",
+            ),
+        )
+        memory.ingest()
+        found = memory.search_sessions("forklift arrives on Thursday", mode="vector")
+        assert "forklift" in found.turns[0].excerpt
+
+
+def test_a_mistake_is_mended_by_allowing_the_run_again(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        report = memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        listed = memory.forgotten()
+        assert [(one.run, one.how, one.sessions, one.is_allowed) for one in listed] == [
+            (report.run, "session", (f"claude-code:{CHEESE}",), False)
+        ]
+        memory.ingest()
+        assert not told(memory, "gruyere cellar")
+        memory.allow_again(report.run[-8:])
+        assert memory.forgotten()[0].is_allowed
+        memory.ingest()
+        assert told(memory, "gruyere cellar")
+        assert any("gruyere" in content for content in subjects(memory))
+        with pytest.raises(NotFound):
+            memory.allow_again(report.run)
+
+
+def test_one_session_of_a_project_is_allowed_again(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(project="acme-billing"))
+        memory.allow_again(f"claude-code:{OTHER}")
+        memory.ingest()
+        assert told(memory, "inventory SQLite")
+        assert not told(memory, "gruyere cellar")
+    read_again(talk)
+    with talk.open() as memory:
+        assert told(memory, "inventory SQLite")
+        assert not told(memory, "gruyere cellar")
+
+
+def test_forgotten_again_after_it_was_allowed_stays_away(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        first = memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        memory.allow_again(first.run)
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
+        memory.ingest()
+        assert not told(memory, "gruyere cellar")
+
+
+def test_sub_agents_go_with_the_session_they_worked_for(world: World) -> None:
+    world.transcript("main", says("user", "Look into the kelp farm.", uuid="k1", session="5e55-kelp"))
+    side = says(
+        "assistant",
+        "The kelp farm has nautilus88 tanks.",
+        uuid="k2",
+        session="5e55-kelp",
+        isSidechain=True,
+        agentId="a77",
+    )
+    world.transcript("agent-a77", side)
+    with world.open() as memory:
+        memory.ingest()
+        assert told(memory, "nautilus88")
+        memory.forget(memory.plan_forgetting(sessions=["5e55-kelp"]))
+        assert not told(memory, "nautilus88")
+        memory.ingest()
+        assert not told(memory, "nautilus88")
+    assert b"nautilus88" not in bytes_of(world)
+
+
+def test_the_report_names_what_could_not_be_reached(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+    git = ["git", "-c", "user.name=o", "-c", "user.email=o@example.org", "-C", str(talk.vault)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-qm", "as it was"], check=True)
+    subprocess.run([*git, "remote", "add", "origin", "ssh://git@example.org/vault.git"], check=True)
+    (talk.home / "nacre.db.old").write_bytes(b"old")
+    (talk.home / "notes.txt").write_text("zanzibar9431 is the code", encoding="utf-8")
+    with talk.open() as memory:
+        found = memory.forget(memory.plan_forgetting(match="zanzibar9431")).unreached
+    told = {one.what: one for one in found}
+    assert set(told) == {
+        "transcript",
+        "git history",
+        "git remote",
+        "older database",
+        "still says it",
+        "copies elsewhere",
+    }
+    assert told["transcript"].where.endswith("cheese.jsonl")
+    assert told["git history"].remedy == "nacre scrub --history"
+    assert told["git remote"].where == "ssh://git@example.org/vault.git"
+    assert told["still says it"].where.endswith("notes.txt")
+
+
+def test_one_thing_at_a_time_is_asked_for(world: World) -> None:
+    with world.open() as memory:
+        for wrong in (
+            {},
+            {"match": "x y", "sessions": ["a"]},
+            {"match": " "},
+            {"match": "(", "regex": True},
+            {"match": "a*", "regex": True},
+        ):
+            with pytest.raises(QueryInvalid):
+                memory.plan_forgetting(**wrong)
+        with pytest.raises(NotFound):
+            memory.plan_forgetting(project="nowhere")
+        assert memory.plan_forgetting(match="nobody says this").is_empty
+
+
+KILLED = """
+import os, signal, sys
+from nacre.app.memory_home import open_memory
+import nacre.app.erasing as erasing, nacre.app.forgetting as forgetting
+name, times = sys.argv[1], int(sys.argv[2])
+module = forgetting if hasattr(forgetting, name) and name in ("apply_tombstones", "erase_bytes") else erasing
+real, calls = getattr(module, name), [0]
+def dies(*given, **named):
+    calls[0] += 1
+    if calls[0] == times:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*given, **named)
+setattr(module, name, dies)
+with open_memory() as memory:
+    memory.forget(memory.plan_forgetting(sessions=["5e55-c4ee-0001"]))
+"""
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "apply_tombstones",
+        "_erase_memories",
+        "_erase_memory",
+        "_erase_sessions",
+        "_clear_pages",
+        "clear_words",
+        "erase_bytes",
+    ],
+)
+def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, step: str) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+    environ = {**os.environ, "HOME": str(talk.user_home), "NACRE_HOME": str(talk.home), "PYTHONPATH": "src"}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, step, "1"], env=environ, check=False, capture_output=True, text=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    with talk.open() as memory:
+        assert not any("gruyere" in content for content in subjects(memory))
+        assert not told(memory, "gruyere cellar")
+        memory.ingest()
+        assert len(memory.list()) == 2
+    assert b"zanzibar9431" not in bytes_of(talk)
+    assert not [path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")]
+
+
+def test_without_tombstones_nothing_is_looked_up(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The kettle is red")
+        context = memory._context
+        assert context.tombstones.edition() == ""
+        scan(context)
+        assert context.tombstones.due() == set()
+
+
+def test_forgetting_a_memory_that_means_several_asks_for_more(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The red kettle whistles", subject="Kettle")
+        memory.store("Another kettle is silent", subject="Kettle", force=True)
+        with pytest.raises(Conflict):
+            memory.plan_forgetting(memories=["Kettle"])

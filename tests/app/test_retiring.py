@@ -1,0 +1,133 @@
+"""Retiring by subject and pattern, also for what is stored later; and taking it back."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nacre.app.maintenance import rebuild
+from nacre.app.memory_home import MemoryHome
+from nacre.app.retiring import list_retired, list_standing
+from nacre.errors import Conflict, NotFound, QueryInvalid
+from tests.app.conftest import World, says
+
+
+def contents(memory: MemoryHome) -> set[str]:
+    return {one.content for one in memory.list()}
+
+
+def test_a_subject_is_meant_whatever_its_case_and_spaces(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The kettle is red and whistles", subject="Kitchen  Kettle")
+        memory.store("The other kettle is silent", subject="kitchen kettle", force=True)
+        assert len(memory.retire(" KITCHEN kettle ")) == 2
+        assert not memory.list()
+
+
+def test_patterns_parts_and_ids_are_given_at_once(world: World) -> None:
+    with world.open() as memory:
+        memory.store("Spoke about the roof", subject="Handoff Monday")
+        memory.store("Spoke about the cellar", subject="Handoff Tuesday")
+        memory.store("The roof needs slate", subject="The big roof repair")
+        lamp = memory.store("The lamp is broken", subject="Lamp").memory_id
+        memory.store("The chair has three legs", subject="Chair")
+        retired = memory.retire("handoff *", lamp[-6:], contains=["ROOF rep"], reason="spring cleaning")
+        assert len(retired) == 4
+        assert contents(memory) == {"The chair has three legs"}
+        for wrong in ("*", "  "):
+            with pytest.raises(QueryInvalid):
+                memory.retire(wrong)
+        with pytest.raises(NotFound):
+            memory.retire("handoff *")
+        with pytest.raises(Conflict):
+            memory.retire(lamp)
+
+
+def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> None:
+    lint = says("user", "Always run the linter before you commit.", uuid="a1", session="5e55-a")
+    world.transcript("a", lint, says("assistant", "Understood.", uuid="a2", session="5e55-a"))
+    with world.open() as memory:
+        memory.ingest()
+        (rule,) = memory.list()
+        memory.retire(rule.id, reason="the hook does it", persist=True)
+        world.transcript(
+            "b",
+            says("user", "Always run the linter before you commit anything at all.", uuid="b1", session="5e55-b"),
+            says("assistant", "Understood.", uuid="b2", session="5e55-b"),
+        )  # fmt: skip
+        memory.ingest()
+        first = {one.id for one in list_retired(memory._context)}
+        again = memory.store("Run the linter at night, too", subject=rule.subject)
+        assert again.action == "retired"
+        assert memory.store("Run the linter at night, too", subject=rule.subject).memory_id == again.memory_id
+        kept = memory.get(again.memory_id, update=False)
+        assert kept.retired
+        assert (kept.retired.reason, kept.suppressed_contexts) == ("the hook does it", ("session-start",))
+        assert first
+        forced = memory.store("Run the linter on Sundays, too", subject=rule.subject, force=True)
+        assert [one.id for one in memory.list() if one.subject == rule.subject] == [forced.memory_id]
+
+
+def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -> None:
+    world.transcript("a", says("user", "Always run the linter before you commit.", uuid="a1", session="5e55-a"))
+    with world.open() as memory:
+        memory.ingest()
+        (rule,) = memory.list()
+        memory.retire("*linter*", persist=True)
+    rebuild(world.settings(), lambda settings: world.context())
+    with world.open() as memory:
+        assert not memory.list()
+        memory.ingest()
+        assert not memory.list()
+        assert memory.store("The linter is slow", subject="Linter").action == "retired"
+    for path in world.home.glob("nacre.db*"):
+        path.unlink()
+    with world.open() as memory:
+        memory.ingest()
+        assert not memory.list()
+        assert memory.store("The linter is quick", subject="A linter again").action == "retired"
+        assert memory.get(rule.id, update=False).retired
+
+
+def test_a_pattern_may_stand_for_what_is_not_there_yet(world: World) -> None:
+    with world.open() as memory:
+        assert memory.retire("session handoff *", persist=True) == []
+        assert memory.store("We spoke of tiles", subject="Session handoff 2026-11-20").action == "retired"
+        (rule,) = list_standing(memory._context)
+        back = memory.unretire(rule.id[-8:])
+        assert [one.id for one in back.rules] == [rule.id]
+        assert list_standing(memory._context) == []
+        assert memory.store("We spoke of beams", subject="Session handoff 2026-11-21").action == "stored"
+
+
+def test_what_a_standing_retirement_took_is_whole_when_it_is_brought_back(world: World) -> None:
+    with world.open() as memory:
+        memory.retire("draft *", persist=True)
+        draft = memory.store("The draft names three towns", subject="Draft of the tour").memory_id
+        memory.unretire(draft)
+        found = memory.get(draft, update=False)
+        assert (found.retired, found.suppressed_contexts) == (None, ())
+        assert [hit.memory.id for hit in memory.recall("which towns does the draft name?").hits] == [draft]
+    rebuild(world.settings(), lambda settings: world.context())
+    with world.open() as memory:
+        assert [one.id for one in memory.list()] == [draft]
+
+
+def test_reasons_and_patterns_are_redacted(world: World) -> None:
+    secret = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+    with world.open() as memory:
+        memory.store("The robot account has a key", subject="Robot")
+        memory.retire("robot", reason=f"it was {secret}", persist=True)
+        memory.retire(f"* {secret} *", persist=True)
+    for path in world.home.rglob("*"):
+        assert not path.is_file() or secret.encode() not in path.read_bytes(), path
+
+
+def test_one_rule_is_kept_once(world: World) -> None:
+    with world.open() as memory:
+        for _ in range(2):
+            memory.retire("draft *", persist=True)
+        assert len(list_standing(memory._context)) == 1
+    lines = (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["action"] for line in lines] == ["retire_always"]

@@ -1,0 +1,93 @@
+"""``retire``, ``unretire`` and ``forget`` as people type them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import SESSION, Nacre
+
+
+def test_retire_wants_a_yes_where_one_name_means_several(nacre: Nacre) -> None:
+    nacre("store", "The kettle is red", "--subject", "Kettle")
+    nacre("store", "The other kettle hums at night", "--subject", "kettle", "--force")
+    shown = nacre("retire", "kettle", "--dry-run")
+    assert "Would retire 2 memories" in shown.out
+    assert "--dry-run" in nacre("retire", "kettle", "--json", code=2).error["message"]
+    assert nacre("list", "--json").json["total"] == 2
+    assert len(nacre("retire", "kettle", "--force", "--json").json["retired"]) == 2
+
+
+def test_what_is_retired_is_listed_and_brought_back(nacre: Nacre) -> None:
+    lamp = nacre("store", "The lamp is broken", "--subject", "Lamp", "--json").json["id"]
+    nacre("store", "The clock is slow", "--subject", "Clock")
+    nacre("retire", lamp, "--reason", "mended", "--persist")
+    shown = nacre("retire", "--list").out
+    assert "mended" in shown
+    assert "memories about 'Lamp' are retired as soon as they are stored" in shown
+    assert "Retired at once" in nacre("store", "The lamp flickers", "--subject", "lamp").out
+    listed = nacre("retire", "--list", "--json").json
+    assert [one["subject"] for one in listed["retired"]] == ["lamp", "Lamp"]
+    assert "Brought back" in nacre("unretire", lamp).out
+    assert "No longer" in nacre("unretire", listed["standing"][0]["id"]).out
+    assert nacre("retire", "--list", "--json").json["standing"] == []
+    nacre("retire", code=2)
+
+
+def test_restore_is_no_command_any_more(nacre: Nacre) -> None:
+    nacre("restore", "x", code=2)
+
+
+def test_forget_shows_counts_asks_and_reports(
+    nacre: Nacre, terminal: Nacre, learned: dict[str, Any], transcript: Path
+) -> None:
+    dry = nacre("forget", "--session", SESSION, "--dry-run", "--json").json
+    assert (dry["done"], dry["counts"]["sessions"], dry["counts"]["turns"]) == (False, 1, 6)
+    assert dry["counts"]["memories"] == learned["memories"]
+    assert "add --yes" in nacre("forget", "--session", SESSION, "--json", code=2).error["message"]
+    declined = terminal("forget", "--session", SESSION, typed="n\n")
+    assert declined.code == 1
+    assert "6 turns, 1 whole session for good?" in declined.out
+    assert nacre("list", "--json").json["total"] == learned["memories"]
+    done = terminal("forget", "--session", SESSION, typed="y\n")
+    assert done.code == 0
+    assert "Not reached" in done.out
+    assert transcript.name in done.out.replace("\n", "").replace(" ", "")
+    assert nacre("list", "--json").json["total"] == 0
+    report = nacre("ingest", "--json").json
+    assert (report["turns"], report["withheld"]) == (0, 1)
+    assert nacre("doctor", "--json").json["ok"]
+
+
+def test_forgotten_by_mistake_it_is_read_again(nacre: Nacre, learned: dict[str, Any]) -> None:
+    done = nacre("forget", "--match", "postgresql", "--yes", "--json").json
+    assert done["erased"]
+    assert {one["of"] for one in done["excerpts"]} > {f"claude-code:{SESSION}"}
+    (run,) = nacre("forget", "--list", "--json").json["forgotten"]
+    assert (run["id"], run["how"], run["allowed_again"]) == (done["id"], "match", False)
+    nacre("ingest")
+    assert not nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"] or all(
+        "PostgreSQL" not in hit["excerpt"]
+        for hit in nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"]
+    )
+    assert nacre("forget", "--allow-again", done["id"][-8:], "--json").json["allowed"]["id"] == done["id"]
+    nacre("ingest")
+    hits = nacre("sessions", "search", "PostgreSQL transactions", "--json").json["hits"]
+    assert any("PostgreSQL" in hit["excerpt"] for hit in hits)
+
+
+def test_nothing_to_forget_is_said(nacre: Nacre, learned: dict[str, Any]) -> None:
+    assert "Nothing to forget" in nacre("forget", "--match", "no such words", "--yes").out
+    assert nacre("forget", "--session", "nobody", "--json", code=3).error["code"] == "not_found"
+    assert nacre("forget", "--json", code=2).error["code"] == "query_invalid"
+    assert nacre("forget", "--list").out == "Nothing was forgotten.\n"
+    nacre("forget", "--allow-again", "nothing", code=3)
+
+
+@pytest.mark.parametrize(
+    "options", [("--before", "tomorrow"), ("--match", "(", "--regex"), ("--match", "x*", "--regex")]
+)
+def test_what_makes_no_sense_is_refused(nacre: Nacre, options: tuple[str, ...]) -> None:
+    assert nacre("forget", *options, "--json", code=2).error["hint"]
