@@ -7,7 +7,7 @@ then the bytes go from the database.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -85,7 +85,7 @@ def apply_tombstones(context: Context) -> int:
         except EditConflict as error:
             context.problems.append(error.message)
             return 0
-    _erase_sessions(context, found)
+    _unhurried(context, lambda: _erase_sessions(context, found))
     with context.vault_lock:
         _clear_pages(context, barred)
         gone = barred.memories | {memory.id for memory in found.memories}
@@ -105,8 +105,8 @@ def erase_bytes(context: Context) -> bool:
     """
     if context.tombstones.value("erase") != "1":
         return True
-    context.erasing.blank_passages()
-    context.erasing.merge_full_text()
+    _unhurried(context, context.erasing.blank_passages)
+    _unhurried(context, context.erasing.merge_full_text)
     is_done = context.database.compact()
     if is_done:
         context.tombstones.set("erase", "")
@@ -133,6 +133,15 @@ def survey(context: Context, barred: Barred) -> Affected:
         changed=tuple(outlived(context, memories, {memory.id: memory for memory in changed}, now)),
         untitled=tuple(one for one in sessions if one.row not in whole and one.title and barred.has_words(one.title)),
     )
+
+
+def _unhurried(context: Context, work: Callable[[], object]) -> None:
+    """Many small transactions that need not wait for the disk one by one: what a crash takes is done again."""
+    context.database.relax()
+    try:
+        work()
+    finally:
+        context.database.tighten()
 
 
 def is_shared(place: TurnPlace) -> bool:

@@ -87,18 +87,12 @@ def forget(context: Context, planned: ForgetPlan) -> ForgetReport:
         if planned.match:
             clear_words(context, (), planned.match)
         entries = _entries(context, planned)
-        run = entries[0].op
-        tombstones = [replace(one, run=run) for one in planned.tombstones]
-
-        def hold() -> None:
-            context.tombstones.add(tombstones)
-            context.tombstones.set_due(context.tombstones.due() | {run})
-
-        commit(context, (), entries, also=hold)
+        commit(context, (), entries)
         apply_intents(context)
     apply_tombstones(context)
-    is_erased = erase_bytes(context)
-    return ForgetReport(run, planned, is_erased, unreached(context, planned))
+    run = entries[0].op
+    is_done = not context.files.has_intents() and run not in context.tombstones.due()
+    return ForgetReport(run, planned, is_done and erase_bytes(context), unreached(context, planned))
 
 
 def forgotten(context: Context) -> list[Forgotten]:

@@ -24,20 +24,24 @@ from nacre.vault.layout import LEDGER
 
 FORGET, ALLOW_AGAIN = "forget", "allow_again"
 RETIRE_ALWAYS, RETIRE_NO_LONGER = "retire_always", "retire_no_longer"
+_STEP = 2000
 _TOLD = re.compile(rb'"action": ?"(?:forget|allow_again|retire_always|retire_no_longer)"')
 
 
 def heed_ledger(context: Context) -> None:
-    """Bring tombstones and standing retirements up to the ledger; what is new among them is due to be carried out."""
+    """Bring tombstones and standing retirements up to the ledger; what is new among them is due to be carried out.
+
+    Call with the vault lock held, and no write pending.
+    """
     stamp = _stamp(context)
     if stamp == (context.tombstones.value("ledger") or "") or context.files.has_intents():
         return
     entries = list(told(context))
     digest = hashlib.blake2b(repr(entries).encode("utf-8", "replace"), digest_size=16).hexdigest()
+    if digest != context.tombstones.value("told"):
+        _take_over(context, entries)
     with context.database.transaction():
-        if digest != context.tombstones.value("told"):
-            _take_over(context, entries)
-            context.tombstones.set("told", digest)
+        context.tombstones.set("told", digest)
         context.tombstones.set("ledger", stamp)
 
 
@@ -246,13 +250,17 @@ def project_value(key: bytes, slug: str) -> str:
 
 
 def _take_over(context: Context, entries: Sequence[ledger.Entry]) -> None:
-    known = {(one.kind, one.value, one.run) for one in context.tombstones.all()}
-    tombstones = standing_tombstones(entries)
+    """In steps that let others write; one that is cut short is begun anew, for the ledger does not count as heeded."""
+    known, wanted = set(context.tombstones.all()), set(standing_tombstones(entries))
+    more, fewer = list(wanted - known), list(known - wanted)
     silent = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
-    acting = [one for one in tombstones if one.kind not in silent]
-    fresh = {one.run for one in acting if (one.kind, one.value, one.run) not in known}
-    context.tombstones.replace(tombstones, standing_retirements(entries))
-    context.tombstones.set_due(context.tombstones.due() | fresh)
+    fresh = {one.run for one in more if one.kind not in silent}
+    with context.database.transaction():
+        context.tombstones.replace_standing(standing_retirements(entries))
+        context.tombstones.set_due(context.tombstones.due() | fresh)
+    for start in range(0, max(len(more), len(fewer)), _STEP):
+        with context.database.transaction():
+            context.tombstones.change(more[start : start + _STEP], fewer[start : start + _STEP])
 
 
 def _stamp(context: Context) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from nacre.model.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 from nacre.storage.database import Database
@@ -33,10 +33,7 @@ class Tombstones:
 
     def add(self, tombstones: Iterable[Tombstone]) -> None:
         """Let tombstones hold from this transaction on."""
-        rows: list[dict[str, object]] = [
-            {"kind": one.kind.value, "value": one.value, "run": one.run, "owner": one.owner} for one in tombstones
-        ]
-        self._db.run_many("insert_tombstone", rows)
+        self._db.run_many("insert_tombstone", [{**_row(one), "owner": one.owner} for one in tombstones])
         self.set("edition", str(int(self.value("edition") or 0) + 1))
 
     def add_standing(self, rules: Iterable[StandingRetirement]) -> None:
@@ -48,10 +45,14 @@ class Tombstones:
         ]  # fmt: skip
         self._db.run_many("insert_standing_retirement", rows)
 
-    def replace(self, tombstones: Sequence[Tombstone], rules: Sequence[StandingRetirement]) -> None:
-        """All of them anew. Call in a transaction."""
-        self._db.run("clear_tombstones")
-        self.add(tombstones)
+    def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
+        """Let some hold, and others no longer. Call in a transaction."""
+        self._db.run_many("delete_tombstone", [_row(one) for one in fewer])
+        if more or fewer:
+            self.add(more)
+
+    def replace_standing(self, rules: Sequence[StandingRetirement]) -> None:
+        """All standing retirements anew. Call in a transaction."""
         self._db.run("clear_standing_retirements")
         self.add_standing(rules)
 
@@ -75,3 +76,7 @@ class Tombstones:
     def set(self, key: str, value: str) -> None:
         """Set a value."""
         self._db.run("set_forgetting_value", key=key, value=value)
+
+
+def _row(one: Tombstone) -> dict[str, object]:
+    return {"kind": one.kind.value, "value": one.value, "run": one.run}

@@ -97,7 +97,7 @@ def render_forgotten(paper: Paper, report: ForgetReport) -> None:
     if plan.released:
         paper.line(f"{count(len(plan.released), 'memory', 'memories')} retired: what superseded them is gone", indent=2)
     if not report.is_erased:
-        text = "Another process still reads the database; the last bytes go with the next nacre ingest."
+        text = "Bytes of it are still in the database, which another process uses; nacre ingest takes them."
         paper.line(Span(text, "yellow"), indent=2)
     paper.heading("Not reached")
     kinds = dict.fromkeys(one.what for one in report.unreached)

@@ -6,9 +6,9 @@ SELECT kind, value, run, owner FROM tombstones;
 -- Told by several entries of one run, it is one.
 INSERT OR IGNORE INTO tombstones (kind, value, run, owner) VALUES (:kind, :value, :run, :owner);
 
--- clear_tombstones --
--- Before they are read from the ledger anew.
-DELETE FROM tombstones;
+-- delete_tombstone --
+-- What was forgotten may be read again.
+DELETE FROM tombstones WHERE kind = :kind AND value = :value AND run = :run;
 
 -- list_standing_retirements --
 -- The oldest first: the first that fits decides.
