@@ -12,8 +12,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
+from nacre.app.checking import doctor
 from nacre.app.erasing import apply_tombstones
 from nacre.app.maintenance import rebuild
 from nacre.app.memory_home import MemoryHome
@@ -645,6 +647,59 @@ def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, ste
         assert len(memory.list()) == 2
     assert b"zanzibar9431" not in bytes_of(talk)
     assert not [path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")]
+
+
+KILLED_BETWEEN = """
+import os, signal, sys
+from nacre.app.memory_home import open_memory
+from nacre.storage.database import Database
+with open_memory() as memory:
+    plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
+    real, calls = Database.transaction, [0]
+    def transaction(self):
+        calls[0] += 1
+        if calls[0] == int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self)
+    Database.transaction = transaction
+    memory.forget(plan)
+    print(calls[0])
+"""
+
+
+@pytest.mark.parametrize("at", range(2, 14, 2))
+def test_what_a_kill_between_two_transactions_cut_short_is_completed(talk: World, at: int) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+    environ = {**os.environ, "HOME": str(talk.user_home), "NACRE_HOME": str(talk.home), "PYTHONPATH": "src"}
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED_BETWEEN, str(at)], env=environ, check=False, capture_output=True, text=True,
+        cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr
+    with talk.open() as memory:
+        memory.ingest()
+        assert not told(memory, "gruyere cellar")
+        assert len(memory.list()) == 2
+    assert b"zanzibar9431" not in bytes_of(talk)
+    assert not [path for path in talk.vault.rglob("*.md") if "zanzibar" in path.read_text(encoding="utf-8")]
+    assert [line["action"] for line in ledger_of(talk)].count("forget") == 1
+
+
+def test_bytes_that_another_process_still_reads_go_later(talk: World) -> None:
+    with talk.open() as memory:
+        memory.ingest()
+        reader = apsw.Connection(str(talk.home / "nacre.db"))
+        reading = reader.execute("SELECT text FROM turns")
+        next(reading)
+        report = memory.forget(memory.plan_forgetting(match="zanzibar9431"))
+        assert not report.is_erased
+        checks = {check.name: check for check in doctor(memory._context)}
+        assert checks["forgetting"].hint == "nacre ingest"
+        reader.close()
+        memory.ingest()
+        assert "forgetting" not in {check.name for check in doctor(memory._context)}
+    assert b"zanzibar9431" not in bytes_of(talk)
 
 
 def test_without_tombstones_nothing_is_looked_up(world: World) -> None:

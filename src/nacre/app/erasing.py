@@ -24,7 +24,7 @@ from nacre.app.tombstones import (
     is_ledger_new,
 )
 from nacre.app.writing import apply_intents, commit, entry
-from nacre.errors import EditConflict
+from nacre.errors import EditConflict, StoreBusy
 from nacre.model.forgetting import Tombstone, TombstoneKind
 from nacre.model.memory import Memory
 from nacre.storage.erasing import SessionPlace, TurnPlace
@@ -105,9 +105,12 @@ def erase_bytes(context: Context) -> bool:
     """
     if context.tombstones.value("erase") != "1":
         return True
-    _unhurried(context, context.erasing.blank_passages)
-    _unhurried(context, context.erasing.merge_full_text)
-    is_done = context.database.compact()
+    try:
+        _unhurried(context, context.erasing.blank_passages)
+        _unhurried(context, context.erasing.merge_full_text)
+        is_done = context.database.compact()
+    except StoreBusy:
+        return False
     if is_done:
         context.tombstones.set("erase", "")
     return is_done

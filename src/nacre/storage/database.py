@@ -18,6 +18,7 @@ from nacre.storage.migrate import create_private, migrate
 from nacre.storage.queries import query
 
 BUSY_TIMEOUT_MS = 15_000
+_READERS_PATIENCE_MS = 1_000
 _LEAST_FREE_BYTES = 65_536
 """SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
 
@@ -143,7 +144,9 @@ class Database:
                 self._connection.execute("VACUUM")
             finally:
                 self._connection.execute("PRAGMA temp_store = MEMORY")
+            self._connection.set_busy_timeout(_READERS_PATIENCE_MS)
             row = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         return row is not None and not row[0]
 
     def check(self) -> list[str]:
