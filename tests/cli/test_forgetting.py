@@ -57,7 +57,7 @@ def test_forget_shows_counts_asks_and_reports(
     assert transcript.name in done.out.replace("\n", "").replace(" ", "")
     assert nacre("list", "--json").json["total"] == 0
     report = nacre("ingest", "--json").json
-    assert (report["turns"], report["withheld"]) == (0, 1)
+    assert (report["turns"], report["left_out"]) == (0, 1)
     assert nacre("doctor", "--json").json["ok"]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from nacre.app.baseline import forget_in_baseline
 from nacre.app.context import Context
+from nacre.app.operating import operating
 from nacre.app.superseding import OUTLIVED, outlived
 from nacre.app.tombstones import (
     ALLOW_AGAIN,
@@ -32,6 +33,9 @@ from nacre.storage.sessions import shared_identity
 from nacre.vault import ledger
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER
+
+FORGETTING = "forgetting"
+"""The operation that changes what is left: evidence and links that go, memories that are retired for it."""
 
 _MEMORIES_A_STEP = 50
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
@@ -220,10 +224,11 @@ def _erase_memories(context: Context, found: Affected) -> None:
     """What stays is written first: nothing that names a forgotten memory outlives it. Then file and row go."""
     told = [entry(context, "retire", memory=memory.id, reason=OUTLIVED) for memory in found.retired]
     going = {memory.id for memory in found.memories}
-    for start in range(0, len(found.changed), _MEMORIES_A_STEP):
-        commit(context, found.changed[start : start + _MEMORIES_A_STEP])
-    if told:
-        commit(context, (), told)
+    with operating(context, FORGETTING):
+        for start in range(0, len(found.changed), _MEMORIES_A_STEP):
+            commit(context, found.changed[start : start + _MEMORIES_A_STEP])
+        if told:
+            commit(context, (), told)
     apply_intents(context)
     waiting = sorted(going)
     for start in range(0, len(waiting), _MEMORIES_A_STEP):

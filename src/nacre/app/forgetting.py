@@ -85,7 +85,9 @@ def forget(context: Context, planned: ForgetPlan) -> ForgetReport:
     fold_usage(context)
     with context.vault_lock:
         if planned.match:
+            apply_intents(context)
             clear_words(context, (), planned.match)
+            context.erasing.clear_journal(planned.match)
         entries = _entries(context, planned)
         commit(context, (), entries)
         apply_intents(context)

@@ -55,7 +55,7 @@ class _Tallies:
     bytes_read: int = 0
     corrupt: int = 0
     sessions: set[int] = field(default_factory=set)
-    withheld: set[Path] = field(default_factory=set)
+    left_out: set[Path] = field(default_factory=set)
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
@@ -91,7 +91,7 @@ def ingest(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,
         memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
         skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
-        withheld=len(tallies.withheld), bytes_read=tallies.bytes_read,
+        left_out=len(tallies.left_out), bytes_read=tallies.bytes_read,
         read_seconds=read_seconds, seconds=time.perf_counter() - started,
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
@@ -169,7 +169,7 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
             else:
                 if event.present is not None:
                     touched |= context.sessions.retain(event.tool, str(event.path), event.present)
-                _save_cursor(context, event, is_withheld=event.path in tallies.withheld)
+                _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
         context.sessions.refresh(sorted(touched))
     for event in events:
         if isinstance(event, FileDone):
@@ -187,12 +187,12 @@ def _store_batch(
     """Store a batch without what was forgotten; returns the rows of sessions that it touched."""
     session = batch.session
     if session not in projects or not gate.admits(session):
-        tallies.withheld.add(batch.path)
+        tallies.left_out.add(batch.path)
         return set()
     turns = gate.admitted(session, projects[session], batch.turns)
     titled = gate.titled(session)
     if len(turns) < len(batch.turns) or titled != session:
-        tallies.withheld.add(batch.path)
+        tallies.left_out.add(batch.path)
         if not turns and not context.sessions.find(session.id):
             return set()
     row = context.sessions.upsert(titled, project=projects[session], file=str(batch.path))
@@ -203,7 +203,7 @@ def _store_batch(
     return {row}
 
 
-def _save_cursor(context: Context, done: FileDone, *, is_withheld: bool) -> None:
+def _save_cursor(context: Context, done: FileDone, *, leaves_out: bool) -> None:
     """A file that something was left out of is read from its beginning each time: what is carried over quotes it."""
-    cursor = replace(done.cursor, offset=0, carry={}) if is_withheld else done.cursor
+    cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
     context.sessions.save_cursor(str(done.path), done.tool, cursor, done.tally)

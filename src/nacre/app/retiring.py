@@ -125,12 +125,12 @@ def _stand(context: Context, chosen: Chosen, reason: str | None) -> list[Standin
             continue
         optional = {"canonical_key": key, "reason": clean}
         item = entry(
-            context, RETIRE_ALWAYS, subject_pattern=pattern, match_type=match.value,
+            context, RETIRE_ALWAYS, rule=context.ids(), subject_pattern=pattern, match_type=match.value,
             suppressed_contexts=list(SUPPRESSED), **{name: value for name, value in optional.items() if value},
         )  # fmt: skip
         entries.append(item)
         pattern = str(item.details["subject_pattern"])
-        rules.append(StandingRetirement(item.op, pattern, match, item.at, key, clean, SUPPRESSED))
+        rules.append(StandingRetirement(str(item.details["rule"]), pattern, match, item.at, key, clean, SUPPRESSED))
     if entries:
         commit(context, (), entries, also=lambda: context.tombstones.add_standing(rules))
         apply_intents(context)

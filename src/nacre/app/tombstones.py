@@ -101,8 +101,8 @@ def tombstones_of(item: ledger.Entry) -> Iterator[Tombstone]:
 def standing_retirements(entries: Sequence[ledger.Entry]) -> list[StandingRetirement]:
     """The standing retirements that entries tell and that were not taken back."""
     ended = {str(item.details.get("rule")) for item in entries if item.action == RETIRE_NO_LONGER}
-    rules = [_rule_of(item) for item in entries if item.action == RETIRE_ALWAYS and item.op not in ended]
-    return [rule for rule in rules if rule]
+    rules = [_rule_of(item) for item in entries if item.action == RETIRE_ALWAYS]
+    return [rule for rule in rules if rule and rule.id not in ended]
 
 
 class Barred:
@@ -277,8 +277,9 @@ def _rule_of(item: ledger.Entry) -> StandingRetirement | None:
     if not isinstance(pattern, str) or not pattern.strip() or match not in tuple(Match):
         return None
     return StandingRetirement(
-        item.op, pattern, Match(match), item.at, _text(details.get("canonical_key")), _text(details.get("reason")),
-        tuple(str(one) for one in _list(details.get("suppressed_contexts"))),
+        id=str(details.get("rule") or item.op), pattern=pattern, match=Match(match), at=item.at,
+        canonical_key=_text(details.get("canonical_key")), reason=_text(details.get("reason")),
+        contexts=tuple(str(one) for one in _list(details.get("suppressed_contexts"))),
     )  # fmt: skip
 
 

@@ -320,7 +320,7 @@ def ingest_record(report: IngestReport) -> Record:
         "memory_ids": list(report.memories),
         "skipped": report.skipped,
         "unrecognised": report.unrecognised,
-        "withheld": report.withheld,
+        "left_out": report.left_out,
         "duplicates": report.duplicates,
         "corrupt": report.corrupt,
         "excluded": report.excluded,

@@ -33,7 +33,7 @@ class Problem:
 class IngestReport:
     """What an ingest read and learned.
 
-    ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``withheld`` files hold what was
+    ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``left_out`` files hold what was
     forgotten, which was left out. ``memories`` are the ids of new ones; ``duplicates`` counts candidates that were
     known, ``vectors_left`` texts that have no vector yet. ``excluded`` says how many files (by tool) or sessions (by
     project or path) the settings left out. ``read_seconds`` passed until everything was searchable, ``seconds`` in all.
@@ -45,7 +45,7 @@ class IngestReport:
     memories: tuple[str, ...] = ()
     skipped: int = 0
     unrecognised: int = 0
-    withheld: int = 0
+    left_out: int = 0
     duplicates: int = 0
     bytes_read: int = 0
     read_seconds: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,6 +18,7 @@ _MERGES = ("merge_turns_fts", "merge_turns_parts", "merge_memories_fts", "merge_
 _PAGES_A_MERGE = 100
 _OF_MEMORY = (
     "erase_links", "erase_usage", "erase_uses", "erase_co_recall", "erase_reviews", "erase_unsettled", "erase_intents",
+    "erase_operations", "erase_touched",
 )  # fmt: skip
 
 
@@ -150,6 +152,16 @@ class Erasing:
         """Delete what is kept about a memory beside its own row. Call in a transaction."""
         for statement in _OF_MEMORY:
             self._db.run(statement, id=memory_id)
+
+    def clear_journal(self, quotes: re.Pattern[str]) -> None:
+        """Take from the journal whatever quotes a text: what was written cannot be undone then."""
+        with self._db.transaction():
+            texts = self._db.all("list_journal_texts")
+            written = [seq for seq, *said in texts if any(map(quotes.search, said))]
+            self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
+            operations = self._db.all("list_operation_texts")
+            told = [operation for operation, *said in operations if any(map(quotes.search, said))]
+            self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
 
     def blank_passages(self) -> int:
         """Take hash, vector and bits of passages that nobody says any more; returns how many."""

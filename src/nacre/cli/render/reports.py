@@ -41,15 +41,15 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ("memories", _learned(report)),
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
             ("skipped", _skipped(report)),
-            ("left out", _withheld(report)),
+            ("left out", _left_out(report)),
             ("vectors", _vectors(report)),
         ),
         indent=2,
     )
 
 
-def _withheld(report: IngestReport) -> str:
-    return f"what was forgotten, in {count(report.withheld, 'file')}" if report.withheld else ""
+def _left_out(report: IngestReport) -> str:
+    return f"what was forgotten, in {count(report.left_out, 'file')}" if report.left_out else ""
 
 
 def render_problems(paper: Paper, problems: Sequence[Problem], *, rest: str = "everything else was read") -> None:

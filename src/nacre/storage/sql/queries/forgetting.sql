@@ -110,8 +110,33 @@ DELETE FROM review_queue WHERE memory = :id OR instr(coalesce(detail, ''), subst
 DELETE FROM unsettled WHERE memory = :id;
 
 -- erase_intents --
--- Writes of it that are pending hold the whole document.
-DELETE FROM intents WHERE memory = :id;
+-- Writes of it hold the whole document, and so does the journal; others that name it may quote it in a reason.
+DELETE FROM intents WHERE memory = :id
+    OR (applied AND (instr(coalesce(document, ''), :id) OR instr(coalesce(former, ''), :id)));
+
+-- erase_operations --
+-- What was done to it is told without its words.
+UPDATE operations SET subject = NULL, why = NULL WHERE id IN (SELECT operation FROM touched WHERE memory = :id);
+
+-- erase_touched --
+-- A file's name is made of its subject.
+DELETE FROM touched WHERE memory = :id;
+
+-- list_journal_texts --
+-- What the journal quotes.
+SELECT seq, coalesce(document, ''), coalesce(former, '') FROM intents WHERE applied;
+
+-- delete_intent_for_good --
+-- Not even as the journal.
+DELETE FROM intents WHERE seq = :seq;
+
+-- list_operation_texts --
+-- What operations were about, and why.
+SELECT id, coalesce(subject, ''), coalesce(why, '') FROM operations;
+
+-- erase_operation_words --
+-- The operation is told without.
+UPDATE operations SET subject = NULL, why = NULL WHERE id = :id;
 
 -- clear_title --
 -- A title that quoted what was forgotten.
