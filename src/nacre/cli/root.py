@@ -38,7 +38,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
         "retire": Entry("retiring:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("retiring:unretire", "Bring back memories that were retired or superseded."),
-        "forget": Entry("forgetting:forget", "Delete for good: memories, the turns that show them, all made of them."),
+        "forget": Entry(
+            "forgetting:forget", "Delete for good: memories, the turns that show them, and all that was made of them."
+        ),
         "todo": Entry("todo:todo", "List, add and finish todos."),
         "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("review:review", "Keep or retire memories that seem of little use."),

@@ -19,12 +19,9 @@ if TYPE_CHECKING:
 @command(
     "forget",
     examples=[
-        "nacre forget --session 7f3a1c2d --dry-run",
-        "nacre forget --match 'Jordan Example'",
+        "nacre forget --match 'Jordan Example' --dry-run",
         "nacre forget --project acme-billing --before 2026-01-01",
         "nacre forget --memory 5f0c2a4d --yes",
-        "nacre forget --list",
-        "nacre forget --allow-again 5f0c2a4d",
     ],
 )
 @click.option("--session", "sessions", type=TEXT, multiple=True, metavar="ID", help="A session, with what it taught.")

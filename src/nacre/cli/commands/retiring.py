@@ -37,10 +37,8 @@ def retire_asked(run: Run, references: tuple[str, ...], retire: Callable[[], lis
     "retire",
     examples=[
         "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
-        "nacre retire 5f0c2a4d 'Deploy on Fridays' --yes",
-        "nacre retire 'session handoff *' --persist",
+        "nacre retire 'session handoff *' --persist --yes",
         "nacre retire --contains 'old office' --dry-run",
-        "nacre retire --list",
     ],
 )
 @click.argument("references", metavar="[ID|SUBJECT|PATTERN]...", nargs=-1, type=TEXT)
