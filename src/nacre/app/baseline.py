@@ -27,5 +27,9 @@ def forget_in_baseline(context: Context, memory_ids: Collection[str]) -> None:
     if left != found:
         for answer, results in zip(kept["queries"], left, strict=True):
             answer["results"] = results
-        private.write_file(file, f"{json.dumps(kept, ensure_ascii=False, indent=2)}\n")
+        write_json(file, kept)
 
+
+def write_json(file: Path, value: object) -> None:
+    """Write a value readable by the owner alone: queries and answers tell a lot."""
+    private.write_file(file, f"{json.dumps(value, ensure_ascii=False, indent=2)}\n")

@@ -12,8 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre import private
-from nacre.app.baseline import baseline_file
+from nacre.app.baseline import baseline_file, write_json
 from nacre.app.context import Context
 from nacre.app.recalling import recall
 from nacre.app.remembering import get, list_active
@@ -226,7 +225,7 @@ def load_baseline(context: Context) -> Baseline:
 def save_baseline(context: Context, answers: Sequence[Answer], *, limit: int, version: str, now: datetime) -> Path:
     """Keep answers to compare with later, instead of those kept before."""
     file = baseline_file(context)
-    write_private(
+    write_json(
         file,
         {
             "saved_at": now.isoformat(),
@@ -319,4 +318,4 @@ def _save_queries(file: Path, queries: Sequence[SavedQuery]) -> None:
     for item, query in zip(items, queries, strict=True):
         if query.expects:
             item["expects"] = list(query.expects)
-    private.write_file(file, f"{json.dumps(items, ensure_ascii=False, indent=2)}\n")
+    write_json(file, items)

@@ -11,7 +11,17 @@ from types import TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.app import (
-    committing, feedback, forgetting, ingesting, looking, operations, recalling, remembering, retiring, reviewing, undoing,
+    committing,
+    feedback,
+    forgetting,
+    ingesting,
+    looking,
+    operations,
+    recalling,
+    remembering,
+    retiring,
+    reviewing,
+    undoing,
 )
 from nacre.app.committing import Committed
 from nacre.app.context import Context, EmbedderLoader, open_context
