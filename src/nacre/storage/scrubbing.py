@@ -14,15 +14,16 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.storage.database import Database
+from nacre.storage.erasing import Erasing
 from nacre.storage.sessions import did_of, names_of, stored_calls
 from nacre.text import segment
 
 BATCH = 500
 
+_FULL_TEXT = ("turns_fts", "turns_parts", "memories_fts", "memories_parts")
+
 _OWN_WAY = frozenset({"turns", "memories", "tags", "links", "vault_files", "git_state", "embedding"})
 """Turns are rewritten here with their full text; memories, and what follows them, come from their files."""
-
-_FULL_TEXT = ("turns_fts", "turns_parts", "memories_fts", "memories_parts")
 
 Clean = Callable[[str], str]
 
@@ -89,7 +90,6 @@ class StoredTexts:
 
     def rewrite_turn(self, row: int, text: str, tools: str | None, author: str | None) -> None:
         """Write a turn anew, in its old place and under a new row: what was computed from its old words goes."""
-        self._blank_passages(row)
         kept = self._db.one("find_turn_to_scrub", row=row)
         if kept is None:
             return
@@ -107,24 +107,14 @@ class StoredTexts:
         if names:
             self._db.run("index_turn_parts", texts=_encoded([(identity.hex(), names)]), first=first)
 
-    def _blank_passages(self, row: int) -> None:
-        """Drop the vectors of what only this turn said."""
-        passages = [passage for passage, *_ in self._db.all("list_passages_only_of", row=row)]
-        for passage in passages:  # one after the other: several may lie in one run of bits
-            for number, first, count, bits in self._db.all("list_passages_only_of", row=row):
-                if number == passage:
-                    width = len(bits) // count
-                    at = (passage - first) * width
-                    self._db.run("set_bits", first=first, bits=bits[:at] + bytes(width) + bits[at + width :])
-            self._db.run("blank_passage", passage=passage)
-
     def purge(self) -> None:
         """Leave nothing of what was taken out in the file: merge the full text, overwrite what is free, cut the log.
 
         Raises StoreBusy while another process reads.
         """
-        for name in _FULL_TEXT:
-            self._db.rows(f"INSERT INTO {name} ({name}) VALUES ('optimize')")  # noqa: S608
+        erasing = Erasing(self._db)
+        erasing.blank_passages()
+        erasing.merge_full_text()
         if not self._db.compact():
             raise StoreBusy("another process reads the database", hint="close it and repeat the command")
 

@@ -15,20 +15,6 @@ SELECT row, text, tools, author FROM turns WHERE row > :after AND row <= :last O
 -- What stays of a turn.
 SELECT session, seq, native_id, identity, speaker, trust, flags, time FROM turns WHERE row = :row;
 
--- list_passages_only_of --
--- Passages that one turn says, and no other, with the run of bits they are in.
-SELECT tp.passage, b.first, b.count, b.bits FROM turn_passages tp
-JOIN passage_bits b ON tp.passage >= b.first AND tp.passage < b.first + b.count
-WHERE tp.turn = :row AND tp.passage NOT IN (SELECT passage FROM turn_passages WHERE turn <> :row);
-
--- blank_passage --
--- Others are found by their numbers: a passage that is gone keeps its own, and means nothing any more.
-UPDATE passages SET hash = randomblob(16), vector = zeroblob(length(vector)) WHERE row = :passage;
-
--- set_bits --
--- The run without it.
-UPDATE passage_bits SET bits = :bits WHERE first = :first;
-
 -- rename_touched --
 -- A file whose name held a secret.
 UPDATE OR REPLACE touched SET path = :new WHERE path = :old;
