@@ -35,6 +35,9 @@ _SLACK_BYTES = 1000
 
 _IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
+
 MANAGED = (
     "id", "kind", "subject", "importance", "expiry", "scope", "project", "tags", "created", "updated", "valid",
     "speaker", "trust", "confidence", "confidence_score", "canonical_key", "evergreen", "author", "triggers",
@@ -96,6 +99,11 @@ def parse(text: str, path: str, *, new_id: Callable[[], str], modified: datetime
         raise MemoryInvalid("it is not text: it holds zero bytes", hint="keep other files outside the vault")
     if not text.strip("\ufeff \t\r\n"):
         raise MemoryInvalid("the file is empty", hint="delete it to retire the memory")
+    if has_marks(text):
+        raise MemoryInvalid(
+            "holds the marks of a merge that was not finished (<<<<<<<, =======, >>>>>>>)",
+            hint="keep what is right, take the marks out",
+        )
     front, body = front_matter.split(text)
     if len(body) > MAX_BODY_BYTES // 4 and len(body.encode("utf-8", errors="replace")) > MAX_BODY_BYTES + _SLACK_BYTES:
         raise MemoryInvalid("a memory is at most 1 MB", hint="split the file")
@@ -123,6 +131,23 @@ def assemble(values: dict[str, Any], body: str, path: str, *, new_id: Callable[[
         extra={key: value for key, value in values.items() if key not in MANAGED},
         **_details(values),
     )
+
+
+def has_marks(text: str) -> bool:
+    """Whether a text holds the marks that an unfinished merge of git leaves; those in a block of code do not count."""
+    if _MARKS[0] not in text:
+        return False
+    seen = 0
+    fence = None
+    for line in text.splitlines():
+        found = _FENCE.match(line)
+        if found and fence in (None, found.group(1)):
+            fence = None if fence else found.group(1)
+        elif not fence and line.startswith(_MARKS[seen]):
+            seen += 1
+            if seen == len(_MARKS):
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

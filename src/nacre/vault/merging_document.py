@@ -1,0 +1,238 @@
+"""Three-way merge of one document of the vault: front matter field by field, body as text.
+
+============================================ =====================================================================
+field                                        where both sides changed it
+============================================ =====================================================================
+tags, triggers, suppressed_contexts,         union, without what either side took out
+links (by rel and to), confirmed, lists of
+a project's page, lists nacre does not know
+created                                      the earlier
+updated                                      the later
+importance                                   that of the later version; of versions of the same time, the higher
+trust                                        untrusted, if either is
+scope                                        the narrower
+valid                                        both ends: the earlier
+superseded_by                                the later id: ids tell their time
+retired                                      the earlier, with its reason
+source                                       turns of one session together; of two sessions, that of the later version
+kind, project                                as the place of the merged file says
+all others                                   that of the later version; of versions of the same time, the greater text
+body                                         by lines and sentences; else both bodies are kept
+============================================ =====================================================================
+
+The later version is the one with the later ``updated``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from nacre.vault.blocks import merge_blocks
+from nacre.vault.document import MANAGED
+from nacre.vault.front_matter import load, split
+from nacre.vault.threeway import greatest, merge_list, merge_text, merge_value
+
+_LISTS = frozenset(
+    {"tags", "triggers", "suppressed_contexts", "links", "confirmed", "remotes", "roots", "labels", "aliases"}
+)
+_SCOPES = ("public", "personal", "private")
+_RANKS = {key: number for number, key in enumerate(MANAGED)}
+_OLDEST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document taken apart: its front matter as written and as read, and what follows."""
+
+    front: str
+    values: dict[str, Any]
+    body: str
+
+    @property
+    def updated(self) -> datetime:
+        """When it was changed last, as it says."""
+        return _time(self.values.get("updated") or self.values.get("created"))
+
+
+@dataclass(frozen=True, slots=True)
+class MergedDocument:
+    """A merged document; ``other`` is the same with the other body, where the bodies could not be merged.
+
+    ``fields`` both sides changed, each in its own way.
+    """
+
+    text: str
+    other: str | None = None
+    fields: tuple[str, ...] = ()
+
+
+def read_document(text: str) -> Document:
+    """Take a document apart. Raises MemoryInvalid."""
+    front, body = split(text.replace("\r\n", "\n"))
+    return Document(front or "", load(front or ""), body)
+
+
+def merge_document(
+    base: Document | None, ours: Document, theirs: Document, place: Mapping[str, str | None]
+) -> MergedDocument:
+    """Merge two versions of a document; ``place`` holds values that its place in the vault decides."""
+    before = base or Document("", {}, "")
+    sides = _Sides(before, ours, theirs)
+    values = sides.merged()
+    values = {key: place.get(key, value) for key, value in values.items() if key not in place or place[key]}
+    front = merge_blocks((before.front, ours.front, theirs.front), values)
+    body = merge_text(_ended(before.body), _ended(ours.body), _ended(theirs.body)) if base else None
+    fields = sides.chosen
+    if body is None and _ended(ours.body) != _ended(theirs.body):
+        body = sides.later(ours.body, theirs.body)
+        other = theirs.body if body == ours.body else ours.body
+        return MergedDocument(_joined(front, _ended(body)), _joined(front, _ended(other)), (*fields, "body"))
+    return MergedDocument(_joined(front, _ended(ours.body) if body is None else body), None, fields)
+
+
+def with_values(text: str, changes: Mapping[str, Any]) -> str:
+    """A document with some values of its front matter changed, taken out where they are ``None``."""
+    document = read_document(text)
+    values = {**document.values, **changes}
+    kept = {key: value for key, value in values.items() if value is not None}
+    return _joined(merge_blocks((document.front,) * 3, kept), document.body)
+
+
+class _Sides:
+    """Both versions of the front matter, and what they were made from."""
+
+    def __init__(self, base: Document, ours: Document, theirs: Document) -> None:
+        self._base, self._ours, self._theirs = base.values, ours.values, theirs.values
+        self._times = (ours.updated, theirs.updated)
+        self.chosen: tuple[str, ...] = ()
+        self._rules: dict[str, Callable[[Any, Any, Any], Any]] = {
+            "created": lambda _, one, other: min(one, other, key=lambda text: (_time(text), text)),
+            "updated": lambda _, one, other: max(one, other, key=lambda text: (_time(text), text)),
+            "importance": self._importance,
+            "trust": lambda _, one, other: "untrusted" if "untrusted" in (one, other) else greatest(one, other),
+            "scope": lambda _, one, other: max(one, other, key=_rank_of_scope),
+            "valid": self._valid,
+            "superseded_by": lambda _, one, other: greatest(one, other),
+            "retired": lambda _, one, other: min(one, other, key=_order_of_retirement),
+            "source": self._source,
+        }
+
+    def merged(self) -> dict[str, Any]:
+        """Every key that is left, in order, with its value."""
+        fields = {key: self._field(key) for key in {**self._base, **self._ours, **self._theirs}}
+        left = {key: value for key, value in fields.items() if value is not None}
+        orders = [list(side) for side in (self._ours, self._theirs) if side.keys() == left.keys()]
+        new = sorted(left.keys() - self._base.keys(), key=lambda key: (_RANKS.get(key, len(_RANKS)), key))
+        order = max(orders) if orders else [*(key for key in self._base if key in left), *new]
+        return {key: left[key] for key in order}
+
+    def later(self, ours: Any, theirs: Any) -> Any:
+        """The value of the later version; of versions of the same time, the greater."""
+        if self._times[0] == self._times[1]:
+            return greatest(ours, theirs)
+        return ours if self._times[0] > self._times[1] else theirs
+
+    def _field(self, key: str) -> Any:
+        base, ours, theirs = (side.get(key) for side in (self._base, self._ours, self._theirs))
+        return merge_value(base, ours, theirs, lambda one, other: self._chosen(key, base, one, other))
+
+    def _chosen(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
+        if key not in ("created", "updated"):
+            self.chosen = (*self.chosen, key)
+        return self._both(key, base, ours, theirs)
+
+    def _both(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
+        if ours is None or theirs is None:
+            return theirs if ours is None else ours
+        if key in _LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
+            name = _NAMES.get(key, repr)
+            return merge_list(_listed(base), _listed(ours), _listed(theirs), name)
+        rule = self._rules.get(key)
+        if rule and type(ours) is type(theirs):
+            return rule(base, ours, theirs)
+        return self._mapping(base, ours, theirs)
+
+    def _mapping(self, base: Any, ours: Any, theirs: Any) -> Any:
+        if not (isinstance(ours, dict) and isinstance(theirs, dict)):
+            return self.later(ours, theirs)
+        had = base if isinstance(base, dict) else {}
+        keys = merge_list(list(had), list(ours), list(theirs), key=str)
+        merged = {}
+        for key in keys:
+            sides = had.get(key), ours.get(key), theirs.get(key)
+            merged[key] = merge_value(*sides, choose=partial(self._both, "", sides[0]))
+        return {key: value for key, value in merged.items() if value is not None}
+
+    def _importance(self, _: Any, ours: str, theirs: str) -> str:
+        if self._times[0] != self._times[1]:
+            return str(self.later(ours, theirs))
+        return max(ours, theirs, key=lambda text: (_number(text), text))
+
+    def _valid(self, base: Any, ours: Any, theirs: Any) -> Any:
+        if not isinstance(ours, dict):
+            return self.later(ours, theirs)
+        had = base if isinstance(base, dict) else {}
+        ends = {
+            end: merge_value(had.get(end, ""), ours.get(end, ""), theirs.get(end, ""), _earlier)
+            for end in {**ours, **theirs}
+        }
+        return {end: ends[end] for end in sorted(ends)}
+
+    def _source(self, base: Any, ours: Any, theirs: Any) -> Any:
+        if isinstance(ours, dict) and ours.get("session") == theirs.get("session"):
+            return self._mapping(base, ours, theirs)
+        return self.later(ours, theirs)
+
+
+def _joined(front: str, body: str) -> str:
+    return f"---\n{front}---\n{body}" if front else body
+
+
+def _ended(body: str) -> str:
+    """A body whose last line has an end."""
+    return body if not body or body.endswith("\n") else f"{body}\n"
+
+
+def _time(text: Any) -> datetime:
+    try:
+        moment = datetime.fromisoformat(str(text))
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return _OLDEST
+
+
+def _number(text: Any) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _rank_of_scope(text: Any) -> tuple[int, str]:
+    return (_SCOPES.index(text) if text in _SCOPES else -1), str(text)
+
+
+def _order_of_retirement(retired: Any) -> tuple[datetime, str]:
+    return (_time(retired.get("at")) if isinstance(retired, dict) else _OLDEST), repr(retired)
+
+
+def _earlier(one: str, other: str) -> str:
+    """The earlier of two days; one that is told, before one that is not."""
+    return min((text for text in (one, other) if text), default="")
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return list(value) if isinstance(value, list) else []
+
+
+def _link(link: Any) -> tuple[Any, Any] | str:
+    return (link.get("rel"), link.get("to")) if isinstance(link, dict) else repr(link)
+
+
+_NAMES: Mapping[str, Callable[[Any], Any]] = {"links": _link}
