@@ -3,8 +3,10 @@
 NacreError
 ├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
 ├── NotFound                nothing has that id or name
-├── Conflict                two writers disagree: EditConflict
-├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy
+├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
+├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
+│                           RemoteUnreachable
+├── RemoteRefused           the remote says no; SecretFound: nacre does
 └── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
 
 An error carries a message that says what happened and a hint that says what to do. It knows nothing of exit
@@ -135,3 +137,33 @@ class RepositoryUnusable(StoreUnusable):
     """The vault's repository cannot take a commit as it is."""
 
     code = "repository_unusable"
+
+
+class RemoteUnreachable(Unavailable):
+    """The remote cannot be reached now."""
+
+    code = "remote_unreachable"
+
+
+class RemoteRefused(NacreError):
+    """The remote says no."""
+
+    code = "remote_refused"
+
+
+class RemoteMoved(Conflict):
+    """The remote's branch moved since it was fetched."""
+
+    code = "remote_moved"
+
+
+class HistoryRewritten(Conflict):
+    """Somebody rewrote the remote's history."""
+
+    code = "history_rewritten"
+
+
+class SecretFound(NacreError):
+    """What was to be sent holds what looks like a secret."""
+
+    code = "secret_found"

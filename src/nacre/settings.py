@@ -60,6 +60,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("git.background", bool, True, "commit in the background, after commands; off leaves it to nacre commit"),
     Setting("git.commit_after_seconds", int, 60, "age at which operations are committed in the background"),
     Setting("git.commit_after_operations", int, 100, "so many operations are committed without waiting for their age"),
+    Setting("git.remote", str, "origin", "name of the git remote that nacre sync keeps in step with"),
+    Setting("sync.auto", bool, False, "sync in the background, after commands"),
+    Setting("sync.every_seconds", int, 300, "so long between two syncs in the background, at least"),
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
@@ -77,6 +80,7 @@ _CHOICES = {
 _LEAST = {
     "git.commit_after_seconds": 0,
     "git.commit_after_operations": 1,
+    "sync.every_seconds": 10,
     "recall.limit": 1,
     "recall.turns": 0,
     "recall.budget_tokens": 0,

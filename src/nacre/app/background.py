@@ -10,6 +10,7 @@ from nacre.app.context import Context
 from nacre.vault.layout import GIT_FOLDER
 
 COMMIT_LOCK = "commit.lock"
+SYNC_LOCK = "sync.lock"
 KEPT_WITHOUT_GIT = 500
 """Where git is off or missing, the texts of so many operations are kept, at least."""
 
@@ -48,11 +49,29 @@ def commit_in_background(context: Context) -> None:
         prepare(context)
     if not is_due(context):
         return
+    (context.settings.home / COMMIT_LOCK).touch(mode=0o600)
+    _start("commit", "--quiet")
+
+
+def sync_in_background(context: Context) -> bool:
+    """Start a process that syncs, if that is wanted and time; it commits, too. Nobody waits for the network."""
+    settings = context.settings
+    if not settings["sync.auto"] or not settings["git.enabled"] or not settings["git.background"]:
+        return False
+    lock = settings.home / SYNC_LOCK
+    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
+    if tried and context.clock() - tried < timedelta(seconds=settings["sync.every_seconds"]):
+        return False
+    lock.touch(mode=0o600)
+    _start("sync", "--quiet")
+    return True
+
+
+def _start(*arguments: str) -> None:
     import subprocess  # 8 ms that only every hundredth command pays
 
-    (context.settings.home / COMMIT_LOCK).touch(mode=0o600)
     subprocess.Popen(
-        [sys.executable, "-P", "-m", "nacre", "commit", "--quiet"], stdin=subprocess.DEVNULL,
+        [sys.executable, "-P", "-m", "nacre", *arguments], stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
     )  # fmt: skip
 

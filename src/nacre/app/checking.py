@@ -11,6 +11,7 @@ from nacre import private
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
 from nacre.app.scanning import scan
+from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.errors import NacreError
 from nacre.model.reports import Check
@@ -34,7 +35,7 @@ def doctor(context: Context, *, repair: bool = False) -> list[Check]:
     """
     return [
         *installation(context, repair=repair), _integrity(context), _parity(context), *_lost(context),
-        *_forgetting(context), *_history(context),
+        *_forgetting(context), *_history(context), *_sync(context),
     ]  # fmt: skip
 
 
@@ -162,6 +163,15 @@ def _repository(context: Context) -> Check:
         return Check("history", WARNING, "a git that was cut short left its lock: git status lags behind", f"rm {lock}")
     since = f" since {oldest:%Y-%m-%d %H:%M}" if waiting and oldest else ""
     return Check("history", OK, f"git, branch {head.branch}; {waiting} operations wait for a commit{since}")
+
+
+def _sync(context: Context) -> Iterator[Check]:
+    """How the last sync ended."""
+    last = last_sync(context) if context.settings["git.enabled"] else None
+    if last and last.failing_since:
+        yield Check("sync", WARNING, f"has failed since {last.failing_since}: {last.message}", last.hint)
+    elif last:
+        yield Check("sync", OK, f"last {last.succeeded}")
 
 
 def _reranker(context: Context) -> Iterator[Check]:

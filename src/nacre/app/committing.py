@@ -21,7 +21,7 @@ from nacre.app.writing import without_secrets
 from nacre.errors import NacreError, RepositoryBusy, RepositoryUnusable
 from nacre.git.repository import Author, Head, NewCommit
 from nacre.lock import FileLock
-from nacre.model.operation import ADOPT, EDIT, WITHHELD, Operation
+from nacre.model.operation import ADOPT, EDIT, SYNC, WITHHELD, Operation
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, is_memory_file
 
@@ -166,10 +166,10 @@ def _commit_all(context: Context) -> Committed:
         operations += count
         if not made:
             break
-    note = _step_index(context)
+    note = step_index(context)
     made, count = ([], 0) if note else _adopt(context, author, held)
     if made:
-        note = _step_index(context)
+        note = step_index(context)
     waiting = len(context.journal.pending())
     return Committed((*commits, *made), operations + count, waiting, tuple(held.values()), note)
 
@@ -298,14 +298,14 @@ def _mended(context: Context, path: str) -> str | None:
 def _settle_empty(context: Context, operation: Operation, commit: str | None) -> None:
     """An operation whose words are in history already: somebody committed or pulled them."""
     with context.database.transaction():
-        if operation.action in (EDIT, ADOPT) or commit is None:
+        if operation.action in (EDIT, ADOPT, SYNC) or commit is None:
             context.journal.drop(operation.id)
         else:
             paths = [path for path, _ in context.journal.touched(operation.id)]
             context.journal.committed(operation.id, context.repository.last_change(paths) or commit)
 
 
-def _step_index(context: Context) -> str | None:
+def step_index(context: Context) -> str | None:
     """Bring git's own index along, so that ``git status`` is clean; returns what stands in the way."""
     head = context.repository.head().commit
     known = context.journal.git_state("index")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from nacre.app.context import Context
-from nacre.model.operation import ADOPT, EDIT, Operation
+from nacre.model.operation import ADOPT, EDIT, SYNC, Operation
 from nacre.storage.vault_index import Intent
 from nacre.text import one_line, shorten
 from nacre.vault.layout import LEDGER
@@ -80,7 +80,7 @@ def close(context: Context, operation: Operation) -> None:
     with context.database.transaction():
         if context.journal.find(operation.id) is None:
             return
-        if operation.action not in (EDIT, ADOPT) and not context.journal.is_in_ledger(operation.id):
+        if operation.action not in (EDIT, ADOPT, SYNC) and not context.journal.is_in_ledger(operation.id):
             context.files.intend([_of(operation, Intent("append", LEDGER, _line(context, operation)))])
         context.journal.close(operation.id, operation.subject or _subject(context, operation))
 

@@ -68,10 +68,11 @@ class _Rest:
     written: list[Intent] = field(default_factory=list)
 
 
-def scan(context: Context) -> int:
+def scan(context: Context, *, gone_is_meant: bool = False) -> int:
     """Complete what a crash left, then bring the index up to the vault; returns how many files had changed.
 
-    What the ledger says is forgotten goes, also when it came from another machine.
+    Where most files are gone at once, nothing is retired, unless ``gone_is_meant``. What the ledger says is forgotten
+    goes, also when it came from another machine.
 
     A file that is not well formed is reported in ``context.problems``; its last good version stays in the index. Where
     nothing changed, which is nearly always, no lock is taken and nothing is written.
@@ -84,7 +85,7 @@ def scan(context: Context) -> int:
         return 0
     with context.vault_lock:
         apply_intents(context)
-        taken = _take_changes(context)
+        taken = _take_changes(context, gone_is_meant=gone_is_meant)
     apply_tombstones(context)
     return taken
 
@@ -100,12 +101,12 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
     return known is None or (known.mtime_ns, known.size) != (stat.mtime_ns, stat.size)
 
 
-def _take_changes(context: Context) -> int:
+def _take_changes(context: Context, *, gone_is_meant: bool) -> int:
     """With the lock held: what differs now is what people did."""
     seen = context.files.seen()
     stats = {stat.path: stat for stat in context.vault.scan()}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
-    gone = _gone_paths(context, seen, stats)
+    gone = _gone_paths(context, seen, stats, gone_is_meant=gone_is_meant)
     taken = 0
     rest = _Rest()
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
@@ -130,11 +131,13 @@ def _take_changes(context: Context) -> int:
     return taken + len(gone)
 
 
-def _gone_paths(context: Context, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat]) -> list[str]:
+def _gone_paths(
+    context: Context, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat], *, gone_is_meant: bool
+) -> list[str]:
     """Paths whose file is not there any more; none where so much is gone that the folder itself may be away."""
     pending = context.files.pending_paths()
     gone = [path for path in seen if path not in stats and path not in pending]
-    if len(gone) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
+    if gone_is_meant or len(gone) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
         return gone
     context.problems.append(
         f"{len(gone)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "

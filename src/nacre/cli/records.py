@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nacre.app.proofs.finding import Proof
     from nacre.app.quickstart import QuickstartResult
     from nacre.app.reviewing import Review
+    from nacre.app.syncing import Synced
     from nacre.app.undoing import Undoing
     from nacre.model.operation import Operation
     from nacre.model.reports import Check, IngestReport, StoreOutcome
@@ -515,4 +516,26 @@ def forgotten_record(run: Forgotten) -> Record:
         "id": run.run, "at": stamp(run.at), "how": run.how, "before": stamp(run.before),
         "sessions": list(run.sessions), "turns": run.turns, "memory_count": run.memories,
         "allowed_again": run.is_allowed,
+    }  # fmt: skip
+
+
+def sync_record(done: Synced) -> Record:
+    """What a sync did, or would do."""
+    return {
+        "state": done.state.value,
+        "remote": done.remote,
+        "url": done.url,
+        "branch": done.branch,
+        "sent": done.sent,
+        "received": done.received,
+        "notes": [
+            {
+                "outcome": note.outcome.value, "id": note.memory, "subject": note.subject, "path": note.path,
+                "other_path": note.other, "fields": list(note.fields),
+            }
+            for note in done.notes
+        ],
+        "held": [{"path": item.path, "reason": item.reason} for item in done.held],
+        "left_out": list(done.left_out),
+        "problems": list(done.problems),
     }  # fmt: skip

@@ -49,6 +49,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "log": Entry("history:log", "List what was done to your memories, the newest first."),
         "diff": Entry("history:diff", "Show what an operation changed."),
         "undo": Entry("history:undo", "Bring back what an operation changed."),
+        "sync": Entry("sync:sync", "Keep your memories in step with another machine."),
         "commit": Entry("history:commit", "Put what was done into the vault's git history now."),
     },
     "Own": {

@@ -53,10 +53,26 @@ class Run:
 
     def keep_history(self) -> None:
         """Let what was done be committed in the background, if it is time."""
-        if self.keeps_history and "context" in self.__dict__ and self.context.journal.waiting()[0]:
+        if not self.keeps_history or "context" not in self.__dict__:
+            return
+        if self.settings["sync.auto"]:
+            from nacre.app.background import sync_in_background
+
+            if sync_in_background(self.context):
+                return
+        if self.context.journal.waiting()[0]:
             from nacre.app.background import commit_in_background
 
             commit_in_background(self.context)
+
+    def _failing_sync(self) -> list[str]:
+        """What the person should know of syncs in the background, once."""
+        if not self.keeps_history or "context" not in self.__dict__ or not self.settings["sync.auto"]:
+            return []
+        from nacre.app.syncing import long_failing  # only where syncs run by themselves
+
+        last = long_failing(self.context)
+        return [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"] if last else []
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
@@ -96,7 +112,7 @@ class Run:
         click.echo("".join(self._written), nl=False)
         self._written.clear()
         problems = list(dict.fromkeys(self.context.problems)) if "context" in self.__dict__ else []
-        for warning in [*self.warnings, *problems]:
+        for warning in [*self.warnings, *self._failing_sync(), *problems]:
             click.echo(f"warning: {warning}", err=True)
         if problems:
             click.echo(f"hint: mend the file in {self.settings.vault}; nacre doctor checks it", err=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from nacre.errors import GitUnavailable, RepositoryBusy, RepositoryUnusable
 
@@ -60,6 +61,11 @@ class GitProgram:
         """The repository's own folder, or the file that points to it."""
         return self.work_tree / ".git"
 
+    @property
+    def has_own_ssh(self) -> bool:
+        """Whether the environment says which ssh git is to use."""
+        return bool(self._environ.get("GIT_SSH") or self._environ.get("GIT_SSH_COMMAND"))
+
     def version(self) -> tuple[int, ...]:
         """The program's version. Raises GitUnavailable where there is none, or one that is too old."""
         said = self._call([self._path(), "--version"], None, 10).stdout.decode("utf-8", "replace")
@@ -107,21 +113,37 @@ class GitProgram:
     def _call(
         self, command: list[str], stdin: bytes | None, timeout: float, environ: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        with_input: dict[str, Any] = {"input": stdin} if stdin is not None else {"stdin": subprocess.DEVNULL}
         try:
-            done: subprocess.CompletedProcess[bytes] = subprocess.run(
-                command, capture_output=True, check=False, timeout=timeout, cwd=self.work_tree,
-                start_new_session=True, umask=_UMASK, env={**self._environ, **(environ or {})}, **with_input,
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, cwd=self.work_tree, start_new_session=True,
+                umask=_UMASK, env={**self._environ, **(environ or {})},
             )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            raise GitUnavailable(
-                f"git did not answer within {timeout:.0f} seconds", hint="try again; nothing was changed"
-            ) from error
         except OSError as error:
             raise GitUnavailable(
                 f"git cannot be run: {error.strerror}", hint="check that git works: git --version"
             ) from error
-        return done
+        with process:
+            try:
+                out, said = process.communicate(stdin, timeout)
+            except subprocess.TimeoutExpired as error:
+                _end(process)
+                raise GitUnavailable(
+                    f"git did not answer within {timeout:.0f} seconds", hint="try again; nothing was changed"
+                ) from error
+            except BaseException:
+                _end(process)
+                raise
+        return subprocess.CompletedProcess(command, process.returncode, out, said)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End git and what it started: a transport that hangs would hold the pipes open."""
+    with contextlib.suppress(OSError):
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

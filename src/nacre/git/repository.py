@@ -205,6 +205,25 @@ class Repository:
         """Whether a commit is part of another one's history."""
         return self.git.attempt("merge-base", "--is-ancestor", commit, of).returncode == 0
 
+    def merge_bases(self, one: str, other: str) -> list[str]:
+        """The best common ancestors of two commits; none where their histories began apart."""
+        return sorted(self.git.attempt("merge-base", "--all", one, other).stdout.decode().split())
+
+    def new_blobs(self, commit: str, known: str | None) -> dict[str, str]:
+        """Blob id → a path, of what a commit's history holds and that of ``known`` does not."""
+        excluded = [f"^{known}"] if known else []
+        out = self.git.run("rev-list", "--objects", commit, *excluded)
+        found = {}
+        for line in out.split(b"\n"):
+            blob, _, path = line.partition(b" ")
+            if path:
+                found[blob.decode()] = os.fsdecode(path)
+        return found
+
+    def store(self, data: bytes) -> str:
+        """Keep some bytes in the repository; returns their blob id. Nothing refers to them yet."""
+        return self.git.run("hash-object", "-w", "--stdin", "--no-filters", stdin=data).decode().strip()
+
     def add_commits(self, commits: Sequence[NewCommit], parent: str | None, author: Author) -> list[str]:
         """Write commits, one on the other, the first on ``parent``; no branch moves. Returns their ids."""
         stream = b"".join(_import_commands(commits, parent, author, self.tree(parent)))

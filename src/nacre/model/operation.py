@@ -11,6 +11,9 @@ EDIT = "edit"
 ADOPT = "adopt"
 """The action of files that were there before anyone kept a history, or that nobody saw come."""
 
+SYNC = "sync"
+"""The action of what was brought in from a remote: its operations are told by their own commits."""
+
 FOREIGN = "commit"
 """The action of a commit that somebody else made in the vault's repository; its hash stands for an id."""
 

@@ -81,10 +81,13 @@ class Vault:
                     yield _stat_of(path, entry)
             folders.extend(reversed(below))
 
-    def read(self, path: str) -> bytes:
-        """A file's bytes. Raises VaultUnusable, MemoryInvalid, or FileNotFoundError when it is gone."""
+    def read(self, path: str, *, whole: bool = False) -> bytes:
+        """A file's bytes, however many when ``whole``.
+
+        Raises VaultUnusable, MemoryInvalid, or FileNotFoundError when it is gone.
+        """
         with _translated(self.root / path), self._folder(path) as folder:
-            return folder.read(limit=None if path == LEDGER else MAX_FILE_BYTES)
+            return folder.read(limit=None if whole or path == LEDGER else MAX_FILE_BYTES)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file at that path."""
@@ -102,7 +105,10 @@ class Vault:
         ``base`` is the hash of the version this one was made from, ``None`` for a new file. Raises EditConflict when
         the file on disk is another one; writing what is already there is no conflict.
         """
-        data = text.encode("utf-8", errors="replace")
+        self.write_bytes(path, text.encode("utf-8", errors="replace"), base=base)
+
+    def write_bytes(self, path: str, data: bytes, *, base: bytes | None) -> None:
+        """As :meth:`write`, for what may be no text."""
         with _translated(self.root / path), self._folder(path, create=True) as folder:
             try:
                 current = folder.read(limit=None)

@@ -43,14 +43,15 @@ def derived_id(memory_id: str, seed: bytes) -> str:
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
-def _id_in(data: bytes) -> str | None:
+def id_in(data: bytes) -> str | None:
+    """The id that a document gives itself."""
     front, _ = split(data.decode("utf-8", errors="replace"))
     match = _ID.search(front or "")
     return match.group(1) if match else None
 
 
 def _ids(tree: Tree) -> dict[str, str | None]:
-    return {path: _id_in(data) for path, data in tree.items() if is_document(path)}
+    return {path: id_in(data) for path, data in tree.items() if is_document(path)}
 
 
 def united_ids(base: Tree, ours: Tree, theirs: Tree, notes: list[Note]) -> dict[str, str]:

@@ -1,0 +1,285 @@
+"""What a remote has and this vault has not: compare, merge, and bring it into the vault.
+
+The files are written as one operation, each only where it is still what it was; then the branch moves, in one step,
+unless somebody moved it meanwhile. A crash between the two leaves files that the next sync finds on both sides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nacre.app.background import COMMIT_LOCK
+from nacre.app.commit_message import BEGINNING, Told, read_message, write_message
+from nacre.app.committing import author_of, step_index
+from nacre.app.context import Context
+from nacre.app.operating import intend, operating
+from nacre.app.scanning import scan
+from nacre.app.writing import apply_intents, without_secrets
+from nacre.errors import EditConflict, RepositoryUnusable, VaultUnusable
+from nacre.git.repository import Head, NewCommit
+from nacre.lock import FileLock
+from nacre.model.operation import SYNC, Operation
+from nacre.storage.vault_index import Intent
+from nacre.vault.files import file_hash
+from nacre.vault.identity import id_in, is_document
+from nacre.vault.layout import LEDGER, is_memory_file
+from nacre.vault.merge_notes import Note
+from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
+
+_READ_AT_ONCE = 2000
+_DEEPEST = 3
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+
+Entries = Mapping[str, tuple[str, str]]
+"""The tree of a commit: path → mode and blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file as it is here and as it is to be; ``None`` where there is none."""
+
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be brought in: the commit to come to, and the files that change on the way.
+
+    ``commit`` is ``None`` while a merge is only looked at.
+    """
+
+    commit: str | None
+    changes: Mapping[str, Change]
+    notes: tuple[Note, ...] = ()
+    united: Mapping[str, str] = field(default_factory=dict)
+    operation: Operation | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def plan_join(context: Context, head: Head, theirs: str, *, rewritten_from: str | None, dry_run: bool) -> Plan:
+    """Compare HEAD with a commit that was fetched, and merge them where both went on.
+
+    ``rewritten_from`` is the commit the remote was at before somebody rewrote its history: what was done here since is
+    put on top of it then. Raises RepositoryUnusable for files that no vault can hold.
+    """
+    repository = context.repository
+    here, there = repository.tree(head.commit), repository.tree(theirs)
+    _refuse_paths(there)
+    left_out = tuple(sorted(path for path in there if not _is_plain(there, path)))
+    if head.commit is None or (not rewritten_from and repository.is_ancestor(head.commit, theirs)):
+        return Plan(theirs, _changes(context, here, there), left_out=left_out)
+    bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
+    base = _base(context, bases)
+    merged, wanted = _merged(context, base, here, there)
+    changes = _against(context, here, merged, wanted)
+    operation = Operation(context.ids(), context.now(), SYNC, f"{_counted(len(changes))} from the remote")
+    if dry_run:
+        return Plan(None, changes, merged.notes, merged.united, operation, left_out)
+    if rewritten_from:
+        onto = _against(context, there, merged, wanted)
+        commit = _commit(context, theirs, onto, (), [*_unsent(context, head, rewritten_from), (operation, [*onto])])
+    else:
+        commit = _commit(context, head.commit, changes, (theirs,), [(operation, [*changes])])
+    return Plan(commit, changes, merged.notes, merged.united, operation, left_out)
+
+
+def take_in(context: Context, head: Head, plan: Plan, held: Mapping[str, str]) -> str | None:
+    """Write what changed and move the branch; returns what stands in the way, if something was edited just now.
+
+    Raises EditConflict for a file that waits here because it cannot be committed (``held``: path → why).
+    """
+    assert plan.commit is not None  # noqa: S101 - nothing that was only looked at is brought in
+    with FileLock(context.settings.home / COMMIT_LOCK), context.vault_lock:
+        if context.repository.head() != head or context.files.has_intents():
+            return "the vault changed meanwhile"
+        changes = _with_pending_lines(context, plan.changes)
+        edited = next((path for path, one in changes.items() if not _is_as_before(context, path, one)), None)
+        if edited and edited in held:
+            raise EditConflict(
+                f"{edited} waits here ({held[edited]}), and the remote changed it, too",
+                hint="mend the file, or move it out of the vault, then sync again",
+            )
+        if edited:
+            return f"{edited} was edited meanwhile"
+        _write(context, changes, plan)
+        edited = next((path for path, one in changes.items() if _present(context, path) != one.after), None)
+        if edited:
+            return f"{edited} was edited meanwhile"
+        if not context.repository.move_head(plan.commit, head.commit, "nacre sync"):
+            return "the vault's branch moved meanwhile"
+        step_index(context)
+        scan(context, gone_is_meant=True)
+    return None
+
+
+def operations_between(context: Context, since: str | None, until: str) -> list[Told]:
+    """The operations of commits that ``until`` holds and ``since`` does not; a commit of another git is one, too."""
+    found: dict[str, Told] = {}
+    for commit in context.repository.history(since, until):
+        told = read_message(commit.message, commit.id)
+        if not told and commit.paths and not commit.is_merge and commit.message != BEGINNING:
+            told = [Told(Operation(commit.id, commit.at, "commit"), commit.paths)]
+        found |= {one.operation.id: one for one in told if one.operation.action != SYNC}
+    return list(found.values())
+
+
+def _merged(context: Context, base: Entries, here: Entries, there: Entries) -> tuple[MergedVault, list[str]]:
+    """The merge, and the paths it was about: other files than documents that are the same everywhere stay out of it."""
+    trees = (base, here, there)
+    paths = sorted({path for tree in trees for path in tree})
+    wanted = [path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1]
+    return merge_vaults(*(_contents(context, tree, wanted) for tree in trees)), wanted
+
+
+def _base(context: Context, commits: Sequence[str], depth: int = 0) -> Entries:
+    """What both sides were made from; where histories crossed, the merge of all that may be it."""
+    if not commits:
+        return {}
+    found = dict(context.repository.tree(commits[0]))
+    for other in commits[1:] if depth < _DEEPEST else ():
+        there = context.repository.tree(other)
+        inner = _base(context, context.repository.merge_bases(commits[0], other), depth + 1)
+        merged, wanted = _merged(context, inner, found, there)
+        known = {blob for tree in (inner, found, there) for _, blob in tree.values()}
+        stored = {path: _stored(context, data, known) for path, data in merged.files.items()}
+        found = {path: entry for path, entry in found.items() if path not in wanted} | stored
+    return found
+
+
+def _stored(context: Context, data: bytes, known: Collection[str]) -> tuple[str, str]:
+    blob = context.repository.blob_id(data, next(iter(known), None))
+    return "100644", blob if blob in known else context.repository.store(data)
+
+
+def _contents(context: Context, tree: Entries, paths: Sequence[str]) -> dict[str, bytes]:
+    present = [path for path in paths if path in tree and _is_plain(tree, path)]
+    found: dict[str, bytes] = {}
+    for start in range(0, len(present), _READ_AT_ONCE):
+        found |= context.repository.read([tree[path][1] for path in present[start : start + _READ_AT_ONCE]])
+    return {path: found[tree[path][1]] for path in present}
+
+
+def _changes(context: Context, here: Entries, there: Entries) -> dict[str, Change]:
+    paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
+    before, after = (_contents(context, tree, paths) for tree in (here, there))
+    return {
+        path: Change(before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)
+    }  # fmt: skip
+
+
+def _against(context: Context, tree: Entries, merged: MergedVault, wanted: Sequence[str]) -> dict[str, Change]:
+    """What a merge changes in one of its sides."""
+    before = _contents(context, tree, wanted)
+    paths = sorted({*before, *merged.files})
+    changes = {path: Change(before.get(path), merged.files.get(path)) for path in paths}
+    return {path: change for path, change in changes.items() if change.before != change.after}
+
+
+def _commit(
+    context: Context,
+    parent: str,
+    changes: Mapping[str, Change],
+    merged: tuple[str, ...],
+    told: Sequence[tuple[Operation, Sequence[str]]],
+) -> str:
+    files = {path: change.after for path, change in changes.items()}
+    commit = NewCommit(write_message(told), told[-1][0].at, files, merged)
+    return context.repository.add_commits([commit], parent, author_of(context))[-1]
+
+
+def _unsent(context: Context, head: Head, since: str) -> list[tuple[Operation, Sequence[str]]]:
+    told = operations_between(context, since, head.commit or since)
+    return [(one.operation, one.paths or ()) for one in told if "-" in one.operation.id]
+
+
+def _write(context: Context, changes: Mapping[str, Change], plan: Plan) -> None:
+    """As one operation: first what is new, then what goes; a file with a secret in it does not pass the database."""
+    intents, direct = [], []
+    for path, one in sorted(changes.items(), key=lambda item: item[1].after is None):
+        text = _text(one.after)
+        base = None if one.before is None else file_hash(one.before)
+        if one.after is None:
+            intents.append(Intent("remove", path, base=base, former=without_secrets(context, _text(one.before))))
+        elif text is None or without_secrets(context, text) is None:
+            direct.append(path)
+        else:
+            intents.append(Intent("write", path, text, base, former=without_secrets(context, _text(one.before))))
+    op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
+    with operating(context, SYNC, subject=subject or f"{_counted(len(changes))} from the remote", op=op) as operation:
+        with context.database.transaction():
+            intend(context, intents)
+            if intents:
+                context.journal.touch(operation.id, [*_named(changes)])
+            for given_up in plan.united:
+                context.memories.delete(given_up)
+        apply_intents(context)
+    for path in direct:
+        _write_bytes(context, path, changes[path])
+
+
+def _write_bytes(context: Context, path: str, change: Change) -> None:
+    base = None if change.before is None else file_hash(change.before)
+    try:
+        context.vault.write_bytes(path, change.after or b"", base=base)
+    except (EditConflict, VaultUnusable) as error:
+        context.problems.append(f"{path}: {error.message}")
+
+
+def _named(changes: Mapping[str, Change]) -> Iterable[Intent]:
+    """Which memories the files hold."""
+    for path, change in changes.items():
+        memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
+        if memory:
+            yield Intent("write", path, memory=memory)
+
+
+def _with_pending_lines(context: Context, changes: Mapping[str, Change]) -> dict[str, Change]:
+    """The ledger here may hold lines of operations that no commit has yet: they stay."""
+    found = dict(changes)
+    ledger = found.get(LEDGER)
+    present = _present(context, LEDGER)
+    if ledger and ledger.after is not None and present is not None and present != ledger.before:
+        found[LEDGER] = Change(present, merge_ledgers(ledger.after, present))
+    return found
+
+
+def _present(context: Context, path: str) -> bytes | None:
+    try:
+        return context.vault.read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _is_as_before(context: Context, path: str, change: Change) -> bool:
+    return _present(context, path) in (change.before, change.after)
+
+
+def _text(data: bytes | None) -> str | None:
+    try:
+        return data.decode() if data is not None and b"\0" not in data else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _is_plain(tree: Entries, path: str) -> bool:
+    """Whether it is a file: no symbolic link, no repository within."""
+    return tree[path][0].startswith("100")
+
+
+def _refuse_paths(tree: Entries) -> None:
+    """Names that would reach into the repository itself, whatever the file system makes of them."""
+    for path in tree:
+        for part in path.split("/"):
+            name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
+            if name in ("", ".git", "git~1") or "\\" in part or "\n" in part or part in (".", ".."):
+                raise RepositoryUnusable(
+                    f"the remote holds a file that nacre does not write: {path!r}",
+                    hint="take it out of the remote's branch, then sync again",
+                )
+
+
+def _counted(files: int) -> str:
+    return f"{files} file" if files == 1 else f"{files} files"

@@ -1,0 +1,220 @@
+"""The repository that a vault is kept in step with: where it is, fetch, push, and what its refusals mean."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.errors import GitUnavailable, InvalidInput, NacreError, RemoteMoved, RemoteRefused, RemoteUnreachable
+from nacre.git.program import GitFailed
+from nacre.git.repository import Repository
+
+FETCHED = "refs/nacre/fetched"
+SYNCED = "refs/nacre/synced"
+"""Below it, for each remote, the last commit that was known to be here and there."""
+
+_SSH = "ssh -oBatchMode=yes -oConnectTimeout=15"
+_TRANSPORTS = ("file", "ssh", "https", "http")
+_URL = re.compile(r"(file|ssh|https|http)://\S+|[\w.-]+@?[\w.-]*:(?!//)\S+")
+_PASSWORD = re.compile(r"^[a-z]+://[^/@]*:[^/@]*@|^https?://[^/@:]{20,}@")
+_REFUSALS: tuple[tuple[str, type[NacreError], str, str], ...] = (
+    (
+        r"could not resolve host|couldn't resolve host|network is unreachable|connection (refused|timed out|reset)"
+        r"|no route to host|failed to connect|operation timed out|could not connect",
+        RemoteUnreachable, "the remote cannot be reached", "nothing is lost; sync again when the network is back",
+    ),
+    (
+        r"host key verification failed", RemoteRefused, "ssh does not know the remote's host key",
+        "connect once by hand and accept it: ssh <host>",
+    ),
+    (
+        r"authentication failed|could not read (username|password)|terminal prompts disabled|permission denied \("
+        r"|returned error: 40[13]|access denied|invalid credentials",
+        RemoteRefused, "the remote does not accept the credentials",
+        "nacre never asks for them: check your ssh key (ssh -T <host>) or git's credential helper",
+    ),
+    (
+        r"does not appear to be a git repository|repository .*not found|returned error: 404|does not exist"
+        r"|no such file or directory|not a git repository",
+        RemoteRefused, "there is no repository at the remote",
+        "make one there (git init --bare), or name another: nacre sync --remote URL",
+    ),
+    (
+        r"no space left on device|disk quota exceeded|out of disk space", RemoteUnreachable, "the disk is full",
+        "free some space here or at the remote, then sync again; nothing was lost",
+    ),
+    (
+        r"transport '.*' not allowed", RemoteRefused, "the remote's address is of a kind that nacre does not use",
+        "name it as ssh, https or a path: nacre sync --remote URL",
+    ),
+)  # fmt: skip
+_PUSH_REFUSALS: tuple[tuple[str, str, str], ...] = (
+    (r"hook declined", "a hook of the remote declined", "what the hook said is above; ask whoever keeps the remote"),
+    (
+        r"branch is currently checked out", "the remote has its branch checked out",
+        "use a bare repository: git init --bare",
+    ),
+    (
+        r"read-only|insufficient permission|unable to create temporary|permission denied|unpacker error"
+        r"|deny updating|protected branch|not allowed",
+        "the remote does not let you write", "check your rights there, and that its disk is writable",
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Remote:
+    """A remote of a repository, by its name in git; every call ends within ``timeout`` seconds and never asks."""
+
+    repository: Repository
+    name: str
+    timeout: float
+
+    def url(self) -> str | None:
+        """Its address, ``None`` where there is no such remote."""
+        done = self.repository.git.attempt("config", "--get", f"remote.{self.name}.url")
+        return done.stdout.decode("utf-8", "replace").strip() or None
+
+    def set_url(self, url: str) -> None:
+        """Set its address, as ``git remote add`` does."""
+        git = self.repository.git
+        if self.url() != url:
+            git.attempt("update-ref", "-d", f"{SYNCED}/{self.name}")
+        git.run("config", f"remote.{self.name}.url", url)
+        git.run("config", f"remote.{self.name}.fetch", f"+refs/heads/*:refs/remotes/{self.name}/*")
+
+    def branch(self, local: str) -> str:
+        """The branch there that belongs to a branch here: as set, else of that name, else the remote's own.
+
+        Raises RemoteRefused, RemoteUnreachable.
+        """
+        git = self.repository.git
+        if git.attempt("config", "--get", f"branch.{local}.remote").stdout.decode().strip() == self.name:
+            merge = git.attempt("config", "--get", f"branch.{local}.merge").stdout.decode("utf-8", "replace").strip()
+            if merge.startswith("refs/heads/"):
+                return merge.removeprefix("refs/heads/")
+        found = self._called("ls-remote", "--symref", "--heads", self.name, "HEAD", "refs/heads/*")
+        heads = re.findall(r"\trefs/heads/(\S+)$", found, re.MULTILINE)
+        own = re.search(r"^ref: refs/heads/(\S+)\tHEAD$", found, re.MULTILINE)
+        candidates = [local, own.group(1) if own else "", *(heads if len(heads) == 1 else ())]
+        known = next((name for name in candidates if name in heads), None)
+        if known is None and heads:
+            raise RemoteRefused(
+                f"the remote has several branches and none is called {local!r}: {', '.join(sorted(heads)[:5])}",
+                hint=f"say which: git -C {self.repository.root} branch --set-upstream-to={self.name}/<branch>",
+            )
+        return known or local
+
+    def follow(self, local: str, branch: str) -> None:
+        """Set which branch there belongs to a branch here, so that a plain git client does the same."""
+        git = self.repository.git
+        git.run("config", f"branch.{local}.remote", self.name)
+        git.run("config", f"branch.{local}.merge", f"refs/heads/{branch}")
+
+    def fetch(self, branch: str) -> str | None:
+        """Fetch a branch and return its commit; ``None`` where the remote has no such branch."""
+        git = self.repository.git
+        try:
+            self._called(
+                "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--no-recurse-submodules",
+                self.name, f"+refs/heads/{branch}:{FETCHED}",
+            )  # fmt: skip
+        except GitFailed as error:
+            if "couldn't find remote ref" in error.said:
+                return None
+            raise
+        return git.run("rev-parse", "--verify", f"{FETCHED}^{{commit}}").decode().strip()
+
+    def push(self, commit: str, branch: str) -> None:
+        """Put a commit on a branch there. Raises RemoteMoved when somebody else did meanwhile; never overwrites."""
+        try:
+            self._called("push", "--porcelain", "--no-verify", self.name, f"{commit}:refs/heads/{branch}")
+        except GitFailed as error:
+            raise _push_refusal(error) from error
+        self.remember(commit, branch)
+
+    def remember(self, commit: str, branch: str) -> None:
+        """A commit is here and there."""
+        for name in (f"{SYNCED}/{self.name}", f"refs/remotes/{self.name}/{branch}"):
+            self.repository.git.run("update-ref", name, commit)
+
+    def synced(self) -> str | None:
+        """The last commit that was here and there."""
+        done = self.repository.git.attempt("rev-parse", "--quiet", "--verify", f"{SYNCED}/{self.name}^{{commit}}")
+        return done.stdout.decode().strip() or None
+
+    def _called(self, *arguments: str) -> str:
+        """Talk to the remote. Raises GitFailed, or what its words mean: RemoteRefused, RemoteUnreachable."""
+        options = ["-c", "protocol.allow=never"]
+        for transport in _TRANSPORTS:
+            options += ["-c", f"protocol.{transport}.allow=always"]
+        options += ["-c", "http.lowSpeedLimit=1", "-c", f"http.lowSpeedTime={max(5, int(self.timeout))}"]
+        try:
+            done = self.repository.git.run(*options, *arguments, timeout=self.timeout, environ=self._environ())
+        except GitFailed as error:
+            raise _meaning(error) from error
+        except GitUnavailable as error:
+            raise RemoteUnreachable(
+                f"the remote did not answer within {self.timeout:.0f} seconds",
+                hint="nothing is lost; sync again later, or with a longer --timeout",
+            ) from error
+        return done.decode("utf-8", "replace")
+
+    def _environ(self) -> Mapping[str, str]:
+        asked = {"GCM_INTERACTIVE": "never"}
+        has_own = self.repository.git.attempt("config", "--get", "core.sshCommand").stdout.strip()
+        return asked if has_own or self.repository.git.has_own_ssh else {**asked, "GIT_SSH_COMMAND": _SSH}
+
+
+def check_url(text: str, folder: Path) -> str:
+    """An address as git is to keep it; a path becomes an absolute one. Raises InvalidInput."""
+    if _PASSWORD.match(text):
+        raise InvalidInput(
+            "the address holds a password", hint="leave it out: use an ssh key, or git's credential helper"
+        )
+    if _URL.fullmatch(text):
+        return text
+    if "::" in text or "://" in text or text.startswith("-"):
+        raise InvalidInput(
+            f"{text!r} is not an address that nacre uses", hint="give an ssh or https address, or a path"
+        )
+    path = Path(os.path.expanduser(text))
+    path = Path(os.path.normpath(folder / path))
+    if not path.is_dir():
+        raise InvalidInput(
+            f"{text!r} is neither a remote of the vault nor an address, and there is no such folder",
+            hint=f"make a repository there: git init --bare {path}",
+        )
+    return str(path)
+
+
+def _meaning(error: GitFailed) -> NacreError:
+    """What the words of git mean, with a remedy; the error itself where they are not known."""
+    said = error.said
+    if "couldn't find remote ref" in said or "[rejected]" in said or "[remote rejected]" in said:
+        return error
+    for pattern, kind, message, hint in _REFUSALS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return kind(f"{message} ({_line(said)})", hint=hint)
+    return error
+
+
+def _push_refusal(error: GitFailed) -> NacreError:
+    said = error.said
+    if re.search(r"\(fetch first\)|\(non-fast-forward\)|\(stale info\)|cannot lock ref|failed to update ref", said):
+        return RemoteMoved("the remote moved meanwhile")
+    remote = " ".join(line.removeprefix("remote:").strip() for line in said.splitlines() if line.startswith("remote:"))
+    for pattern, message, hint in _PUSH_REFUSALS:
+        if re.search(pattern, said, re.IGNORECASE):
+            return RemoteRefused(f"{message}{f': {remote}' if remote else ''}", hint=hint)
+    return RemoteRefused(f"the remote refused: {remote or _line(said)}", hint="nothing is lost; see the words of git")
+
+
+def _line(said: str) -> str:
+    """The line of git's words that tells most."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    told = next((line for line in lines if line.startswith(("fatal:", "error:", "ssh:", "remote:"))), "")
+    return (told or (lines[0] if lines else "no words")).strip()[:200]
