@@ -6,8 +6,8 @@ field                                        where both sides changed it
 tags, triggers, suppressed_contexts,         union, without what either side took out
 links (by rel and to), confirmed, lists of
 a project's page, lists nacre does not know
-created                                      the earlier
-updated                                      the later
+created                                      the earlier, also where one side changed it
+updated                                      the later, also where one side changed it
 importance                                   that of the later version; of versions of the same time, the higher
 trust                                        untrusted, if either is
 scope                                        the narrower
@@ -40,6 +40,7 @@ _LISTS = frozenset(
     {"tags", "triggers", "suppressed_contexts", "links", "confirmed", "remotes", "roots", "labels", "aliases"}
 )
 _SCOPES = ("public", "personal", "private")
+_TIMES: Mapping[str, Callable[..., str]] = {"created": min, "updated": max}
 _RANKS = {key: number for number, key in enumerate(MANAGED)}
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
@@ -110,8 +111,6 @@ class _Sides:
         self._times = (ours.updated, theirs.updated)
         self.chosen: tuple[str, ...] = ()
         self._rules: dict[str, Callable[[Any, Any, Any], Any]] = {
-            "created": lambda _, one, other: min(one, other, key=lambda text: (_time(text), text)),
-            "updated": lambda _, one, other: max(one, other, key=lambda text: (_time(text), text)),
             "importance": self._importance,
             "trust": lambda _, one, other: "untrusted" if "untrusted" in (one, other) else greatest(one, other),
             "scope": lambda _, one, other: max(one, other, key=_rank_of_scope),
@@ -138,11 +137,12 @@ class _Sides:
 
     def _field(self, key: str) -> Any:
         base, ours, theirs = (side.get(key) for side in (self._base, self._ours, self._theirs))
+        if key in _TIMES and isinstance(ours, str) and isinstance(theirs, str):
+            return _TIMES[key]((ours, theirs), key=lambda text: (_time(text), text))
         return merge_value(base, ours, theirs, lambda one, other: self._chosen(key, base, one, other))
 
     def _chosen(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
-        if key not in ("created", "updated"):
-            self.chosen = (*self.chosen, key)
+        self.chosen = (*self.chosen, key)
         return self._both(key, base, ours, theirs)
 
     def _both(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:

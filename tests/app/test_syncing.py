@@ -1,0 +1,666 @@
+"""Two machines, one remote: they come to the same vault and the same index, whatever happened in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from nacre.app.committing import commit_operations
+from nacre.app.maintenance import rebuild
+from nacre.app.operations import log
+from nacre.app.remembering import NewMemory, edit, get, list_active, retire, store
+from nacre.app.scanning import scan
+from nacre.app.syncing import State, Synced, Wanted, last_sync, long_failing, sync
+from nacre.app.undoing import undo
+from nacre.errors import (
+    EditConflict,
+    HistoryRewritten,
+    InvalidInput,
+    NacreError,
+    RemoteRefused,
+    RemoteUnreachable,
+    RepositoryUnusable,
+    SecretFound,
+)
+from nacre.model.memory import Kind
+from nacre.model.recall import Filter
+from nacre.vault.merge_notes import Outcome
+from tests.app.conftest import Clock, World
+
+SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+
+
+@dataclass
+class Machine:
+    """A machine of the owner's: a home, a clock, and a plain git beside nacre."""
+
+    world: World
+    remote: Path
+
+    @property
+    def vault(self) -> Path:
+        return self.world.vault
+
+    def do(self, work, *arguments, **options):  # type: ignore[no-untyped-def]
+        """Do one thing in a nacre that is opened for it."""
+        self.world.clock.pass_days(1 / 24)
+        context = self.world.context()
+        try:
+            return work(context, *arguments, **options)
+        finally:
+            context.database.close()
+
+    def sync(self, **wanted: object) -> Synced:
+        return self.do(sync, Wanted(**{"timeout": 20.0, **wanted}))  # type: ignore[no-any-return, arg-type]
+
+    def store(self, content: str, **values: object) -> str:
+        return self.do(store, NewMemory(content, force=True, **values)).memory_id  # type: ignore[no-any-return, arg-type]
+
+    def git(self, *arguments: str, check: bool = True) -> str:
+        return git(self.vault, *arguments, check=check)
+
+    def path(self, memory_id: str) -> Path:
+        return self.world.memory_file(memory_id)
+
+    def active(self) -> list[str]:
+        return sorted(memory.content for memory in self.do(list_active, Filter(), limit=10_000)[0])
+
+    def state(self) -> object:
+        """What this machine knows: files, active memories in full, retired ones."""
+        files = {
+            str(path.relative_to(self.vault)): path.read_bytes()
+            for path in self.vault.rglob("*")
+            if path.is_file() and ".git" not in path.relative_to(self.vault).parts
+        }
+        found, _ = self.do(list_active, Filter(), limit=10_000)
+        return files, sorted(found, key=lambda memory: memory.id)
+
+
+def git(folder: Path, *arguments: str, check: bool = True) -> str:
+    environ = {
+        "PATH": os.environ["PATH"], "HOME": str(folder.parent), "GIT_AUTHOR_NAME": "owner",
+        "GIT_AUTHOR_EMAIL": "owner@localhost", "GIT_COMMITTER_NAME": "owner", "GIT_COMMITTER_EMAIL": "owner@localhost",
+        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_EDITOR": "true",
+    }  # fmt: skip
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, env=environ)
+    assert not check or done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    folder = tmp_path / "remote.git"
+    folder.mkdir()
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main")
+    return folder
+
+
+def machine(tmp_path: Path, remote: Path, name: str) -> Machine:
+    home = tmp_path / name
+    home.mkdir()
+    # The clocks differ a little, as clocks do: ids of two machines do not come from one moment.
+    clock = Clock()
+    clock.pass_days(len(name) / 86400 + ord(name[0]) / 1e6)
+    return Machine(World(home, clock=clock, environ={"PATH": os.environ["PATH"]}), remote)
+
+
+@pytest.fixture
+def pair(tmp_path: Path, remote: Path) -> tuple[Machine, Machine]:
+    """Two machines that share one memory of the bridge and one of the yard."""
+    one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
+    one.store("The bridge opens at eight. Its keeper is Osk.", subject="Bridge", project="harbour")
+    one.store("Lorries wait in the yard.", subject="Yard", project="harbour")
+    one.sync(remote=str(remote))
+    other.sync(remote=str(remote))
+    assert one.sync().state in (State.SYNCED, State.UP_TO_DATE)
+    assert one.state() == other.state()
+    return one, other
+
+
+def converge(*machines: Machine) -> list[Synced]:
+    done = [one.sync() for one in (*machines, *machines)]
+    for one in machines:
+        assert one.state() == machines[0].state()
+        assert one.git("status", "--short") == ""
+        assert one.git("rev-parse", "HEAD") == git(one.remote, "rev-parse", "HEAD")
+    for one in machines:
+        before = one.state()
+        rebuild(one.world.settings(), lambda _, one=one: one.world.context())  # type: ignore[misc]
+        assert one.state() == before
+    return done
+
+
+def bridge(one: Machine) -> Path:
+    return next(path for path in one.vault.rglob("*.md") if "subject: Bridge" in path.read_text())
+
+
+def replace_in(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def test_without_a_remote_sync_commits_and_says_so(tmp_path: Path, remote: Path) -> None:
+    one = machine(tmp_path, remote, "one")
+    one.store("Low tide is at noon.")
+    assert one.sync().state is State.NO_REMOTE
+    assert "Low tide" in one.git("log", "--format=%B")
+
+
+def test_memories_go_from_one_machine_to_the_other_and_back(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    other.store("The mill grinds on Mondays.")
+    sent = other.sync()
+    assert (sent.sent, sent.received) == (1, 0)
+    received = one.sync()
+    assert (received.sent, received.received) == (0, 1)
+    assert "The mill grinds on Mondays." in one.active()
+    assert one.git("rev-parse", "HEAD") == other.git("rev-parse", "HEAD")
+    assert one.sync().state is State.UP_TO_DATE
+    assert {"store"} <= {listed.operation.action for listed in one.do(log, limit=50)}
+
+
+def test_both_change_other_fields_of_one_memory(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.do(edit, "Bridge", importance=9)
+    other.do(edit, "Bridge", content="The bridge opens at nine. Its keeper is Osk.")
+    done = converge(one, other)
+    found = one.do(get, "Bridge")
+    assert (found.importance, found.content) == (9, "The bridge opens at nine. Its keeper is Osk.")
+    assert [note.outcome for note in done[1].notes] == [Outcome.MERGED]
+    assert (done[1].sent, done[1].received) == (1, 1)
+
+
+def test_both_change_one_sentence_and_both_versions_are_kept(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.do(edit, "Bridge", content="The bridge opens at seven. Its keeper is Osk.")
+    other.do(edit, "Bridge", content="The bridge opens at nine. Its keeper is Osk.")
+    done = converge(one, other)
+    (note,) = done[1].notes
+    assert note.outcome is Outcome.KEPT_TWICE
+    assert {"The bridge opens at seven. Its keeper is Osk.", "The bridge opens at nine. Its keeper is Osk."} < set(
+        one.active()
+    )
+    second = one.vault / (note.other or "")
+    assert f"rel: alternative_to, to: {note.memory}" in second.read_text()
+
+
+def test_a_memory_moved_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    target = one.vault / "projects/town/event/bridge.md"
+    target.parent.mkdir(parents=True)
+    bridge(one).rename(target)
+    other.do(edit, "Bridge", content="The bridge is closed.")
+    converge(one, other)
+    found = other.do(get, "Bridge")
+    assert (found.project, found.kind, found.content) == ("town", Kind.EVENT, "The bridge is closed.")
+
+
+def test_retired_on_one_machine_and_edited_on_the_other(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.do(retire, ["Bridge"], "torn down")
+    other.do(edit, "Bridge", content="The bridge is closed.")
+    done = converge(one, other)
+    assert [note.outcome for note in done[1].notes] == [Outcome.STAYS_RETIRED]
+    found = other.do(get, "Bridge")
+    assert found.retired
+    assert (found.content, found.retired.reason) == ("The bridge is closed.", "torn down")
+
+
+def test_deleted_by_a_plain_git_and_edited_by_nacre(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+    one, other = pair
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
+    git(clone, "rm", "--quiet", str(bridge(one).relative_to(one.vault)))
+    git(clone, "rm", "--quiet", "projects/harbour/fact/yard.md")
+    git(clone, "commit", "--quiet", "-m", "Away with both")
+    git(clone, "push", "--quiet")
+    other.do(edit, "Bridge", content="The bridge is closed.")
+    done = converge(other, one)
+    assert [note.outcome for note in done[0].notes] == [Outcome.KEPT_EDITED]
+    assert one.active() == ["The bridge is closed."]
+    assert one.do(get, "Yard").retired
+
+
+def test_both_store_a_memory_of_one_name(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.store("The mill grinds on Mondays.", subject="Mill")
+    other.store("The mill belongs to Ida.", subject="Mill")
+    converge(one, other)
+    assert {"The mill grinds on Mondays.", "The mill belongs to Ida."} < set(one.active())
+
+
+def test_both_store_the_same_words_and_keep_one(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    for each in pair:
+        each.store("The mill grinds on Mondays.", subject="Mill")
+    converge(one, other)
+    assert one.active().count("The mill grinds on Mondays.") == 1
+    retired = one.vault / "retired"
+    assert not list(retired.rglob("*.md"))
+
+
+def test_a_note_without_an_id_that_both_get_from_a_plain_git(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+    one, other = pair
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
+    (clone / "inbox").mkdir()
+    (clone / "inbox/tides.md").write_text("# Tides\n\nLow at noon.\n")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "-m", "A note from the telephone")
+    git(clone, "push", "--quiet")
+    for each in pair:
+        each.git("pull", "--quiet", "origin", "main")
+        each.do(scan)
+        each.do(commit_operations)
+    converge(one, other)
+    assert one.active().count("Low at noon.") == 1
+
+
+def test_two_vaults_that_began_apart_become_one(tmp_path: Path, remote: Path) -> None:
+    one, other = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
+    for each, words in ((one, "The mill grinds."), (other, "The bridge opens.")):
+        each.store(words, project="harbour")
+        each.sync(remote=str(remote))
+    converge(one, other)
+    assert one.active() == ["The bridge opens.", "The mill grinds."]
+
+
+def test_three_machines_converge(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+    one, other = pair
+    third = machine(tmp_path, one.remote, "third")
+    third.sync(remote=str(one.remote))
+    for number, each in enumerate((one, other, third)):
+        each.do(edit, "Bridge", content=f"The bridge opens at {number + 7}. Its keeper is Osk.")
+        each.store(f"Ship {number} lies at the quay.")
+    for each in (one, other, third):
+        each.sync()
+    converge(third, other, one)
+    assert sum(words.startswith("The bridge opens") for words in one.active()) == 3
+
+
+def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.do(edit, "Bridge", content="The bridge is closed.")
+    converge(one, other)
+    last = next(listed.operation for listed in other.do(log, limit=5) if listed.operation.action == "update")
+    other.do(undo, last.id)
+    converge(other, one)
+    assert "The bridge opens at eight. Its keeper is Osk." in one.active()
+
+
+def test_ledgers_are_united(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.do(retire, ["Bridge"], "torn down")
+    other.do(retire, ["Yard"], "paved over")
+    converge(one, other)
+    lines = [json.loads(line) for line in (one.vault / "ledger.jsonl").read_text().splitlines()]
+    assert {"torn down", "paved over"} <= {line.get("reason") for line in lines}
+    assert [line["op"] for line in lines] == sorted(line["op"] for line in lines)
+
+
+def test_other_files_travel_too(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    (one.vault / "tide.png").write_bytes(b"\x89PNG\0one")
+    (other.vault / "tide.png").write_bytes(b"\x89PNG\0two")
+    (other.vault / ".obsidian").mkdir()
+    (other.vault / ".obsidian/app.json").write_text("{}\n")
+    done = converge(one, other)
+    assert [note.outcome for note in done[1].notes] == [Outcome.KEPT_BESIDE]
+    kept = {path.read_bytes() for path in one.vault.glob("tide.png*")}
+    assert kept == {b"\x89PNG\0one", b"\x89PNG\0two"}
+    assert (one.vault / ".obsidian/app.json").exists()
+
+
+def test_edits_by_hand_are_taken_in_before_anything_else(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    replace_in(bridge(one), "at eight", "at nine")
+    other.do(edit, "Bridge", importance=9)
+    other.sync()
+    one.sync()
+    assert "at nine" in bridge(one).read_text()
+    assert "importance: 9" in bridge(one).read_text()
+
+
+# A plain git in between.
+
+
+def test_a_plain_pull_with_rebase_in_between(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    other.do(edit, "Yard", importance=9)
+    other.sync()
+    one.do(edit, "Bridge", importance=8)
+    one.do(commit_operations)
+    one.git("pull", "--quiet", "--rebase", "origin", "main")
+    one.store("The mill grinds.")
+    converge(one, other)
+    assert one.do(get, "Yard").importance == 9
+    assert other.do(get, "Bridge").importance == 8
+
+
+def test_a_foreign_merge_that_left_marks_is_named_and_not_read(pair: tuple[Machine, Machine], tmp_path: Path) -> None:
+    one, other = pair
+    path = bridge(one).relative_to(one.vault)
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
+    replace_in(clone / path, "at eight. Its keeper is Osk.", "\n<<<<<<< HEAD\nat six\n=======\nat ten\n>>>>>>> other\n")
+    git(clone, "commit", "--quiet", "-am", "Merged, more or less")
+    git(clone, "push", "--quiet")
+    done = one.sync()
+    assert any(str(path) in problem and "marks" in problem for problem in done.problems)
+    assert "The bridge opens at eight. Its keeper is Osk." in one.active()
+    (clone / path).write_text((one.vault / path).read_text().split("The bridge")[0] + "The bridge opens at six.\n")
+    git(clone, "commit", "--quiet", "-am", "Merged")
+    git(clone, "push", "--quiet")
+    assert not one.sync().problems
+    converge(other, one)
+    assert "The bridge opens at six." in other.active()
+
+
+def test_an_amended_commit_that_was_sent_already(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    one.do(edit, "Bridge", importance=9)
+    one.sync()
+    one.git("commit", "--quiet", "--amend", "-m", "In other words")
+    one.store("The mill grinds.")
+    converge(one, other)
+    assert other.do(get, "Bridge").importance == 9
+
+
+def test_a_history_that_somebody_rewrote_is_refused_until_it_is_accepted(
+    pair: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    one, other = pair
+    other.store("This was not meant to be said.")
+    other.sync()
+    one.sync()
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(one.remote), str(clone))
+    git(clone, "reset", "--quiet", "--hard", "HEAD~1")
+    (clone / "profile.md").write_text("Always ask.\n")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "-m", "Nothing happened")
+    git(clone, "push", "--quiet", "--force")
+    one.store("The mill grinds.")
+    head = one.git("rev-parse", "HEAD")
+    with pytest.raises(HistoryRewritten) as refused:
+        one.sync()
+    assert "--accept-rewritten" in (refused.value.hint or "")
+    assert one.git("merge-base", "HEAD", head.strip()).strip() == head.strip()
+    one.sync(accept_rewritten=True)
+    assert "not meant" not in git(one.remote, "log", "-p", "--all")
+    assert {"The mill grinds."} < set(one.active())
+    assert "This was not meant to be said." not in one.active()
+    other.sync(accept_rewritten=True)
+    converge(one, other)
+
+
+def test_a_merge_in_progress_and_a_detached_head_are_refused_with_words(pair: tuple[Machine, Machine]) -> None:
+    one, _ = pair
+    (one.vault / ".git/MERGE_HEAD").write_text(one.git("rev-parse", "HEAD"))
+    with pytest.raises(RepositoryUnusable, match="a merge is going on"):
+        one.sync()
+    (one.vault / ".git/MERGE_HEAD").unlink()
+    one.git("switch", "--quiet", "--detach")
+    with pytest.raises(RepositoryUnusable, match="detached"):
+        one.sync()
+    one.git("switch", "--quiet", "main")
+    assert one.sync().state is State.UP_TO_DATE
+
+
+def test_what_the_owner_staged_stays_staged(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    (one.vault / "draft.txt").write_text("Not yet.\n")
+    one.git("add", "draft.txt")
+    other.store("The mill grinds.")
+    other.sync()
+    one.sync()
+    assert one.git("status", "--short") == "A  draft.txt\n"
+
+
+# Remotes.
+
+
+def test_the_branch_of_the_remote_is_respected(tmp_path: Path, remote: Path) -> None:
+    git(remote, "symbolic-ref", "HEAD", "refs/heads/trunk")
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "--quiet", str(remote), str(clone))
+    git(clone, "checkout", "--quiet", "-b", "trunk")
+    (clone / "README.md").write_text("Memories.\n")
+    git(clone, "add", ".")
+    git(clone, "commit", "--quiet", "-m", "Begin")
+    git(clone, "push", "--quiet", "origin", "trunk")
+    one = machine(tmp_path, remote, "one")
+    one.store("The mill grinds.")
+    assert one.sync(remote=str(remote)).branch == "trunk"
+    assert git(remote, "branch", "--format=%(refname:short)") == "trunk\n"
+    assert (one.vault / "README.md").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://owner:hunter2@example.org/memories.git", "ext::sh -c true", "--upload-pack=true", "nowhere/at/all"],
+)
+def test_addresses_with_passwords_or_of_strange_kinds_are_refused(tmp_path: Path, remote: Path, address: str) -> None:
+    one = machine(tmp_path, remote, "one")
+    with pytest.raises(InvalidInput):
+        one.sync(remote=address)
+    assert one.git("remote") == ""
+
+
+def test_a_remote_that_is_away_is_told_and_the_next_sync_goes_on(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    away = one.remote.with_name("away.git")
+    one.remote.rename(away)
+    one.store("The mill grinds.")
+    with pytest.raises(RemoteRefused, match="no repository"):
+        one.sync()
+    failed = one.do(last_sync)
+    assert failed.failing_since
+    assert one.do(long_failing) is None
+    one.world.clock.pass_days(2)
+    assert one.do(long_failing).message == failed.message
+    assert one.do(long_failing) is None
+    away.rename(one.remote)
+    assert one.sync().sent == 1
+    assert one.do(last_sync).failing_since is None
+    other.sync()
+    assert "The mill grinds." in other.active()
+
+
+def test_a_host_that_nobody_can_reach_is_told_in_words(tmp_path: Path, remote: Path) -> None:
+    one = machine(tmp_path, remote, "one")
+    with pytest.raises(RemoteUnreachable, match="cannot be reached"):
+        one.sync(remote="http://127.0.0.1:1/memories.git")
+
+
+def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remote: Path) -> None:
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\nsleep 60\n")
+    silent.chmod(0o755)
+    one = machine(tmp_path, remote, "one")
+    one.world.environ["GIT_SSH_COMMAND"] = str(silent)
+    with pytest.raises(RemoteUnreachable, match="did not answer within 1 second"):
+        one.sync(remote="owner@example.invalid:memories.git", timeout=1.0)
+
+
+def test_credentials_that_are_refused_are_told_and_never_asked_for(tmp_path: Path, remote: Path) -> None:
+    refusing = tmp_path / "refusing"
+    refusing.write_text("#!/bin/sh\necho 'owner@host: Permission denied (publickey).' >&2\nexit 255\n")
+    refusing.chmod(0o755)
+    one = machine(tmp_path, remote, "one")
+    one.world.environ["GIT_SSH_COMMAND"] = str(refusing)
+    with pytest.raises(RemoteRefused, match="credentials"):
+        one.sync(remote="owner@example.invalid:memories.git")
+
+
+def test_a_hook_that_declines_is_told_in_its_own_words(pair: tuple[Machine, Machine]) -> None:
+    one, _ = pair
+    hook = one.remote / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\necho 'Only on weekdays.' >&2\nexit 1\n")
+    hook.chmod(0o755)
+    one.store("The mill grinds.")
+    with pytest.raises(RemoteRefused, match="Only on weekdays"):
+        one.sync()
+    hook.unlink()
+    assert one.sync().sent == 1
+
+
+def test_a_remote_that_moves_while_one_syncs_is_met_again(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    other.store("The mill grinds.")
+    other.do(commit_operations)
+    hook = one.remote / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    # The other machine is quicker: its commit arrives while ours is on its way.
+    hook.write_text(
+        f"#!/bin/sh\nunset $(git rev-parse --local-env-vars)\nrm {hook}\n"
+        f"git -C {other.vault} push --quiet {one.remote} main\nexit 0\n"
+    )
+    hook.chmod(0o755)
+    one.store("The bridge opens.")
+    done = one.sync()
+    assert done.sent == 1
+    assert done.received == 1
+    converge(one, other)
+
+
+# Secrets.
+
+
+def test_a_secret_in_what_is_to_be_sent_stops_the_push(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    (one.vault / "notes.txt").write_text(f"token = {SECRET}\n")
+    one.git("add", "-A")
+    one.git("commit", "--quiet", "-m", "By hand")
+    before = git(one.remote, "rev-parse", "HEAD")
+    with pytest.raises(SecretFound) as found:
+        one.sync()
+    assert "notes.txt" in found.value.message
+    assert SECRET not in found.value.message
+    assert "nacre scrub" in (found.value.hint or "")
+    assert git(one.remote, "rev-parse", "HEAD") == before
+
+
+def test_a_file_with_a_secret_waits_and_the_rest_is_sent(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    replace_in(bridge(one), "Its keeper is Osk.", f"Its token is {SECRET}.")
+    one.store("The mill grinds.")
+    done = one.sync()
+    assert [held.path for held in done.held] == [str(bridge(one).relative_to(one.vault))]
+    assert SECRET not in git(one.remote, "log", "-p", "--all")
+    other.do(edit, "Bridge", importance=9)
+    other.sync()
+    with pytest.raises(EditConflict, match="waits here"):
+        one.sync()
+    assert SECRET in bridge(one).read_text()
+    replace_in(bridge(one), SECRET, "gone")
+    converge(one, other)
+    assert one.do(get, "Bridge").importance == 9
+
+
+# Crashes.
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("point", ["intents", "written", "moved", "index", "pushed"])
+def test_a_sync_that_is_killed_goes_on_with_the_next_one(
+    pair: tuple[Machine, Machine], point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nacre.app import joining
+    from nacre.git.remote import Remote
+    from nacre.git.repository import Repository
+
+    one, other = pair
+    one.do(edit, "Bridge", content="The bridge opens at seven. Its keeper is Osk.")
+    other.do(edit, "Bridge", content="The bridge opens at nine. Its keeper is Osk.")
+    target = other.vault / "projects/town/fact/yard.md"
+    target.parent.mkdir(parents=True)
+    (other.vault / "projects/harbour/fact/yard.md").rename(target)
+    other.sync()
+
+    def killed(*_: object, **__: object) -> None:
+        raise Killed
+
+    places = {
+        "intents": (joining, "apply_intents"), "written": (Repository, "move_head"),
+        "moved": (joining, "step_index"), "index": (joining, "scan"), "pushed": (Remote, "remember"),
+    }  # fmt: skip
+    with monkeypatch.context() as patched:
+        patched.setattr(*places[point], killed)
+        with pytest.raises(Killed):
+            one.sync()
+    one.do(scan)
+    one.do(commit_operations)
+    converge(one, other)
+    words = one.active()
+    assert len(words) == 3
+    assert len(set(words)) == 3
+    assert not list((one.vault / "retired").rglob("*.md"))
+
+
+# Many, and anything.
+
+
+def test_two_thousand_memories_travel_at_once(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    for number in range(2000):
+        one.world.write(
+            f"projects/harbour/fact/ship-{number}.md",
+            f"---\nid: 0198f3c2-7d1a-7c3e-9b1e-{number:012x}\nkind: fact\nsubject: Ship {number}\n---\nShip {number}.\n",
+        )
+    converge(one, other)
+    assert len(other.active()) == 2002
+
+
+def anything(random_: random.Random, one: Machine, number: int) -> None:
+    """Do one thing that a person does."""
+    active, _ = one.do(list_active, Filter(), limit=100)
+    some = random_.choice(active) if active else None
+    what = random_.choice(["store", "edit", "retire", "move", "delete", "append", "tag"])
+    if what == "store" or some is None:
+        one.store(f"{random_.choice(['Ship', 'Crane'])} {number} lies at quay {random_.randint(1, 9)}.",
+                  subject=random_.choice(["Ship", "Crane", f"Quay {number}"]))  # fmt: skip
+    elif what == "edit":
+        one.do(edit, some.id, content=f"It lies at quay {random_.randint(1, 9)} since day {number}.")
+    elif what == "retire":
+        one.do(retire, [some.id], f"gone on day {number}")
+    elif what == "tag":
+        one.do(edit, some.id, tags=[*some.tags, f"day-{number}"])
+    elif what == "move":
+        target = one.vault / f"projects/{random_.choice(['harbour', 'town'])}/fact/moved-{number}.md"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        one.path(some.id).rename(target)
+    elif what == "delete":
+        one.path(some.id).unlink()
+    else:
+        path = one.path(some.id)
+        path.write_text(path.read_text() + f"\nSeen on day {number}.\n")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_people_do_on_two_machines_they_converge(pair: tuple[Machine, Machine], seed: int) -> None:
+    random_ = random.Random(seed)
+    for turn in range(3):
+        for number in range(4):
+            for each in pair:
+                anything(random_, each, turn * 10 + number)
+        if turn == 1:
+            random_.choice(pair).sync()
+    converge(*pair)
+
+
+def test_an_address_on_the_command_line_does_not_hide_errors(tmp_path: Path, remote: Path) -> None:
+    one = machine(tmp_path, remote, "one")
+    with pytest.raises(NacreError):
+        one.sync(remote=str(tmp_path / "one" / ".nacre" / "vault"))
