@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from nacre.app.background import COMMIT_LOCK
 from nacre.app.commit_message import BEGINNING, Told, read_message, write_message
@@ -25,11 +25,14 @@ from nacre.storage.vault_index import Intent
 from nacre.vault.files import file_hash
 from nacre.vault.identity import id_in, is_document
 from nacre.vault.layout import LEDGER, is_memory_file
+from nacre.vault.ledger import Entry
+from nacre.vault.ledger import read as read_ledger
 from nacre.vault.merge_notes import Note
 from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
 
 _READ_AT_ONCE = 2000
 _DEEPEST = 3
+_UNITE = "unite"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 Entries = Mapping[str, tuple[str, str]]
@@ -48,13 +51,14 @@ class Change:
 class Plan:
     """What is to be brought in: the commit to come to, and the files that change on the way.
 
-    ``commit`` is ``None`` while a merge is only looked at.
+    ``commit`` is ``None`` while a merge is only looked at. ``given_up`` are ids of memories that go without a trace:
+    they were united with others, or taken out of a history that was rewritten.
     """
 
     commit: str | None
     changes: Mapping[str, Change]
     notes: tuple[Note, ...] = ()
-    united: Mapping[str, str] = field(default_factory=dict)
+    given_up: frozenset[str] = frozenset()
     operation: Operation | None = None
     left_out: tuple[str, ...] = ()
 
@@ -70,20 +74,25 @@ def plan_join(context: Context, head: Head, theirs: str, *, rewritten_from: str 
     _refuse_paths(there)
     left_out = tuple(sorted(path for path in there if not _is_plain(there, path)))
     if head.commit is None or (not rewritten_from and repository.is_ancestor(head.commit, theirs)):
-        return Plan(theirs, _changes(context, here, there), left_out=left_out)
+        changes = _changes(context, here, there)
+        return Plan(theirs, changes, given_up=_united_in(changes), left_out=left_out)
     bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
     base = _base(context, bases)
     merged, wanted = _merged(context, base, here, there)
+    operation = Operation(context.ids(), context.now(), SYNC)
+    _tell_united(merged, operation)
     changes = _against(context, here, merged, wanted)
-    operation = Operation(context.ids(), context.now(), SYNC, f"{_counted(len(changes))} from the remote")
+    operation = replace(operation, subject=f"{_counted(len(changes))} from the remote")
+    given_up = _united_in(changes) | (_taken_out(changes, merged) if rewritten_from else frozenset())
+    plan = Plan(None, changes, merged.notes, given_up, operation, left_out)
     if dry_run:
-        return Plan(None, changes, merged.notes, merged.united, operation, left_out)
+        return plan
     if rewritten_from:
         onto = _against(context, there, merged, wanted)
         commit = _commit(context, theirs, onto, (), [*_unsent(context, head, rewritten_from), (operation, [*onto])])
     else:
         commit = _commit(context, head.commit, changes, (theirs,), [(operation, [*changes])])
-    return Plan(commit, changes, merged.notes, merged.united, operation, left_out)
+    return replace(plan, commit=commit)
 
 
 def take_in(context: Context, head: Head, plan: Plan, held: Mapping[str, str]) -> str | None:
@@ -213,11 +222,47 @@ def _write(context: Context, changes: Mapping[str, Change], plan: Plan) -> None:
             intend(context, intents)
             if intents:
                 context.journal.touch(operation.id, [*_named(changes)])
-            for given_up in plan.united:
-                context.memories.delete(given_up)
+            for memory in plan.given_up:
+                _forget(context, memory)
         apply_intents(context)
     for path in direct:
         _write_bytes(context, path, changes[path])
+
+
+def _forget(context: Context, memory: str) -> None:
+    """Take a memory out of the index, so that no scan takes it for one that a person deleted."""
+    file = context.files.file_of(memory)
+    if file:
+        context.files.forget(file.path)
+    context.memories.delete(memory)
+
+
+def _tell_united(merged: MergedVault, operation: Operation) -> None:
+    """Say in the ledger which ids were given up, for machines that only receive the result."""
+    lines = b"".join(
+        Entry(operation.id, operation.at, _UNITE, {"memory": kept, "given_up": given_up}).line().encode() + b"\n"
+        for given_up, kept in sorted(merged.united.items())
+    )
+    if lines:
+        merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
+
+
+def _united_in(changes: Mapping[str, Change]) -> frozenset[str]:
+    """Ids that new lines of the ledger say were given up."""
+    ledger = changes.get(LEDGER, Change(None, None))
+    known = set((ledger.before or b"").splitlines())
+    new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in known)
+    return frozenset(
+        str(entry.details["given_up"]) for entry in read_ledger(new)
+        if entry.action == _UNITE and "given_up" in entry.details
+    )  # fmt: skip
+
+
+def _taken_out(changes: Mapping[str, Change], merged: MergedVault) -> frozenset[str]:
+    """Memories that a rewritten history holds no more."""
+    left = {id_in(data) for path, data in merged.files.items() if is_document(path)}
+    gone = {id_in(one.before) for path, one in changes.items() if one.before and is_memory_file(path)}
+    return frozenset(memory for memory in gone - left if memory)
 
 
 def _write_bytes(context: Context, path: str, change: Change) -> None:

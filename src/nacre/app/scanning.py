@@ -17,7 +17,7 @@ from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
 from nacre.model.operation import ADOPT, EDIT, WITHHELD
 from nacre.storage.vault_index import Intent, SeenMemoryFile
-from nacre.vault.document import Stated, adopt, parse, render, stated, without_id
+from nacre.vault.document import Stated, adopt, parse, render, stamp, stated, without_id
 from nacre.vault.files import FileStat, file_hash
 from nacre.vault.front_matter import load, split
 from nacre.vault.layout import GIT_FOLDER
@@ -30,12 +30,21 @@ _MANY_FILES = 20
 
 @dataclass(frozen=True, slots=True)
 class _Nameless:
-    """A file that is to get its memory's id: its text without one, and the hash of its bytes."""
+    """A file that is to get its memory's id, and a date that does not change when the file is copied.
+
+    ``text`` is what it says, ``base`` the hash of its bytes.
+    """
 
     path: str
     text: str
     base: bytes
     memory: str
+    created: str | None = None
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """What its front matter lacks."""
+        return {"id": self.memory, **({"created": self.created} if self.created else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +265,10 @@ def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest:
     if found.has_id:
         rest.written.append(_seen(context, stat.path, found.text, memory.id, former))
     else:
-        rest.nameless.append(_Nameless(stat.path, found.text, found.digest, memory.id))
+        front, _ = split(found.text)
+        is_dated = bool(front and {"created", "updated"} & load(front).keys())
+        created = None if is_dated else stamp(memory.created)
+        rest.nameless.append(_Nameless(stat.path, found.text, found.digest, memory.id, created))
 
 
 def _seen(context: Context, path: str, text: str, memory: str, former: str | None = None) -> Intent:
@@ -292,7 +304,7 @@ def _give_ids(context: Context, nameless: list[_Nameless]) -> None:
     this is mended by the next scan, which finds the file still without the hash it should have.
     """
     for file in nameless:
-        document = adopt(file.text, {"id": file.memory})
+        document = adopt(file.text, file.identity)
         try:
             context.vault.write(file.path, document, base=file.base)
             stat = context.vault.stat(file.path)

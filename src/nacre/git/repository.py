@@ -249,21 +249,31 @@ class Repository:
         return found
 
     def update_index(self, old: str | None, new: str) -> None:
-        """Bring the index from one commit to another, for paths on which it still said what the old one says.
+        """Bring the index to a commit, for paths on which it still says what ``old`` or a recent HEAD says.
 
         What the owner staged stays staged. Raises RepositoryBusy.
         """
-        before, after, staged = self.tree(old), self.tree(new), self.staged()
-        changed = [path for path in before.keys() | after.keys() if before.get(path) != after.get(path)]
+        after, staged = self.tree(new), self.staged()
+        differing = {path for path in after.keys() | staged.keys() if after.get(path) != staged.get(path)}
+        stale: set[str] = set()
+        for commit in (old, *self._recent_heads()):
+            if differing:
+                before = self.tree(commit)
+                as_before = {path for path in differing if staged.get(path) == before.get(path)}
+                stale |= as_before
+                differing -= as_before
         zero = ("0", "0" * len(new))
         lines = []
-        for path in sorted(changed):
-            if staged.get(path) == before.get(path):
-                mode, blob = after.get(path, zero)
-                lines.append(b"%s %s\t%s\0" % (mode.encode(), blob.encode(), os.fsencode(path)))
+        for path in sorted(stale):
+            mode, blob = after.get(path, zero)
+            lines.append(b"%s %s\t%s\0" % (mode.encode(), blob.encode(), os.fsencode(path)))
         if lines:
             self.git.run("update-index", "-z", "--index-info", stdin=b"".join(lines))
         self.git.attempt("update-index", "-q", "--refresh")
+
+    def _recent_heads(self) -> list[str]:
+        """Commits HEAD stood at lately; a plain git client leaves its index at one of them."""
+        return self.git.attempt("rev-list", "--walk-reflogs", "-n", "20", "HEAD").stdout.decode().split()
 
     def changed(self) -> list[tuple[str, str]]:
         """(state, path) of what differs from HEAD or is new: git's two letters of the short status."""
