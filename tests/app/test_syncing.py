@@ -6,6 +6,7 @@ import json
 import os
 import random
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -668,3 +669,29 @@ def test_an_address_on_the_command_line_does_not_hide_errors(tmp_path: Path, rem
     one = machine(tmp_path, remote, "one")
     with pytest.raises(NacreError):
         one.sync(remote=str(tmp_path / "one" / ".nacre" / "vault"))
+
+
+def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    random_ = random.Random(4)  # noqa: S311 - when is no secret
+    source = str(Path(__file__).parents[2] / "src")
+    for number in range(6):
+        one.store(f"Ship {number} lies at the quay.")
+        other.store(f"Crane {number} stands at the quay.")
+        other.do(edit, "Bridge", importance=number + 1)
+        other.sync()
+        environ = {**os.environ, "PYTHONPATH": source, "NACRE_HOME": str(one.world.home), "HOME": str(one.vault.parent)}
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nacre", "sync"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        try:
+            process.wait(random_.uniform(0.2, 1.5))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    for lock in (one.vault / ".git").rglob("*.lock"):
+        lock.unlink()
+    converge(one, other)
+    assert len(one.active()) == 14
+    assert len(set(one.active())) == 14
+    assert not list((one.vault / "retired").rglob("*.md"))

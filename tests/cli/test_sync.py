@@ -1,0 +1,139 @@
+"""``nacre sync``, as people use it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+MILL = "The mill grinds on Mondays"
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Path:
+    folder = tmp_path / "memories.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", "--initial-branch=main", str(folder)], check=True)
+    return folder
+
+
+def log_of(remote: Path) -> str:
+    done = subprocess.run(["git", "-C", str(remote), "log", "--format=%B", "main"], capture_output=True, text=True)
+    return done.stdout
+
+
+def second_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "second" / ".nacre"))
+    (tmp_path / "second").mkdir(exist_ok=True)
+
+
+def test_without_a_remote_it_says_how_to_have_one(nacre: Nacre) -> None:
+    nacre("store", MILL)
+    told = nacre("sync")
+    assert "No remote is set up" in told.out
+    assert "nacre sync --remote URL" in told.out
+    assert nacre("sync", "--json").json["state"] == "no_remote"
+
+
+def test_two_homes_through_one_remote(
+    nacre: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("store", MILL, "--subject", "Mill")
+    assert "would send 1 operation" in nacre("sync", "--dry-run", "--remote", str(remote)).out.lower()
+    assert log_of(remote) == ""
+    assert "Sent 1 operation" in nacre("sync", "--remote", str(remote)).out
+    nacre("edit", "Mill", "--content", "The mill grinds on Tuesdays")
+    first = os.environ["NACRE_HOME"]
+    second_home(tmp_path, monkeypatch)
+    nacre("sync", "--remote", str(remote))
+    assert MILL in nacre("list").out
+    nacre("edit", "Mill", "--content", "The mill grinds on Fridays")
+    nacre("sync")
+    monkeypatch.setenv("NACRE_HOME", first)
+    planned = nacre("sync", "--dry-run", "--json").json
+    assert (planned["state"], planned["received"] > 0) == ("planned", True)
+    told = nacre("sync", "--json").json
+    (note,) = told["notes"]
+    assert (told["state"], told["sent"], note["outcome"], note["fields"]) == ("synced", 1, "kept_twice", ["body"])
+    assert {"The mill grinds on Tuesdays", "The mill grinds on Fridays"} == {
+        memory["content"] for memory in nacre("list", "--json").json["memories"]
+    }
+    assert "In step" in nacre("sync").out
+
+
+def test_what_was_kept_twice_is_told_in_words(
+    nacre: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("store", MILL, "--subject", "Mill")
+    nacre("sync", "--remote", str(remote))
+    first = os.environ["NACRE_HOME"]
+    second_home(tmp_path, monkeypatch)
+    nacre("sync", "--remote", str(remote))
+    nacre("edit", "Mill", "--content", "The mill grinds on Fridays")
+    nacre("sync")
+    monkeypatch.setenv("NACRE_HOME", first)
+    nacre("edit", "Mill", "--content", "The mill grinds on Tuesdays")
+    told = nacre("sync").out
+    assert "1 kept twice" in told
+    assert "global/fact/mill-2.md" in told
+
+
+def test_refusals_have_words_codes_and_a_remedy(nacre: Nacre, remote: Path, tmp_path: Path) -> None:
+    nacre("store", MILL)
+    told = nacre("sync", "--remote", "https://me:secret@example.org/x.git", "--json", code=2).error
+    assert "password" in told["message"]
+    assert "secret" not in told["message"]
+    away = nacre("sync", "--remote", "http://127.0.0.1:1/x.git", "--timeout", "5", "--json", code=5).error
+    assert away["code"] == "remote_unreachable"
+    assert "cannot be reached" in nacre("doctor").out
+    nacre("sync", "--remote", str(remote))
+    assert "cannot be reached" not in nacre("doctor").out
+
+
+def test_quiet_says_nothing_and_leaves_the_outcome_to_the_doctor(nacre: Nacre, remote: Path) -> None:
+    nacre("store", MILL)
+    nacre("sync", "--remote", str(remote))
+    remote.rename(remote.with_name("away.git"))
+    nacre("store", "The bridge opens at eight")
+    told = nacre("sync", "--quiet")
+    assert (told.out, told.err) == ("", "")
+    assert "no repository at the remote" in nacre("doctor").out
+
+
+def test_with_auto_a_command_is_followed_by_a_sync_that_nobody_waits_for(
+    nacre: Nacre, process: Nacre, remote: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("sync", "--remote", str(remote))
+    lock = Path(os.environ["NACRE_HOME"]) / "sync.lock"
+    os.utime(lock, (1, 1))
+    for name in ("NACRE_SYNC_AUTO", "NACRE_GIT_BACKGROUND"):
+        monkeypatch.setenv(name, "true")
+    process("store", MILL)
+    give_up = time.monotonic() + 60
+    while MILL not in log_of(remote) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert MILL in log_of(remote)
+    before = lock.stat().st_mtime_ns
+    process("list")
+    assert lock.stat().st_mtime_ns == before
+
+
+def test_syncs_that_fail_for_long_are_told_once(nacre: Nacre, remote: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import json
+
+    from nacre.app.context import open_context
+    from nacre.settings import load_settings
+
+    nacre("sync", "--remote", str(remote))
+    context = open_context(load_settings())
+    failed = {"at": "2026-01-03T00:00:00Z", "failing_since": "2026-01-01T00:00:00Z", "message": "away", "hint": "wait"}
+    with context.database.transaction():
+        context.journal.set_git_state("sync", json.dumps(failed))
+    context.database.close()
+    monkeypatch.setenv("NACRE_SYNC_AUTO", "true")
+    assert "syncing has failed since 2026-01-01" in nacre("list").err
+    assert "syncing" not in nacre("list").err
