@@ -301,6 +301,23 @@ def test_what_one_machine_undoes_is_undone_on_the_other(pair: tuple[Machine, Mac
     assert "The bridge opens at eight. Its keeper is Osk." in one.active()
 
 
+def test_what_one_machine_forgot_for_good_is_not_brought_back_by_an_edit(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    memory = one.do(get, "Bridge")
+    ledger = one.vault / "ledger.jsonl"
+    line = {"op": "0199-0001", "at": "2026-11-21T00:00:00Z", "action": "forget", "memories": {memory.id: []}}
+    ledger.write_text((ledger.read_text() if ledger.exists() else "") + json.dumps(line) + "\n")
+    bridge(one).unlink()
+    one.git("add", "-A")
+    one.git("commit", "--quiet", "-m", "Forget the bridge")
+    one.git("push", "--quiet", "origin", "main")
+    other.do(edit, "Bridge", content="The bridge is closed for ever.")
+    other.sync()
+    assert not [path for path in other.vault.rglob("*.md") if "The bridge" in path.read_text()]
+    assert git(one.remote, "grep", "closed for ever", "main", check=False) == ""
+    assert "Lorries wait in the yard." in other.active()
+
+
 def test_ledgers_are_united(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     one.do(retire, ["Bridge"], "torn down")

@@ -32,7 +32,7 @@ from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
 
 _READ_AT_ONCE = 2000
 _DEEPEST = 3
-_UNITE = "unite"
+_UNITE, _FORGET, _ALLOW_AGAIN = "unite", "forget", "allow_again"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
 Entries = Mapping[str, tuple[str, str]]
@@ -81,9 +81,10 @@ def plan_join(context: Context, head: Head, theirs: str, *, rewritten_from: str 
     merged, wanted = _merged(context, base, here, there)
     operation = Operation(context.ids(), context.now(), SYNC)
     _tell_united(merged, operation)
+    forgotten = _leave_out_forgotten(merged)
     changes = _against(context, here, merged, wanted)
     operation = replace(operation, subject=f"{_counted(len(changes))} from the remote")
-    given_up = _united_in(changes) | (_taken_out(changes, merged) if rewritten_from else frozenset())
+    given_up = _united_in(changes) | forgotten | (_taken_out(changes, merged) if rewritten_from else frozenset())
     plan = Plan(None, changes, merged.notes, given_up, operation, left_out)
     if dry_run:
         return plan
@@ -256,6 +257,23 @@ def _united_in(changes: Mapping[str, Change]) -> frozenset[str]:
         str(entry.details["given_up"]) for entry in read_ledger(new)
         if entry.action == _UNITE and "given_up" in entry.details
     )  # fmt: skip
+
+
+def _leave_out_forgotten(merged: MergedVault) -> frozenset[str]:
+    """Take out memories that either ledger forgot for good, also edited ones; returns their ids."""
+    forgotten: set[str] = set()
+    allowed: set[str] = set()
+    for entry in read_ledger(merged.files.get(LEDGER, b"")):
+        memories = entry.details.get("memories")
+        if entry.action == _FORGET and isinstance(memories, dict):
+            forgotten |= memories.keys()
+        elif entry.action == _ALLOW_AGAIN:
+            allowed.add(str(entry.details.get("memory")))
+    left = {path: id_in(data) for path, data in merged.files.items() if is_memory_file(path)} if forgotten else {}
+    found = {path: memory for path, memory in left.items() if memory in forgotten - allowed}
+    for path in found:
+        del merged.files[path]
+    return frozenset(memory for memory in found.values() if memory)
 
 
 def _taken_out(changes: Mapping[str, Change], merged: MergedVault) -> frozenset[str]:

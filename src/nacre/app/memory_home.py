@@ -21,6 +21,7 @@ from nacre.app import (
     remembering,
     retiring,
     reviewing,
+    syncing,
     undoing,
 )
 from nacre.app.committing import Committed
@@ -30,6 +31,7 @@ from nacre.app.history import Step, history_of
 from nacre.app.operations import Listed
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan
+from nacre.app.syncing import Synced, Wanted
 from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
@@ -246,6 +248,13 @@ class MemoryHome:
         """Put what was done into the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
         scan(self._context)
         return committing.commit_operations(self._context)
+
+    def sync(self, remote: str | None = None, *, dry_run: bool = False, timeout_seconds: float = 60.0) -> Synced:
+        """Keep the vault in step with a remote: an address the first time, none later.
+
+        Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict, RepositoryUnusable.
+        """
+        return syncing.sync(self._context, Wanted(remote, dry_run, timeout_seconds))
 
     def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
         """Active memories, the newest first."""

@@ -20,6 +20,7 @@ from nacre.vault.identity import Tree, Version, derived_id, is_document, names_o
 from nacre.vault.layout import LEDGER, is_memory_file, place_of
 from nacre.vault.merge_notes import Note, Outcome
 from nacre.vault.merging_document import Document, merge_document, read_document, with_values
+from nacre.vault.namesakes import apart
 from nacre.vault.threeway import greatest, merge_text, merge_value
 
 _LISTING = "MEMORY.md"
@@ -51,6 +52,7 @@ _WAS_THERE, _NEW, _SECOND = range(3)
 def merge_vaults(base: Tree, ours: Tree, theirs: Tree) -> MergedVault:
     """Merge two vaults that were made from ``base``; that is empty where they began apart."""
     notes: list[Note] = []
+    ours, theirs = apart(base, ours, theirs)
     united = united_ids(base, ours, theirs, notes)
     trees = [base, with_ids(ours, united), with_ids(theirs, united)]
     sides = sides_of(trees, names_of(trees), notes)
