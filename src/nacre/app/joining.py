@@ -311,7 +311,7 @@ def _with_pending_lines(context: Context, changes: Mapping[str, Change]) -> dict
 
 def _present(context: Context, path: str) -> bytes | None:
     try:
-        return context.vault.read(path)
+        return context.vault.read(path, whole=True)
     except (FileNotFoundError, NotADirectoryError):
         return None
 

@@ -243,6 +243,11 @@ def _id_in(context: Context, path: str) -> str | None:
         return None
 
 
+def _says_retired(text: str) -> bool:
+    front, _ = split(text)
+    return bool(front and load(front).get("retired"))
+
+
 def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest: _Rest) -> None:
     memory, said = found.memory, found.said
     before = context.memories.find(memory.id)
@@ -256,7 +261,8 @@ def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest:
         rest.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         rest.changed.append((before, memory))
-    if before and bool(before.retired) is not bool(memory.retired):
+    is_by_hand = _says_retired(found.text) is not bool(memory.retired)  # else whoever moved it said so
+    if before and is_by_hand and bool(before.retired) is not bool(memory.retired):
         (rest.retired if memory.retired else rest.returned).append(memory)
     stat = found.stat
     seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
