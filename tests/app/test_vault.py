@@ -10,6 +10,7 @@ import pytest
 from nacre.app.scanning import scan
 from nacre.errors import EditConflict, MemoryInvalid, NotFound
 from nacre.model.memory import Kind
+from nacre.vault.document import stamp
 from tests.app.conftest import World
 
 
@@ -58,7 +59,9 @@ def test_a_file_written_by_hand_without_front_matter_is_a_memory_and_keeps_its_w
         hits = memory.recall("how are branches named?").hits
     assert [(item.kind, item.subject) for item in found] == [(Kind.FACT, "Naming of branches")]
     assert [hit.memory.id for hit in hits] == [found[0].id]
-    assert path.read_text(encoding="utf-8") == f"---\nid: {found[0].id}\n---\n{words}"
+    assert path.read_text(encoding="utf-8") == (
+        f"---\nid: {found[0].id}\ncreated: {stamp(found[0].created)}\n---\n{words}"
+    )
 
 
 def test_the_id_given_to_a_hand_written_file_stays(world: World) -> None:

@@ -80,6 +80,16 @@ def test_the_later_version_has_its_way_where_both_change_one_field() -> None:
     assert result.notes[0].fields == ("subject",)
 
 
+def test_what_a_note_left_unsaid_is_not_changed_by_saying_it() -> None:
+    path, note = "projects/harbour/fact/bridge.md", f"---\nid: {BRIDGE}\n---\n# The bridge\n\nIt opens at eight.\n"
+    edited = render(later(memory(content="It opens at nine.\n"), 5)).encode()
+    ours = note.replace("---\n#", "importance: 9\nsubject: The swing bridge\n---\n#").encode()
+    result = merged({path: note.encode()}, {path: ours}, {path: edited})
+    found = the_only(result)
+    assert (found.importance, found.subject) == (9, "The swing bridge")
+    assert result.notes[0].fields in ((), ("body",))
+
+
 def test_lists_are_united_without_what_either_side_took_out() -> None:
     links = (Link("part_of", HOUSE), Link("related_to", "0197"))
     one = memory(tags=("a", "b", "c"), links=links)
@@ -93,8 +103,8 @@ def test_lists_are_united_without_what_either_side_took_out() -> None:
 
 
 def test_untrusted_and_private_hold_when_the_sides_differ() -> None:
-    text = render(memory()).replace("trust: trusted\n", "").replace("scope: private\n", "")
-    sides = [text.replace("speaker:", f"trust: {trust}\nscope: {scope}\nspeaker:") for trust, scope in
+    text = render(memory()).replace("scope: private\n", "scope: personal\n")
+    sides = [text.replace("trust: trusted", f"trust: {trust}").replace("personal", scope) for trust, scope in
              (("trusted", "private"), ("untrusted", "public"))]  # fmt: skip
     path = "projects/harbour/fact/bridge.md"
     found = the_only(merged({path: text.encode()}, {path: sides[0].encode()}, {path: sides[1].encode()}))

@@ -25,6 +25,7 @@ The later version is the one with the later ``updated``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -41,6 +42,11 @@ _LISTS = frozenset(
 )
 _SCOPES = ("public", "personal", "private")
 _TIMES: Mapping[str, Callable[..., str]] = {"created": min, "updated": max}
+_UNSAID = {
+    "importance": "7", "expiry": "permanent", "scope": "private", "speaker": "owner", "trust": "trusted",
+    "confidence": "extracted",
+}  # fmt: skip
+_HEADING = re.compile(r"\s*#{1,6}[ \t]+(\S[^\n]*?)[ \t]*(?:\n|\Z)")
 _RANKS = {key: number for number, key in enumerate(MANAGED)}
 _OLDEST = datetime.min.replace(tzinfo=UTC)
 
@@ -81,7 +87,7 @@ def merge_document(
     base: Document | None, ours: Document, theirs: Document, place: Mapping[str, str | None]
 ) -> MergedDocument:
     """Merge two versions of a document; ``place`` holds values that its place in the vault decides."""
-    before = base or Document("", {}, "")
+    before = _in_full(base) if base else Document("", {}, "")
     sides = _Sides(before, ours, theirs)
     values = sides.merged()
     values = {key: place.get(key, value) for key, value in values.items() if key not in place or place[key]}
@@ -186,6 +192,13 @@ class _Sides:
         if isinstance(ours, dict) and ours.get("session") == theirs.get("session"):
             return self._mapping(base, ours, theirs)
         return self.later(ours, theirs)
+
+
+def _in_full(base: Document) -> Document:
+    """A document with what its front matter leaves unsaid: a side that says it has not changed it."""
+    heading = _HEADING.match(base.body)
+    subject = {"subject": heading.group(1)} if heading else {}
+    return Document(base.front, {**_UNSAID, **subject, **base.values}, base.body)
 
 
 def _joined(front: str, body: str) -> str:
