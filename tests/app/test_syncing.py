@@ -503,6 +503,13 @@ def test_a_host_that_nobody_can_reach_is_told_in_words(tmp_path: Path, remote: P
         one.sync(remote="http://127.0.0.1:1/memories.git")
 
 
+def test_an_address_that_nobody_answers_at_does_not_replace_one_that_works(pair: tuple[Machine, Machine]) -> None:
+    one, _ = pair
+    with pytest.raises(RemoteUnreachable):
+        one.sync(remote="http://127.0.0.1:1/memories.git")
+    assert one.sync().url == str(one.remote)
+
+
 def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remote: Path) -> None:
     silent = tmp_path / "silent"
     silent.write_text("#!/bin/sh\nsleep 60\n")

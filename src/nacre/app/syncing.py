@@ -104,7 +104,7 @@ def sync(context: Context, wanted: Wanted | None = None) -> Synced:
     with FileLock(context.settings.home / SYNC_LOCK, wanted.patience_seconds), _outcome_kept(context, wanted):
         committed = _commit(context, wanted)
         head = prepare(context)
-        remote = _remote(context, wanted)
+        remote = _remote(context, wanted, head.branch or "")
         if remote is None:
             return Synced(State.NO_REMOTE, held=committed.held, problems=tuple(context.problems))
         branch = remote.branch(head.branch or "")
@@ -144,8 +144,11 @@ def _commit(context: Context, wanted: Wanted) -> Committed:
     return commit_operations(context)
 
 
-def _remote(context: Context, wanted: Wanted) -> Remote | None:
-    """The remote that is set up, or the one that was asked for, which is set up now. Raises InvalidInput."""
+def _remote(context: Context, wanted: Wanted, branch: str) -> Remote | None:
+    """The remote that is set up, or the one that was asked for, which is set up now.
+
+    Raises InvalidInput, RemoteRefused, RemoteUnreachable.
+    """
     known = Remote(context.repository, context.settings["git.remote"], wanted.timeout)
     if wanted.remote is None:
         return known if known.url() else None
@@ -155,9 +158,12 @@ def _remote(context: Context, wanted: Wanted) -> Remote | None:
     url = check_url(wanted.remote, Path.cwd())
     if Path(url) == context.vault.root or context.vault.root in Path(url).parents:
         raise InvalidInput("the remote lies in the vault itself", hint="take a folder elsewhere")
+    asked = replace(known, name=url)
     if wanted.dry_run:
-        return replace(known, name=url)
-    known.set_url(url)
+        return asked
+    if url != known.url():
+        asked.branch(branch)  # an address that nobody answers at does not replace one that works
+        known.set_url(url)
     return known
 
 
