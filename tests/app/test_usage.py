@@ -322,7 +322,7 @@ def test_a_step_leaves_a_file_written_by_hand_as_it_is(plain: World) -> None:
     recall_apart(plain, FALCON_ASKED, 3)
     fold(plain)
     text = path.read_text(encoding="utf-8")
-    assert text.split("\n", 2)[2] == f"importance: 5   # my guess\nmood: calm\n---\n{FALCON}\n"
+    assert text.split("\n", 3)[3] == f"importance: 5   # my guess\nmood: calm\n---\n{FALCON}\n"
 
 
 def test_what_a_person_says_of_importance_stays_until_the_next_step(plain: World) -> None:

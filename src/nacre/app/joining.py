@@ -121,7 +121,7 @@ def take_in(context: Context, head: Head, plan: Plan, held: Mapping[str, str]) -
         if not context.repository.move_head(plan.commit, head.commit, "nacre sync"):
             return "the vault's branch moved meanwhile"
         step_index(context)
-        scan(context, gone_is_meant=True)
+        scan(context, from_remote=True)
     return None
 
 

@@ -77,11 +77,12 @@ class _Rest:
     written: list[Intent] = field(default_factory=list)
 
 
-def scan(context: Context, *, gone_is_meant: bool = False) -> int:
+def scan(context: Context, *, from_remote: bool = False) -> int:
     """Complete what a crash left, then bring the index up to the vault; returns how many files had changed.
 
-    Where most files are gone at once, nothing is retired, unless ``gone_is_meant``. What the ledger says is forgotten
-    goes, also when it came from another machine.
+    Where most files are gone at once, nothing is retired, unless it came ``from_remote``: what is gone is meant to be
+    gone, then, and what came back is in the ledger. What the ledger says is forgotten goes, also when it came from
+    another machine.
 
     A file that is not well formed is reported in ``context.problems``; its last good version stays in the index. Where
     nothing changed, which is nearly always, no lock is taken and nothing is written.
@@ -94,7 +95,7 @@ def scan(context: Context, *, gone_is_meant: bool = False) -> int:
         return 0
     with context.vault_lock:
         apply_intents(context)
-        taken = _take_changes(context, gone_is_meant=gone_is_meant)
+        taken = _take_changes(context, from_remote=from_remote)
     apply_tombstones(context)
     return taken
 
@@ -110,12 +111,12 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
     return known is None or (known.mtime_ns, known.size) != (stat.mtime_ns, stat.size)
 
 
-def _take_changes(context: Context, *, gone_is_meant: bool) -> int:
+def _take_changes(context: Context, *, from_remote: bool) -> int:
     """With the lock held: what differs now is what people did."""
     seen = context.files.seen()
     stats = {stat.path: stat for stat in context.vault.scan()}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
-    gone = _gone_paths(context, seen, stats, gone_is_meant=gone_is_meant)
+    gone = _gone_paths(context, seen, stats, from_remote=from_remote)
     taken = 0
     rest = _Rest()
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
@@ -133,6 +134,8 @@ def _take_changes(context: Context, *, gone_is_meant: bool) -> int:
                         taken += 1
                 _journal(context, [] if is_known else rest.written)
                 rest.written.clear()
+        if from_remote:
+            rest.returned.clear()
         _give_ids(context, rest.nameless)
         _follow(context, rest)
         _retire_unfiled(context, context.files.unfiled())
@@ -141,12 +144,12 @@ def _take_changes(context: Context, *, gone_is_meant: bool) -> int:
 
 
 def _gone_paths(
-    context: Context, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat], *, gone_is_meant: bool
+    context: Context, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat], *, from_remote: bool
 ) -> list[str]:
     """Paths whose file is not there any more; none where so much is gone that the folder itself may be away."""
     pending = context.files.pending_paths()
     gone = [path for path in seen if path not in stats and path not in pending]
-    if gone_is_meant or len(gone) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
+    if from_remote or len(gone) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
         return gone
     context.problems.append(
         f"{len(gone)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
@@ -261,9 +264,10 @@ def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest:
         rest.misplaced.append(memory)
     if memory.links or (before and (before.links or before.superseded_by)):
         rest.changed.append((before, memory))
-    is_by_hand = _says_retired(found.text) is not bool(memory.retired)  # else whoever moved it said so
-    if before and is_by_hand and bool(before.retired) is not bool(memory.retired):
-        (rest.retired if memory.retired else rest.returned).append(memory)
+    if before and memory.retired and not before.retired and not _says_retired(found.text):
+        rest.retired.append(memory)
+    elif before and before.retired and not memory.retired:
+        rest.returned.append(memory)
     stat = found.stat
     seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
     context.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))

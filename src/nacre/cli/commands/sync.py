@@ -26,10 +26,11 @@ from nacre.cli.run import Run
 def sync(
     run: Run, remote: str | None, dry_run: bool, timeout: float, accept_rewritten: bool, quiet: bool
 ) -> None:  # fmt: skip
-    """Keep your memories in step with another machine, through a git repository of yours.
+    """Keep your memories in step with another machine.
 
-    The first time, say where: --remote URL. Memories that changed on both sides are merged field by field; where that
-    cannot be done, both versions are kept. Nothing is sent that holds what looks like a secret.
+    It goes through a git repository of yours. The first time, say where: --remote URL. Memories that changed on both
+    sides are merged field by field; where that cannot be done, both versions are kept. Nothing is sent that holds what
+    looks like a secret.
     """
     from nacre.app import syncing
     from nacre.app.embedding import embed_memories
