@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -29,6 +30,7 @@ from nacre.errors import (
     RemoteUnreachable,
     RepositoryUnusable,
     SecretFound,
+    VaultUnusable,
 )
 from nacre.model.memory import Kind
 from nacre.model.recall import Filter
@@ -339,6 +341,34 @@ def test_other_files_travel_too(pair: tuple[Machine, Machine]) -> None:
     kept = {path.read_bytes() for path in one.vault.glob("tide.png*")}
     assert kept == {b"\x89PNG\0one", b"\x89PNG\0two"}
     assert (one.vault / ".obsidian/app.json").exists()
+
+
+def test_a_file_where_the_other_side_has_a_folder_gets_another_name(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+    (other.vault / "projects/town").write_text("A list of towns.\n")
+    one.store("The mill grinds.", project="town")
+    converge(one, other)
+    assert "The mill grinds." in other.active()
+    assert [path.read_text() for path in one.vault.glob("projects/town.other-*")] == ["A list of towns.\n"]
+
+
+def test_a_disk_that_takes_nothing_more_is_told_and_the_next_sync_goes_on(
+    pair: tuple[Machine, Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = pair
+    other.do(edit, "Yard", importance=9)
+    other.store("The mill grinds.")
+    other.sync()
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nacre.vault.files._Folder.replace", full)
+        with pytest.raises(VaultUnusable, match="No space left"):
+            one.sync()
+    converge(one, other)
+    assert len(one.active()) == 3
 
 
 def test_edits_by_hand_are_taken_in_before_anything_else(pair: tuple[Machine, Machine]) -> None:

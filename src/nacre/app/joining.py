@@ -116,6 +116,11 @@ def take_in(context: Context, head: Head, plan: Plan, held: Mapping[str, str]) -
             return f"{edited} was edited meanwhile"
         _write(context, changes, plan)
         edited = next((path for path, one in changes.items() if _present(context, path) != one.after), None)
+        if edited and context.files.has_intents():
+            raise VaultUnusable(
+                next(iter(context.problems[-1:]), f"{edited} cannot be written"),
+                hint="free some space, or see to its permissions; then sync again: nothing was lost",
+            )
         if edited:
             return f"{edited} was edited meanwhile"
         if not context.repository.move_head(plan.commit, head.commit, "nacre sync"):
@@ -226,6 +231,8 @@ def _write(context: Context, changes: Mapping[str, Change], plan: Plan) -> None:
             for memory in plan.given_up:
                 _forget(context, memory)
         apply_intents(context)
+        if context.files.has_intents():
+            apply_intents(context)  # a file was in the way of a folder, and is gone now
     for path in direct:
         _write_bytes(context, path, changes[path])
 
@@ -312,8 +319,13 @@ def _with_pending_lines(context: Context, changes: Mapping[str, Change]) -> dict
 def _present(context: Context, path: str) -> bytes | None:
     try:
         return context.vault.read(path, whole=True)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return None
+    except VaultUnusable:
+        place = context.vault.root / path
+        if place.is_dir() or any(parent.is_file() for parent in place.parents):
+            return None
+        raise
 
 
 def _is_as_before(context: Context, path: str, change: Change) -> bool:
