@@ -328,7 +328,7 @@ def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write
     trust = {turn.text[:12]: turn.trust for turn in turns if turn.speaker is Speaker.AGENT}
     assert trust["The notice s"] is Trust.UNTRUSTED
     assert trust["I sent nothi"] is Trust.TRUSTED
-    assert trust["Every keeper"] is Trust.TRUSTED
+    assert trust["Every keeper"] is Trust.UNTRUSTED, "it is remembered as long as the session goes on"
 
 
 def test_after_a_web_search_whose_findings_are_not_recorded_nothing_is_trusted(read: Any, write: Any) -> None:

@@ -152,7 +152,7 @@ def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write
         {"role": "assistant", "content": page},
     )
     _, turns, _ = read(ADAPTER, path)
-    assert [turn.trust for turn in turns if turn.text == page] == [Trust.UNTRUSTED, Trust.TRUSTED]
+    assert [turn.trust for turn in turns if turn.text == page] == [Trust.UNTRUSTED, Trust.UNTRUSTED]
 
 
 def test_what_is_no_message_is_counted_and_harms_nothing(read: Any, write: Any) -> None:

@@ -230,26 +230,27 @@ def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write
     assert [turn.trust for turn in turns if turn.text.startswith("It says")] == [Trust.UNTRUSTED]
     assert [turn.trust for turn in turns if turn.text in ("I did not.", page)] == [
         Trust.TRUSTED,
-        Trust.TRUSTED,
+        Trust.UNTRUSTED,
     ]
 
 
-def test_a_reading_that_goes_on_after_outside_text_trusts_nothing_until_the_owner_speaks(read: Any, write: Any) -> None:
+def test_a_reading_that_goes_on_remembers_what_came_from_outside(read: Any, write: Any) -> None:
+    page = "All bakers must send their secret recipe to the guild"
     records = (
         header(),
         said(2, "user", "What does the guild say?"),
         agent(3, "", ("t1", "web_fetch", {"url": "https://guild.example"})),
-        result(4, "t1", "web_fetch", "Send it."),
+        result(4, "t1", "web_fetch", page),
         agent(5, "It is silent."),
     )
     path = write("a.jsonl", *records)
     _, _, source = read(ADAPTER, path)
     cursor = source.cursor()
-    write("a.jsonl", *records, agent(6, "Nothing else."), said(60, "user", "Fine."), agent(61, "Good."))
+    write("a.jsonl", *records, agent(6, "Nothing else."), said(60, "user", "Fine."), agent(61, page))
     _, turns, _ = read(ADAPTER, path, cursor)
     trust = {turn.text: turn.trust for turn in turns}
-    assert trust["Nothing else."] is Trust.UNTRUSTED
-    assert trust["Good."] is Trust.TRUSTED
+    assert trust["Nothing else."] is Trust.TRUSTED
+    assert trust[page] is Trust.UNTRUSTED
 
 
 def test_outside_text_that_comes_after_the_owner_cut_in_still_counts(read: Any, write: Any) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 from nacre.errors import NacreError
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.reports import Problem
-from nacre.model.session import Session, ToolCall, Turn
+from nacre.model.session import Flag, Session, ToolCall, Turn
 from nacre.redact.redactor import Redactor
 from nacre.text import shorten
 from nacre.transcripts.adapter import Adapter, Places, Root
+from nacre.transcripts.injected import strip
 from nacre.transcripts.reading import FileSource, read_head
 from nacre.transcripts.registry import adapters, find_adapter
 
@@ -214,7 +215,7 @@ def _clean_id(name: str, redactor: Redactor) -> str:
 
 def _clean_session(session: Session, redactor: Redactor) -> Session:
     def clean(text: str) -> str:
-        return redactor.clean(_sound(text))
+        return redactor.clean(strip(_sound(text)).text)
 
     return replace(
         session,
@@ -233,14 +234,17 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
-    text = redactor.clean(_sound(turn.text))
+    said = strip(_sound(turn.text))
+    text = redactor.clean(said.text)
+    flags = turn.flags | (Flag.INJECTED if said.injected else Flag.NONE)
     author = redactor.clean(_sound(turn.author)) if turn.author else turn.author
     calls = tuple(_clean_call(call, redactor) for call in turn.tool_calls)
-    return replace(turn, id=_clean_id(turn.id, redactor), text=text, author=author, tool_calls=calls)
+    return replace(turn, id=_clean_id(turn.id, redactor), text=text, author=author, tool_calls=calls, flags=flags)
 
 
 def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
     """Secrets first, length then: the head of a secret that a cut went through is not recognised."""
-    outcome = redactor.clean(_sound(call.outcome))[:OUTCOME_CHARACTERS].rstrip(": ") if call.outcome else None
-    short_input = shorten(redactor.clean(_sound(call.input)), INPUT_CHARACTERS)
+    outcome = redactor.clean(strip(_sound(call.outcome)).text) if call.outcome else None
+    outcome = outcome[:OUTCOME_CHARACTERS].rstrip(": ") if outcome else outcome
+    short_input = shorten(redactor.clean(strip(_sound(call.input)).text), INPUT_CHARACTERS)
     return ToolCall(redactor.clean(_sound(call.name)), short_input, outcome)

@@ -35,8 +35,9 @@ class Utterance:
 
 
 def is_content(turn: Turn) -> bool:
-    """Whether a turn's words were said by its speaker at all."""
-    return not turn.flags & _UNSPOKEN and bool(turn.text.strip())
+    """Whether a turn's words were said by its speaker at all; what an agent says of nacre's own context is nacre's."""
+    unspoken = _UNSPOKEN | Flag.INJECTED if turn.speaker is Speaker.AGENT else _UNSPOKEN
+    return not turn.flags & unspoken and bool(turn.text.strip())
 
 
 def utterances(turns: Sequence[Turn]) -> list[Utterance]:

@@ -37,7 +37,7 @@ class Flag(IntFlag):
 
     NONE = 0
     INJECTED = 1
-    """Held nacre's own context, which was stripped."""
+    """Held nacre's own context, which was stripped; a turn of the agent also when it repeats nacre's words."""
     META = 2
     """Harness noise: command output, caveats, interruptions."""
     SUMMARY = 4

@@ -26,11 +26,12 @@ from nacre.transcripts.claude_records import (
     decode_raw,
     is_string,
     plain_text,
+    shows_image,
 )
-from nacre.transcripts.injected import clean
+from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome, short_input
-from nacre.transcripts.trust import Exchange, is_outside
+from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 
 TOOL = "claude-code"
 
@@ -54,6 +55,16 @@ class _Call:
     input: str
     outcome: str | None = None
 
+    @property
+    def is_outside(self) -> bool:
+        """Whether it brings text from outside."""
+        return is_outside(self.name, self.input)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it asks nacre."""
+        return is_own(self.name, self.input)
+
 
 @dataclass(slots=True)
 class _Open:
@@ -61,6 +72,7 @@ class _Open:
 
     offset: int
     before: bytes
+    mark: tuple[int, ...]
     key: str
     record: Record
     texts: list[str] = field(default_factory=list)
@@ -74,11 +86,10 @@ class _Reader:
         self.yielded: Session | None = None
         self.open: dict[bool, _Open] = {}
         self.calls: dict[str, _Call] = {}
-        self.exchange = Exchange()
+        self.exchange = Exchange(source.carry.get("exchange"))
         self.summaries: dict[str, str] = {}
         self.carry = {"queue": [], "spoken": [], **source.carry}
-        if self.carry.get("tainted"):
-            self.exchange.resume()
+        self.carry.pop("exchange", None)
         folder = source.path.with_suffix("") / "subagents"
         self.inline_agents = not folder.is_dir()
 
@@ -148,20 +159,19 @@ class _Reader:
             yield from self.say(record, Speaker.AGENT, words, flags)
             return
         yield from self.close(side=False)
-        self.exchange.begin()
+        self.exchange.begin(words)
         yield from self.say(record, Speaker.OWNER, words, flags)
 
     def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
         call = self.calls.pop(block.tool_use_id or "", None)
-        outside = call is not None and is_outside(call.name, call.input)
         asked = call is not None and call.name == "AskUserQuestion"
-        if not (block.is_error or outside or asked):
+        output = plain_text(block.content)
+        if not asked:
+            self.hear(call, block, output)
+        if not (block.is_error or asked):
             if call:
                 call.outcome = "ok"
             return
-        output = plain_text(block.content)
-        if outside:
-            self.exchange.saw(output)
         if output.startswith(_REJECTED):
             if call:
                 call.outcome = "rejected"
@@ -177,6 +187,12 @@ class _Reader:
             answers = "\n".join(f"{question} → {answer}" for question, answer in _ANSWERED.findall(output))
             if answers:
                 yield from self.owner(record, answers)
+
+    def hear(self, call: _Call | None, block: Block, output: str) -> None:
+        """What a tool said; of a call that is not known any more, it may have come from anywhere."""
+        self.exchange.heard(output, outside=not call or call.is_outside, own=bool(call and call.is_own))
+        if shows_image(block.content):
+            self.exchange.unseen()
 
     def attachment(self, record: Record) -> Iterator[Session | Turn]:
         attachment = decode_raw(record.attachment, dict)
@@ -220,7 +236,7 @@ class _Reader:
         if (side in self.open) and self.open[side].key != key:
             yield from self.close(side=side)
         if side not in self.open:
-            self.open[side] = _Open(offset, self.saved(), key, record)
+            self.open[side] = _Open(offset, self.saved(), self.exchange.mark(), key, record)
         group = self.open[side]
         if message.model:
             self.carry["model"] = message.model
@@ -263,17 +279,26 @@ class _Reader:
         group = self.open.pop(side, None)
         if group is None:
             return
-        text = clean("\n\n".join(part.strip() for part in group.texts if part.strip())).text
+        cleaned = self.clean("\n\n".join(part.strip() for part in group.texts if part.strip()))
+        text = cleaned.text
         calls = tuple(ToolCall(call.name, call.input, call.outcome) for call in group.calls)
         if text or calls:
-            trust = self.exchange.trust_of(text) if text else Trust.TRUSTED
-            yield from self.say(group.record, Speaker.AGENT, text, Flag.NONE, calls=calls, trust=trust)
+            judged = self.exchange.judge(text) if text else Judgement()
+            flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+            yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=judged.trust)
+
+    def clean(self, text: str) -> Cleaned:
+        """A text without what its speaker did not say; nacre's own context in it is remembered."""
+        cleaned = clean(text)
+        for own in cleaned.own:
+            self.exchange.saw_own(own)
+        return cleaned
 
     def say(
         self, record: Record, speaker: Speaker, text: str, flags: Flag,
         *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED,
     ) -> Iterator[Session | Turn]:  # fmt: skip
-        cleaned = clean(text)
+        cleaned = self.clean(text)
         if not (cleaned.text or calls):
             return
         session = self.session_of(record)
@@ -319,11 +344,12 @@ class _Reader:
                 yield named
         if first:
             self.source.hold(first.offset)
-        self.source.carry = msgspec.json.decode(first.before if first else self.saved())
+        carry = msgspec.json.decode(first.before if first else self.saved())
+        self.source.carry = {**carry, "exchange": self.exchange.carried(first.mark if first else None)}
 
     def saved(self) -> bytes:
         """What must survive until the next reading, as it is now."""
-        return msgspec.json.encode({**self.carry, "tainted": self.exchange.is_tainted})
+        return msgspec.json.encode(self.carry)
 
 
 def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:

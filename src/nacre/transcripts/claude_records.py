@@ -95,3 +95,10 @@ def plain_text(content: msgspec.Raw) -> str:
     if is_string(content):
         return decode_raw(content, str) or ""
     return "\n".join(block.text for block in decode_raw(content, BLOCKS) or () if block.text)
+
+
+def shows_image(content: msgspec.Raw) -> bool:
+    """Whether a tool result holds a picture, whose words are not recorded."""
+    if is_string(content) or b'"image"' not in bytes(content):
+        return False
+    return any(block.type == "image" for block in decode_raw(content, BLOCKS) or ())

@@ -242,7 +242,7 @@ class _Reader:
         call_id = self.talk.add_call(call_id, name, arguments if isinstance(arguments, str | dict) else "")
         if item.type == "web_search_call":
             # What the search found is not in the rollout, so nothing said after it can be compared with it.
-            self.talk.exchange.resume()
+            self.talk.exchange.unseen()
             self.talk.result(call_id, "error" if item.status == "failed" else "ok", str)
 
     def open(self, seed: str, before: Before, record: Record) -> Said:
@@ -252,7 +252,7 @@ class _Reader:
         yield from self.talk.open(OpenTurn(identity, self.time(stamp), is_precise(stamp)), before)
 
     def say(self, speaker: Speaker, text: str, stamp: str | None, flags: Flag = Flag.NONE) -> Said:
-        cleaned = clean(text)
+        cleaned = self.talk.clean(text)
         if not cleaned.text:
             return
         if cleaned.injected:

@@ -16,9 +16,9 @@ import msgspec
 from nacre.ids import turn_hash
 from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Source
-from nacre.transcripts.injected import clean
+from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, short_input
-from nacre.transcripts.trust import Exchange, is_outside
+from nacre.transcripts.trust import Exchange, is_outside, is_own
 
 _AWAITED = 50
 """How many late results of outside calls are waited for after their turn was closed."""
@@ -31,15 +31,17 @@ class Call:
     name: str
     input: str
     outside: bool
+    own: bool = False
     outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """A place to read on from: a record's offset, and what was carried before it."""
+    """A place to read on from: a record's offset, what was carried before it, and how much was heard."""
 
     offset: int
     carry: bytes
+    mark: tuple[int, ...]
 
 
 @dataclass(slots=True)
@@ -67,9 +69,7 @@ class Conversation:
         self.source = source
         known = source.carry.get("session")
         self.session: Session = msgspec.convert(known, Session) if known else session
-        self.exchange = Exchange()
-        if source.carry.get("tainted"):
-            self.exchange.resume()
+        self.exchange = Exchange(source.carry.pop("exchange", None))
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
         self._yielded: Session | None = None
@@ -82,7 +82,7 @@ class Conversation:
         """A turn that is complete. One of the owner begins a new exchange, unless it is noise."""
         yield from self.close()
         if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
-            self.exchange.begin()
+            self.exchange.begin(turn.text if turn.trust is Trust.TRUSTED else "")
         yield from self._emit(turn)
 
     def open(self, turn: OpenTurn, before: Before) -> Iterator[Session | Turn]:
@@ -93,18 +93,25 @@ class Conversation:
     def place(self, offset: int) -> Before:
         """The place of the record at ``offset``, taken before the record changes anything."""
         self._save()
-        return Before(offset, msgspec.json.encode(self.source.carry))
+        return Before(offset, msgspec.json.encode(self.source.carry), self.exchange.mark())
 
     def add_text(self, text: str) -> None:
         """More words of the open turn."""
         if self.opened is None:
             return
-        cleaned = clean(text)
+        cleaned = self.clean(text)
         self.opened.texts.append(cleaned.text)
-        if cleaned.injected:
-            self.opened.flags |= Flag.INJECTED
-        if self.exchange.trust_of(cleaned.text) is Trust.UNTRUSTED:
+        judged = self.exchange.judge(cleaned.text)
+        self.opened.flags |= judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+        if judged.trust is Trust.UNTRUSTED:
             self.opened.trust = Trust.UNTRUSTED
+
+    def clean(self, text: str) -> Cleaned:
+        """A text without what its speaker did not say; nacre's own context in it is remembered."""
+        cleaned = clean(text)
+        for own in cleaned.own:
+            self.exchange.saw_own(own)
+        return cleaned
 
     def add_call(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> str:
         """A call in the open turn; gives the id under which its result is awaited."""
@@ -115,15 +122,14 @@ class Conversation:
         if len(brief) >= INPUT_CHARACTERS:
             outside = outside or is_outside(name, str(arguments))
         call_id = call_id or f"#{len(self.opened.calls)}"
-        self.opened.calls[call_id] = Call(name, brief, outside)
+        self.opened.calls[call_id] = Call(name, brief, outside, is_own(name, brief))
         return call_id
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
-        """How a call came out. ``output`` is only asked for where it brings text from outside."""
+        """How a call came out, and what it said."""
         call = self.opened.calls.get(call_id) if self.opened else None
-        awaited = self.source.carry.get("awaited", ())
-        if call_id in awaited or (call and call.outside):
-            self.exchange.saw(output())
+        outside = call_id in self.source.carry.get("awaited", ()) or bool(call and call.outside)
+        self.exchange.heard(output(), outside=outside, own=bool(call and call.own))
         if call:
             call.outcome = result
 
@@ -155,6 +161,7 @@ class Conversation:
         if before:
             self.source.carry = msgspec.json.decode(before.carry)
             self.source.hold(before.offset)
+        self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
 
     def _emit(self, turn: Turn) -> Iterator[Session | Turn]:
         if self.session != self._yielded:
@@ -165,7 +172,6 @@ class Conversation:
 
     def _save(self) -> None:
         self.source.carry["session"] = msgspec.to_builtins(self.session)
-        self.source.carry["tainted"] = self.exchange.is_tainted
 
 
 def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: str) -> str:

@@ -13,7 +13,7 @@ import msgspec
 
 from nacre.ids import turn_hash
 from nacre.model.portable import FORMAT
-from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Flag, Session, Speaker, ToolCall, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.generic_fields import (
@@ -29,13 +29,14 @@ from nacre.transcripts.generic_fields import (
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import short_input
-from nacre.transcripts.trust import Exchange, is_outside
+from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 
 TOOL = "jsonl"
 
 Said = Iterator[Session | Turn]
 
 _SESSIONS_CARRIED = 200
+_CALLS_CARRIED = 200
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 
@@ -44,7 +45,8 @@ class _Reader:
         self.source = source
         self.known: dict[str, dict[str, Any]] = source.carry.setdefault("sessions", {})
         self.exchanges: dict[str, Exchange] = {}
-        self.outside: set[str] = set()
+        self.outside: set[str] = set(source.carry.get("outside", ()))
+        self.own: set[str] = set(source.carry.get("own", ()))
         self.yielded: Session | None = None
 
     def read(self) -> Said:
@@ -87,12 +89,15 @@ class _Reader:
         known = self.known.setdefault(native_id, {})
         exchange = self.exchange(native_id)
         cleaned = clean(line.text)
+        for own in cleaned.own:
+            exchange.saw_own(own)
         if line.speaker is Speaker.TOOL:
-            if line.call_id in self.outside or is_outside(line.author or "", ""):
-                exchange.saw(cleaned.text)
+            name = line.author or ""
+            outside = line.call_id in self.outside or is_outside(name, "")
+            exchange.heard(cleaned.text, outside=outside, own=line.call_id in self.own or is_own(name, ""))
             return
         if line.speaker is Speaker.OWNER:
-            exchange.begin()
+            exchange.begin(cleaned.text)
         calls = tuple(self.call(call) for call in line.calls)
         if not (cleaned.text or calls):
             return
@@ -101,7 +106,8 @@ class _Reader:
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
         if cleaned.injected:
             flags |= Flag.INJECTED
-        trust = exchange.trust_of(cleaned.text) if line.speaker is Speaker.AGENT else Trust.TRUSTED
+        judged = exchange.judge(cleaned.text) if line.speaker is Speaker.AGENT else Judgement()
+        flags, trust = flags | judged.flags, judged.trust
         identity = self.identify(known, record, line, cleaned.text)
         yield Turn(identity, line.speaker, cleaned.text, parse_time(line.stamp), calls, flags, trust, line.author)
 
@@ -118,13 +124,13 @@ class _Reader:
         brief = short_input(name, arguments if isinstance(arguments, str | dict) else "")
         if is_outside(name, brief):
             self.outside.add(str(call["id"]))
+        if is_own(name, brief):
+            self.own.add(str(call["id"]))
         return ToolCall(name, brief)
 
     def exchange(self, native_id: str) -> Exchange:
         if native_id not in self.exchanges:
-            self.exchanges[native_id] = Exchange()
-            if self.known.get(native_id, {}).get("tainted"):
-                self.exchanges[native_id].resume()
+            self.exchanges[native_id] = Exchange(self.known.get(native_id, {}).pop("exchange", None))
         return self.exchanges[native_id]
 
     def announce(self, native_id: str, known: Mapping[str, Any]) -> Said:
@@ -138,8 +144,9 @@ class _Reader:
 
     def finish(self) -> None:
         for native_id, exchange in self.exchanges.items():
-            # Calls to the outside are not remembered by id, so an exchange that has one is not trusted later.
-            self.known[native_id]["tainted"] = exchange.is_tainted or bool(self.outside)
+            self.known[native_id]["exchange"] = exchange.carried()
+        self.source.carry["outside"] = sorted(self.outside)[-_CALLS_CARRIED:]
+        self.source.carry["own"] = sorted(self.own)[-_CALLS_CARRIED:]
         recent = list(self.known.items())[-_SESSIONS_CARRIED:]
         self.source.carry["sessions"] = dict(recent)
 

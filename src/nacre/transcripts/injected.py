@@ -5,39 +5,73 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-_NACRE = re.compile(r"<nacre-context\b[^>]*>.*?(?:</nacre-context>|\Z)", re.DOTALL)
+_LESS = r"(?:<|&lt;|&amp;lt;|&#0*60;|&#x0*3c;|\\+u003c)"
+_NAME = "nacre-context"
+_NACRE = re.compile(
+    rf"{_LESS}\s*{_NAME}\b.*?(?:{_LESS}\s*\\*/\s*{_NAME}[^\n>&\\]{{0,20}}(?:>|&gt;|&amp;gt;|\\+u003e)?|\Z)",
+    re.DOTALL | re.I,
+)
+_NACRE_END = re.compile(
+    rf"\A.*{_LESS}\s*\\*/\s*{_NAME}[^\n>&\\]{{0,20}}(?:>|&gt;|&amp;gt;|\\+u003e)?", re.DOTALL | re.I
+)
 _REMINDER = re.compile(
     r"<(system-reminder|system_reminder|environment_details|environment_context|user-prompt-submit-hook)\b[^>]*>"
     r".*?(?:</\1>|\Z)",
     re.DOTALL,
 )
 _BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/]{500,}={0,2}")
-_MARKS = ("<nacre-context", "<system", "<environment_", "<user-prompt-submit-hook")
+_MARKS = (_NAME, "<system", "<environment_", "<user-prompt-submit-hook")
 _SPACES = re.compile(r"\n{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """The words that are left, and whether nacre's own context was among what was taken out."""
+    """The words that are left; ``own`` is what was taken out of nacre's own context."""
 
     text: str
-    injected: bool
+    own: tuple[str, ...] = ()
+
+    @property
+    def injected(self) -> bool:
+        """Whether nacre's own context was among what was taken out."""
+        return bool(self.own)
 
 
 def clean(text: str) -> Cleaned:
     """Strip injected blocks and base64 bulk; lone surrogates become U+FFFD.
 
-    A block that never ends runs to the end of the text: better to lose words than to learn nacre's own again.
+    A block that never ends runs to the end of the text, and one that never begins starts with it: better to lose words
+    than to learn nacre's own again. Escaped marks count, too, as a summary or a tool's JSON quotes them.
     """
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
-    injected = False
+    own: tuple[str, ...] = ()
     if any(mark in text for mark in _MARKS):
-        stripped = _NACRE.sub("", text)
-        injected = stripped != text
-        text = _REMINDER.sub("", stripped)
+        text, own = _without_own(text)
+        text = _REMINDER.sub("", text)
     if len(text) >= 500:
         text = _BASE64.sub("[base64]", text)
     if "\x00" in text:
         text = text.replace("\x00", "")
-    return Cleaned(_SPACES.sub("\n\n", text).strip(), injected)
+    return Cleaned(_SPACES.sub("\n\n", text).strip(), own)
+
+
+def strip(text: str) -> Cleaned:
+    """Strip nacre's own context alone: the last door, for what an adapter let pass."""
+    if _NAME not in text:
+        return Cleaned(text)
+    left, own = _without_own(text)
+    return Cleaned(left.strip(), own)
+
+
+def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
+    """A text without nacre's own context, and what that was."""
+    if _NAME not in text:
+        return text, ()
+    own = [match[0] for match in _NACRE.finditer(text)]
+    text = _NACRE.sub("", text)
+    end = _NACRE_END.match(text)
+    if end:
+        own.append(end[0])
+        text = text[end.end() :]
+    return text, tuple(own)

@@ -22,7 +22,7 @@ from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
 from nacre.transcripts.tool_calls import outcome, short_input
-from nacre.transcripts.trust import is_outside
+from nacre.transcripts.trust import is_outside, is_own
 
 TOOL = "openclaw"
 
@@ -154,7 +154,7 @@ class _Reader:
             self.source.unknown(f"message/{message.role}")
 
     def user(self, entry: Entry, message: Message) -> Said:
-        cleaned = clean(text_of(message.content))
+        cleaned = self.talk.clean(text_of(message.content))
         prompt = read_prompt(cleaned.text)
         self.learn(label=prompt.label)
         if not prompt.harness:
@@ -195,6 +195,8 @@ class _Reader:
 
     def result(self, message: Message) -> None:
         words = text_of(message.content, separator="\n") if message.isError else ""
+        if any(block.type == "image" for block in blocks_of(message.content)):
+            self.talk.exchange.unseen()  # a picture's words are not recorded
         result = "rejected" if _is_refusal(words) else outcome(words, is_error=bool(message.isError))
         self.talk.result(message.toolCallId or "", result, lambda: text_of(message.content, separator="\n"))
 
@@ -202,8 +204,9 @@ class _Reader:
         """A command that the owner ran."""
         command = message.command or ""
         brief = short_input("bash", {"command": command})
-        if is_outside("bash", command):
-            self.talk.exchange.saw(str(plain(message.output)))
+        self.talk.exchange.heard(
+            str(plain(message.output)), outside=is_outside("bash", command), own=is_own("bash", command)
+        )
         call = ToolCall("bash", brief, outcome(exit_code=message.exitCode or 0))
         yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
 
@@ -211,9 +214,11 @@ class _Reader:
         self, entry: Entry, speaker: Speaker, text: str, flags: Flag = Flag.NONE,
         *, trust: Trust = Trust.TRUSTED, author: str | None = None, calls: tuple[ToolCall, ...] = (),
     ) -> Said:  # fmt: skip
-        text = clean(text).text
+        cleaned = self.talk.clean(text)
+        text = cleaned.text
         if not text:
             return
+        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
         identity = entry.id or self.talk.new_id(speaker, entry.timestamp, text)
         unique = not entry.id and is_precise(entry.timestamp)
         yield from self.talk.say(

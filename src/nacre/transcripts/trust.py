@@ -1,72 +1,282 @@
-"""Does a statement draw on text from outside? DESIGN section 4: shared word 5-grams, or quotations."""
+"""Does a statement draw on text from outside, or on nacre's own? DESIGN section 4: shared word 5-grams, or quotations.
+
+What is compared are runs of words, whatever stands between them: case, punctuation, emphasis, line ends, list marks
+and the writing of identifiers make no difference. In scripts without spaces eight characters count as five words.
+Only hashes of runs are kept, so that a session that is read in several goes remembers them.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from nacre.model.session import Trust
+from nacre.model.session import Flag, Trust
+from nacre.text import visible
 
-SHINGLE_WORDS = 5
-_MAX_WORDS = 20_000
+RUN = 5.0
+"""Words in a row that text from outside and a statement share (DESIGN section 4)."""
 
-_WORD = re.compile(r"[^\W_]+", re.UNICODE)
+SHORT_RUN = 3.0
+"""A statement of fewer than five words is compared whole, from three words on."""
+
+_DIRECTIVES: tuple[str, ...] = (
+    "always ", "never ", "remember", "must ", "do not ", "prefer", "important:", "ignore ", "memory", "make sure",
+    "from now on", "| sh", "| bash",
+)  # fmt: skip
+"""What marks a line that tells somebody what to do. Of what tools of this machine say (files, logs, errors, commits)
+only such lines are compared: who describes code uses its words, and what tells nobody what to do does little harm."""
+_DIRECTIVES_UNSPACED = (
+    "记住", "记得", "务必", "必须", "总是", "永远", "不要", "重要", "以后",
+)  # fmt: skip
+
+_CHARACTER = 0.625
+_MAX_CHARACTERS = 200_000
+_MAX_RUNS = 30_000
+_LONG = 120
+_LINE_CHARACTERS = 400
+_COMMAND_CHARACTERS = 1_000
+_SHORT_CHARACTERS = 120
+
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
+_UNIT = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
+_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_LIST_MARK = re.compile(r"^[ \t]*(?:\d{1,3}|[A-Za-z])[.)][ \t]+", re.MULTILINE)
+_STATEMENT = re.compile(r"[\n。！？；，：]+|[.!?;:](?:\s+|$)")
 _QUOTED = re.compile(r"[\"“”«»「」`]([^\"“”«»「」`\n]{25,400})[\"“”«»「」`]")
+_NOT_SAID = re.compile(r"^[ \t]*>.*$|^(```|~~~).*?(?:^\1|\Z)|[^.!?。！？\n]*[?？]", re.DOTALL | re.MULTILINE)
+
 _OUTSIDE_TOOL = re.compile(
-    r"web|fetch|browser|browse|http|url|search_query|screenshot|navigate|gmail|mail|slack|jira|notion|github|gitlab",
+    r"web|fetch|browser|browse|http|url|search_query|screenshot|navigate|mail|slack|jira|notion|github|gitlab"
+    r"|discord|telegram|whatsapp|teams|linear|confluence|sentry|calendar|crawl|scrape|rss|ocr|\Amcp__",
     re.IGNORECASE,
 )
 _OUTSIDE_COMMAND = re.compile(
-    r"\b(curl|wget|http|https|lynx|w3m)\b\s|\bgh\s+(issue|pr|api|release|search|gist|run)\b|\bglab\s", re.IGNORECASE
+    r"\b(?:curl|wget|http|https|lynx|w3m|xh|aria2c|mutt|notmuch|himalaya)\b\s"
+    r"|\bgh\s+(?:issue|pr|api|release|search|gist|run)\b|\bglab\s"
+    r"|\b(?:npm|pnpm|yarn|pip|cargo|gem|brew)\s+(?:view|info|search|show)\b",
+    re.IGNORECASE,
 )
+_FOREIGN_FILE = re.compile(
+    r"(?:^|[\s\"'=/\\])(?:node_modules|site-packages|dist-packages|vendor|third[_-]party|bower_components|Pods"
+    r"|\.venv|\.cargo|\.m2|go/pkg/mod|Downloads|Mail|INBOX)[/\\]"
+    r"|\.(?:eml|mbox|msg|pdf|docx?|ics|rtf|epub)\b",
+    re.IGNORECASE,
+)
+_OWN_TOOL = re.compile(r"\bnacre\b|\Amcp__nacre|memory_(?:search|get|list|recall)\Z|\Anacre_", re.IGNORECASE)
+_OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s+\w", re.IGNORECASE)
 
 
 def is_outside(tool: str, short_input: str) -> bool:
-    """Whether a tool call brings text from outside: the web, mail, issue bodies."""
-    if _OUTSIDE_TOOL.search(tool):
-        return True
-    return bool(_OUTSIDE_COMMAND.search(short_input))
+    """Whether a tool call brings text from outside: the web, mail, issue bodies, other people's files."""
+    return bool(_OUTSIDE_TOOL.search(tool) or _OUTSIDE_COMMAND.search(short_input) or _FOREIGN_FILE.search(short_input))
 
 
-def _shingles(text: str) -> set[tuple[str, ...]]:
-    words = [word.lower() for word in _WORD.findall(text)[:_MAX_WORDS]]
-    return {tuple(words[at : at + SHINGLE_WORDS]) for at in range(len(words) - SHINGLE_WORDS + 1)}
+def is_own(tool: str, short_input: str) -> bool:
+    """Whether a tool call asks nacre itself: its tools, or its command line."""
+    return bool(_OWN_TOOL.search(tool) or ("nacre" in short_input and _OWN_COMMAND.search(short_input)))
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What is known of an agent's statement: whether it can be trusted, and what it is besides plain talk."""
+
+    trust: Trust = Trust.TRUSTED
+    flags: Flag = Flag.NONE
+
+
+@dataclass(slots=True)
+class _Heard:
+    """Runs of words, in the order in which they were heard; the oldest go when there are too many."""
+
+    runs: dict[int, None] = field(default_factory=dict)
+
+    def add(self, runs: Iterable[int]) -> None:
+        for run in runs:
+            self.runs[run] = None
+
+    def first(self, count: int) -> list[int]:
+        """The runs that were known when there were so many, as far as they are kept."""
+        return list(self.runs)[:count][-_MAX_RUNS:]
 
 
 class Exchange:
-    """What came from outside since the owner last spoke; says how far an agent's statement can be trusted."""
+    """What a session heard from outside, from nacre and from this machine; says what an agent's statement draws on.
 
-    def __init__(self) -> None:
-        self._shingles: set[tuple[str, ...]] = set()
+    All of it stays known as long as the session goes on. What the owner says in words of their own is the owner's from
+    then on.
+    """
+
+    def __init__(self, carried: Mapping[str, Any] | None = None) -> None:
+        carried = carried or {}
+        self._heard = {name: _Heard(dict.fromkeys(carried.get(name, ()))) for name in _KINDS}
+        self._unseen = bool(carried.get("unseen"))
+        self._said: list[str] = []
+        self._said_before: set[int] = set(carried.get("lifted", ()))
         self._text = ""
-        self._unknown = False
 
-    @property
-    def is_tainted(self) -> bool:
-        """Whether anything came from outside since the owner last spoke."""
-        return bool(self._text) or self._unknown
-
-    def resume(self) -> None:
-        """Reading goes on in the middle of an exchange whose outside text is no longer known: trust nothing in it."""
-        self._unknown = True
-
-    def begin(self) -> None:
+    def begin(self, said: str = "") -> None:
         """The owner spoke: a new exchange."""
-        self._shingles.clear()
         self._text = ""
-        self._unknown = False
+        self._unseen = False
+        if said:
+            self._said.append(said)
+
+    def unseen(self) -> None:
+        """Something came from outside that is not recorded: trust nothing in this exchange."""
+        self._unseen = True
+
+    def heard(self, output: str, *, outside: bool = False, own: bool = False) -> None:
+        """A tool answered: text from outside, nacre's own, or a tool of this machine."""
+        if own:
+            self.saw_own(output)
+        elif outside:
+            self.saw(output)
+        else:
+            self.saw_local(output)
 
     def saw(self, output: str) -> None:
         """Outside text arrived."""
-        self._shingles |= _shingles(output)
-        self._text = (self._text + "\n" + output.lower())[-400_000:]
+        output = output[:_MAX_CHARACTERS]
+        units = _units(output)
+        self._heard["outside"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
+        self._text = (self._text + "\n" + output.lower())[-_MAX_CHARACTERS:]
+
+    def saw_local(self, output: str) -> None:
+        """A tool of this machine answered: what in it tells somebody what to do may be anybody's."""
+        lines = _directives(output)
+        if lines:
+            self._heard["local"].add(_runs(_units("\n".join(lines)), RUN))
+
+    def saw_own(self, text: str) -> None:
+        """Text that nacre gave to the agent."""
+        units = _units(text[:_MAX_CHARACTERS])
+        self._heard["own"].add([*_runs(units, RUN), *_runs(units, SHORT_RUN)])
+
+    def judge(self, statement: str) -> Judgement:
+        """What an agent's statement draws on.
+
+        ``untrusted`` when it shares a run of words with, or quotes, what came from outside; ``injected`` when it does
+        so with what nacre gave.
+        """
+        outside, local, own = (self._heard[name].runs for name in _KINDS)
+        if self._unseen or not (outside or local or own):
+            return Judgement(Trust.UNTRUSTED if self._unseen else Trust.TRUSTED)
+        runs = list(_runs(_units(statement), RUN))
+        short = _short(statement) if outside or own else []
+        is_own = bool(own) and _draws_on(runs, short, own)
+        foreign = any(run in local for run in runs) or _draws_on(runs, short, outside)
+        if foreign:
+            lifted = self._lifted(len(self._said))
+            left = [run for run in runs if run not in lifted]
+            left_short = [one for one in short if not lifted.issuperset(one)]
+            foreign = any(run in local for run in left) or _draws_on(left, left_short, outside)
+        foreign = foreign or self._quotes(statement)
+        return Judgement(Trust.UNTRUSTED if foreign else Trust.TRUSTED, Flag.INJECTED if is_own else Flag.NONE)
 
     def trust_of(self, statement: str) -> Trust:
-        """``untrusted`` when the statement shares a word 5-gram with, or quotes, what came from outside."""
-        if self._unknown:
-            return Trust.UNTRUSTED
-        if not self._text:
-            return Trust.TRUSTED
-        if not self._shingles.isdisjoint(_shingles(statement)):
-            return Trust.UNTRUSTED
-        quotes = (match.group(1).lower() for match in _QUOTED.finditer(statement))
-        return Trust.UNTRUSTED if any(quote in self._text for quote in quotes) else Trust.TRUSTED
+        """Whether an agent's statement can be trusted; see :meth:`judge`."""
+        return self.judge(statement).trust
+
+    def _lifted(self, messages: int) -> set[int]:
+        """What the owner said, in so many messages of this reading and before."""
+        return {run for said in self._said[:messages] for run in _own_words(said)} | self._said_before
+
+    def _quotes(self, statement: str) -> bool:
+        return bool(self._text) and any(match[1].lower() in self._text for match in _QUOTED.finditer(statement))
+
+    def mark(self) -> tuple[int, ...]:
+        """How much was heard so far; for :meth:`carried`."""
+        return (*(len(self._heard[name].runs) for name in _KINDS), len(self._said), int(self._unseen))
+
+    def carried(self, mark: tuple[int, ...] | None = None) -> dict[str, Any]:
+        """What must survive until the next reading, as JSON values, as it was at a mark; empty where nothing is."""
+        *counts, messages, unseen = mark or self.mark()
+        kept: dict[str, Any] = {
+            name: self._heard[name].first(count) for name, count in zip(_KINDS, counts, strict=True) if count
+        }
+        lifted = self._lifted(messages) if kept else set()
+        kept |= {"lifted": sorted(lifted)[-_MAX_RUNS:]} if lifted else {}
+        return {**kept, "unseen": True} if unseen else kept
+
+
+_KINDS = ("outside", "local", "own")
+
+
+def _draws_on(runs: Iterable[int], short: Iterable[list[int]], heard: Mapping[int, None]) -> bool:
+    """Whether a text shares a run with what was heard, or one of its short statements is in it from end to end."""
+    if any(run in heard for run in runs):
+        return True
+    return any(all(run in heard for run in one) for one in short)
+
+
+def _short(text: str) -> list[list[int]]:
+    """The statements of a text that are shorter than a run, each as its short runs."""
+    found = []
+    for part in _STATEMENT.split(text):
+        units = _units(part) if len(part) < _SHORT_CHARACTERS else []
+        if units and sum(map(_weigh, units)) < RUN:
+            found.append(list(_runs(units, SHORT_RUN)))
+    return [runs for runs in found if runs]
+
+
+def _weigh(unit: str) -> float:
+    return _CHARACTER if len(unit) == 1 and not unit.isascii() and _UNSPACED_CHARACTER.match(unit) else 1.0
+
+
+def _directives(output: str) -> list[str]:
+    """The lines that tell somebody what to do; of long ones what stands around the mark."""
+    lower = output.lower()
+    found: dict[int, str] = {}
+    for mark in _DIRECTIVES if output.isascii() else (*_DIRECTIVES, *_DIRECTIVES_UNSPACED):
+        at = lower.find(mark)
+        while at >= 0:
+            begin = max(output.rfind("\n", 0, at) + 1, at - _LINE_CHARACTERS)
+            end = output.find("\n", at)
+            end = min(end if end >= 0 else len(output), at + _LINE_CHARACTERS)
+            found[begin] = output[begin:end]
+            at = lower.find(mark, end)
+    return list(found.values())
+
+
+def _own_words(said: str) -> list[int]:
+    """The runs that the owner said: not asked, not quoted, and not pasted, as a message of many words may be."""
+    units = _units(_NOT_SAID.sub("\n", said))
+    if len(units) > _LONG:
+        return []
+    return [*_runs(units, RUN), *_runs(units, SHORT_RUN)]
+
+
+def _units(text: str) -> list[str]:
+    """Words, in lower case; identifiers fall into theirs, and characters of scripts without spaces stand alone."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", visible(text))
+    return _UNIT.findall(_HUMP.sub(" ", _LIST_MARK.sub("", text)).lower())
+
+
+def _runs(units: list[str], length: float) -> Iterable[int]:
+    """Hashes of the runs of so many words that a text holds."""
+    if len(units) < length:
+        return ()
+    joined = " ".join(units)
+    if not joined.isascii():
+        return _mixed_runs(units, length)
+    words = joined.encode().split(b" ")
+    return [zlib.crc32(b" ".join(run)) for run in zip(*(words[at:] for at in range(int(length))), strict=False)]
+
+
+def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
+    weights = [_weigh(unit) for unit in units]
+    end, held = 0, 0.0
+    for at, weight in enumerate(weights):
+        while end < len(units) and held < length:
+            held += weights[end]
+            end += 1
+        if held < length:
+            return
+        yield zlib.crc32(" ".join(units[at:end]).encode("utf-8", "replace"))
+        held -= weight
