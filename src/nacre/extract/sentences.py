@@ -18,6 +18,26 @@ _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{80,}[\"”]")
 _HEADING = re.compile(r"^#{1,6} \S", re.MULTILINE)
 _HEADING_LINE = re.compile(r"^#{1,6} +(.*?)[ :：#]*$", re.MULTILINE)
+_FOREIGN = re.compile(
+    r"""
+    ^[ \t>*_]*-*[ \t]*(?:begin\ forwarded\ message|original\ message|forwarded\ message|原始邮件|转发的?邮件).*$  # mail
+    | ^[ \t>*_]*(?:from|sent|date|to|subject|发件人|收件人|主题|发送时间|日期)[*_]*[ \t]*[:：].*\n
+      (?:.*\n){0,3}?[ \t>*_]*(?:from|sent|date|to|subject|cc|发件人|收件人|主题|发送时间|日期)[*_]*[ \t]*[:：]
+    | ^(?:on|am|le|el)\ .{4,100}\ (?:wrote|schrieb|a\ écrit|escribió)\ ?:[ \t]*$ | ^.{4,100}写道[:：][ \t]*$
+    | ^---[ \t]*\n(?:[\w-]+:.*\n)+---[ \t]*$                                                   # front matter
+    | (?:\b(?:says?|said|reads|wrote|writes|states|replied|answered|quote)|\be-?mail|\bnewsletter|\bannouncement
+      |\bcop(?:y|ied)\ from\b.{0,60}|\bpasted?\b.{0,60}|[说写]道?|邮件|原文|公告)[ \t]*[:：][ \t]*\n\s*\S
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+"""From here on a message is somebody else's: where a pasted mail ends nobody can tell."""
+_RECORD = re.compile(
+    r"^[ \t>*_\"'{]*(?:(?:human|user|assistant|system|owner|agent|ai|助手|用户|系统)[*_\"']*[ \t]*[:：][ \t]+\S"
+    r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line of a transcript, or of a record: its paragraph was pasted, whoever it says has said it."""
+_PARAGRAPH = re.compile(r"\n[ \t]*\n")
 _LINK = re.compile(r"https?://\S+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _ITEM = re.compile(r"^\s*(?:[-*•+]|(?P<mark>\d{1,2}|[A-Za-z])[.)])\s+(?:\[[ xX]?\]\s*)?(?=\S)")
@@ -104,7 +124,18 @@ def _strip(text: str) -> str:
     heading = _HEADING.search(text)
     if heading:
         text = text[: heading.start()]
+    text = _own(text)
     return _EMPHASIS.sub(r"\2", _QUOTED.sub("", text))
+
+
+def _own(text: str) -> str:
+    """A message without mails, transcripts and records that were pasted into it."""
+    foreign = _FOREIGN.search(text)
+    if foreign:
+        text = text[: foreign.start()]
+    if not _RECORD.search(text):
+        return text
+    return "\n\n".join(part for part in _PARAGRAPH.split(text) if not _RECORD.search(part))
 
 
 def _lines(text: str) -> list[str]:

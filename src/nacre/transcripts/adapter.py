@@ -50,12 +50,18 @@ class Head:
 
     @cached_property
     def objects(self) -> tuple[dict[str, Any], ...]:
-        """The JSON objects on the first 20 complete lines; lines that are not objects are left out."""
+        """The JSON objects on the first 20 complete lines; lines that are not objects are left out.
+
+        Where most lines are none there are none: a text that quotes a record is not a transcript.
+        """
         lines = self.data.split(b"\n")
         if len(self.data) >= HEAD_BYTES and len(lines) > 1:
             lines.pop()
         found: list[dict[str, Any]] = []
-        for line in [line for line in lines if line.strip()][:20]:
+        first = [line for line in lines if line.strip()][:20]
+        if sum(line.lstrip()[:1] == b"{" for line in first) * 2 < len(first):
+            return ()
+        for line in first:
             for raw in split_objects(line).objects:
                 value = decode(_ANY, raw)
                 if isinstance(value, dict):

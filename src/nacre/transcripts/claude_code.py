@@ -144,7 +144,9 @@ class _Reader:
         if not text or record.isMeta:
             return
         if record.isCompactSummary:
-            yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY)
+            text = self.clean(text).text
+            judged = self.exchange.judge(text)
+            yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
             return
         words, flags = typed(text)
         if words:

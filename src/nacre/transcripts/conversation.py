@@ -7,7 +7,7 @@ reading starts at that turn again, with the carry as it was then: two readings g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -83,6 +83,10 @@ class Conversation:
         yield from self.close()
         if turn.speaker is Speaker.OWNER and not turn.flags & Flag.META:
             self.exchange.begin(turn.text if turn.trust is Trust.TRUSTED else "")
+        elif turn.speaker is not Speaker.OWNER:
+            judged = self.exchange.judge(turn.text)
+            trust = Trust.UNTRUSTED if judged.trust is Trust.UNTRUSTED else turn.trust
+            turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
 
     def open(self, turn: OpenTurn, before: Before) -> Iterator[Session | Turn]:

@@ -106,7 +106,7 @@ class _Reader:
         flags = Flag.META if line.speaker is Speaker.SYSTEM else Flag.NONE
         if cleaned.injected:
             flags |= Flag.INJECTED
-        judged = exchange.judge(cleaned.text) if line.speaker is Speaker.AGENT else Judgement()
+        judged = exchange.judge(cleaned.text) if line.speaker is not Speaker.OWNER else Judgement()
         flags, trust = flags | judged.flags, judged.trust
         identity = self.identify(known, record, line, cleaned.text)
         yield Turn(identity, line.speaker, cleaned.text, parse_time(line.stamp), calls, flags, trust, line.author)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from nacre import plain_yaml
-from nacre.model.session import Session, Speaker, Turn
+from nacre.model.session import Flag, Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.injected import clean
@@ -27,7 +27,7 @@ _SAID = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ASIDE = re.compile(r"<(details|think|tool-use)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
-_RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
+_RULE = re.compile(r"^---[ \t]*\s*\Z", re.MULTILINE)
 
 
 def parse(source: Source) -> Iterator[Session | Turn]:
@@ -102,13 +102,13 @@ def _rendered(body: str, time: datetime | None) -> Iterator[Turn]:
     marks = list(_SAID.finditer(body))
     ends = [*(mark.start() for mark in marks[1:]), len(body)]
     for mark, end in zip(marks, ends, strict=False):  # without any mark there is still an end
-        said = body[mark.end() : end]
-        text = clean(_RULE.sub("", _ASIDE.sub("", said))).text
+        cleaned = clean(_RULE.sub("", _ASIDE.sub("", body[mark.end() : end])))
+        text, flags = cleaned.text, Flag.INJECTED if cleaned.injected else Flag.NONE
         is_owner = mark["role"].lower() in ("user", "human")
         speaker = Speaker.OWNER if is_owner else Speaker.AGENT
         if text:
             when = parse_time(mark["facts"].strip(" ()").removesuffix("Z") or None) or time
-            yield Turn(hashed_id(seen, speaker, None, text), speaker, text, when)
+            yield Turn(hashed_id(seen, speaker, None, text), speaker, text, when, flags=flags)
 
 
 def _sniff(head: Head) -> bool:
