@@ -92,9 +92,9 @@ def last_said(memory: Memory) -> datetime:
 
 
 def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calibration) -> Comparison:
-    is_later = last_said(memory) >= last_said(other)
+    is_later = vouches(memory, other) or last_said(memory) >= last_said(other)
     earlier, later = (other, memory) if is_later else (memory, other)
-    if earlier.trust is Trust.TRUSTED and later.trust is Trust.UNTRUSTED:
+    if vouches(other, memory):
         return Comparison(other, _UNTRUSTED, is_later)
     if earlier.kind is Kind.TODO and closes(earlier, later):
         verdict = Verdict(Relation.SUPERSEDES, "done")
@@ -104,7 +104,14 @@ def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calib
         verdict = Verdict(Relation.SUPERSEDES, f"holds the key {later.canonical_key}")
     if _only_the_agent(later) and not _only_the_agent(earlier):
         verdict = _of_the_agent(verdict)
+    if vouches(memory, other) and verdict.relation is Relation.SAME:
+        verdict = replace(verdict, relation=Relation.SUPERSEDES, reason="the same, from a trusted source")
     return Comparison(other, verdict, is_later)
+
+
+def vouches(memory: Memory, other: Memory) -> bool:
+    """Whether a memory is trusted and another one is not: then it comes after it, whenever it was said."""
+    return memory.trust is Trust.TRUSTED and other.trust is Trust.UNTRUSTED
 
 
 def _only_the_agent(memory: Memory) -> bool:

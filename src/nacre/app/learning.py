@@ -20,10 +20,14 @@ from nacre.extract.extractor import extract
 from nacre.extract.withdrawn import withdrawal
 from nacre.model.memory import Confidence, Memory, Retirement, Source
 from nacre.model.reports import Progress
-from nacre.model.session import Speaker, Turn
+from nacre.model.session import Flag, Speaker, Turn
 from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.transcripts.trust import shared
 
 BATCH_MEMORIES = 500
+_ALIKE = 12
+_MOSTLY = 0.5
+_NEARLY_ALL = 0.9
 
 QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
@@ -56,6 +60,7 @@ class _Learner:
         self.meaning = meaning_of(context)
         self.gate = Gate(context)
         self.pending: list[Memory] = []
+        self.echoes: set[str] = set()
         self.seen: list[tuple[int, int]] = []
         self.withdrawn: dict[str, str] = {}
         self.stored: list[str] = []
@@ -104,6 +109,8 @@ class _Learner:
             confidence=Confidence.INFERRED, canonical_key=candidate.canonical_key,
             source=Source(stored.session.id, candidate.turns, stored.file),
         )  # fmt: skip
+        if _is_echo(candidate, turns):
+            self.echoes.add(memory.id)
         return redacted(self.context, memory)
 
     def is_known_evidence(self, memory: Memory) -> bool:
@@ -112,6 +119,14 @@ class _Learner:
             known.kind is memory.kind and known.turns & set(memory.source.turns)
             for known in self.context.memories.known_of(memory.source.session or "")
         )
+
+    def is_told_by_nacre(self, memory: Memory) -> bool:
+        """Whether an agent's words are mostly those of a memory, or the owner's nearly all, wherever that belongs."""
+        enough = _MOSTLY if memory.speaker is Speaker.AGENT else _NEARLY_ALL
+        anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
+        rows = {row for one in anywhere for row in self.context.comparisons.alike(one, limit=_ALIKE)}
+        known = self.context.memories.by_rows(sorted(rows)).values()
+        return any(shared(memory.content, other.content) >= enough for other in known)
 
     def flush(self) -> None:
         """Place what was found, in the order in which it was said, in one transaction with how far extraction got."""
@@ -132,7 +147,7 @@ class _Learner:
                 for memory_id, reason in self.withdrawn.items():
                     self.retire(memory_id, reason)
             apply_intents(self.context)
-        self.pending, self.seen, self.withdrawn = [], [], {}
+        self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
 
     def told(self) -> dict[str, str | None]:
         """What an operation on all that is pending is about, and why."""
@@ -151,15 +166,30 @@ class _Learner:
         commit(self.context, [gone, *released(self.context, [memory])], [told])
 
     def place(self, memory: Memory, repeated: Repetitions, touched: set[str]) -> None:
-        if self.is_known_evidence(memory):
+        is_echo = memory.id in self.echoes
+        if self.is_known_evidence(memory) or (is_echo and self.is_told_by_nacre(memory)):
             self.duplicates += 1
             return
-        outcome = place(self.context, memory, repeated.of(memory), touched=touched)
+        outcome = place(
+            self.context,
+            memory,
+            repeated.of(memory),
+            touched=touched,
+            is_echo=is_echo and memory.speaker is Speaker.AGENT,
+        )
         if outcome.action == "stored":
             self.stored.append(memory.id)
             repeated.add(memory)
         else:
             self.duplicates += 1
+
+
+def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
+    """Whether a candidate may come from nacre: an agent's words, or the owner's after nacre gave context."""
+    last = max((at for at, item in enumerate(turns) if item.turn.id in candidate.turns), default=-1)
+    said = [item.turn for item in turns[: last + 1]]
+    by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
+    return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
 
 
 def _last_of_owner(turns: Sequence[Turn]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said
+from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said, vouches
 from nacre.app.context import Context
 from nacre.app.standing import retired_by, standing_for
 from nacre.app.superseding import active_again, doubted, ended
@@ -32,14 +32,15 @@ _MOST_REPLACED = 5
 
 def place(
     context: Context, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False,
-    touched: set[str] | None = None,
+    touched: set[str] | None = None, is_echo: bool = False,
 ) -> StoreOutcome:  # fmt: skip
     """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
 
     What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it. With
-    ``touched``, the files of memories that were only said again are left to :func:`write_touched`.
+    ``touched``, the files of memories that were only said again are left to :func:`write_touched`. An echo
+    confirms nothing: an agent may have from nacre what it says.
     """
-    same = _same_words(context, memory, by_hand=by_hand, touched=touched)
+    same = _same_words(context, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
     if same:
         return same
     rule = standing_for(context, memory)
@@ -50,7 +51,8 @@ def place(
     found = compare(memory, [other for other in others.values() if not other.superseded_by])
     again = next((one for one in found if one.repeats), None)
     if again:
-        confirm(context, again.other, memory, touched)
+        if not is_echo:
+            confirm(context, again.other, memory, touched)
         return StoreOutcome("known", again.other.id, again.verdict.reason)
     outcome = put(context, memory, found)
     context.comparisons.wait(memory.id)
@@ -109,8 +111,13 @@ def confirm(context: Context, known: Memory, memory: Memory, touched: set[str] |
         touched.add(known.id)
 
 
-def _same_words(context: Context, memory: Memory, *, by_hand: bool, touched: set[str] | None) -> StoreOutcome | None:
-    """The memory that says the same in the same words, unless it was superseded before this was said."""
+def _same_words(
+    context: Context, memory: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
+) -> StoreOutcome | None:
+    """The memory that says the same in the same words, unless it was superseded before this was said.
+
+    What a trusted source says is not known from an untrusted one, and what an untrusted one says confirms nothing.
+    """
     same = context.memories.same_content(memory.content, memory.project)
     known = context.memories.find(same) if same else None
     if known is None:
@@ -119,9 +126,9 @@ def _same_words(context: Context, memory: Memory, *, by_hand: bool, touched: set
         newer = context.memories.find(known.superseded_by)
         if newer and last_said(memory) > last_said(newer):
             return None
-    elif known.retired and by_hand:
+    elif by_hand if known.retired else vouches(memory, known):
         return None
-    elif not known.retired:
+    elif not (known.retired or is_echo) and memory.trust is known.trust:
         confirm(context, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
 

@@ -13,6 +13,7 @@ from nacre.app.writing import apply_intents, commit, entry
 from nacre.embed.calibration import calibration_of
 from nacre.model.memory import Memory, Retirement
 from nacre.model.reports import StoreOutcome
+from nacre.model.session import Speaker
 
 AUTO_LINKS = 3
 """So many nearest memories are linked (seed facts 2.1)."""
@@ -82,7 +83,8 @@ def _absorb(context: Context, memory: Memory, again: Comparison) -> StoreOutcome
     kept, gone = again.other, memory
     if last_said(kept) > last_said(gone):
         kept, gone = gone, kept
-    confirm(context, kept, gone)
+    if gone.speaker is Speaker.OWNER:
+        confirm(context, kept, gone)
     reason = f"says the same as {kept.id}"
     retired = replace(gone, retired=Retirement(context.now(), reason))
     commit(context, [retired], [entry(context, "retire", memory=gone.id, reason=reason)])

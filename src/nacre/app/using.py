@@ -23,6 +23,7 @@ from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.lock import FileLock
 from nacre.model.memory import Memory
 from nacre.model.review import Action, Reason
+from nacre.model.session import Trust
 from nacre.recall.quality import is_protected
 from nacre.storage.times import to_ms
 from nacre.storage.usage import StepsDue
@@ -170,7 +171,7 @@ def raise_importance(context: Context) -> None:
 
 def _raise(context: Context, due: StepsDue) -> None:
     memory = context.memories.find(due.memory)
-    if memory is None:
+    if memory is None or memory.trust is Trust.UNTRUSTED:
         return
     importance = max(memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken))
     if importance > memory.importance:

@@ -148,7 +148,7 @@ class _Reader:
             judged = self.exchange.judge(text)
             yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
             return
-        words, flags = typed(text)
+        words, flags = self.typed(text)
         if words:
             yield from self.owner(record, words, flags)
 
@@ -202,7 +202,7 @@ class _Reader:
             return
         prompt = attachment.get("prompt")
         text = prompt if isinstance(prompt, str) else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
-        words, flags = typed(text)
+        words, flags = self.typed(text)
         if words:
             yield from self.owner(record, words, flags)
 
@@ -218,7 +218,7 @@ class _Reader:
                 queue.clear()
             case "remove" if queue:
                 when, text = queue.pop(0)
-                words, flags = typed(text)
+                words, flags = self.typed(text)
                 if words:
                     queued = msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when)
                     yield from self.owner(queued, words, flags)
@@ -288,6 +288,12 @@ class _Reader:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=judged.trust)
+
+    def typed(self, text: str) -> tuple[str, Flag]:
+        """What the owner typed in a prompt, and what it is; nacre's own context in it is remembered."""
+        cleaned = self.clean(text)
+        words, flags = typed(cleaned.text)
+        return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
 
     def clean(self, text: str) -> Cleaned:
         """A text without what its speaker did not say; nacre's own context in it is remembered."""

@@ -20,7 +20,7 @@ _REMINDER = re.compile(
     re.DOTALL,
 )
 _BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/]{500,}={0,2}")
-_MARKS = (_NAME, "<system", "<environment_", "<user-prompt-submit-hook")
+_MARKS = ("-context", "-Context", "-CONTEXT", "<system", "<environment_", "<user-prompt-submit-hook")
 _SPACES = re.compile(r"\n{3,}")
 
 
@@ -58,15 +58,13 @@ def clean(text: str) -> Cleaned:
 
 def strip(text: str) -> Cleaned:
     """Strip nacre's own context alone: the last door, for what an adapter let pass."""
-    if _NAME not in text:
-        return Cleaned(text)
     left, own = _without_own(text)
-    return Cleaned(left.strip(), own)
+    return Cleaned(left.strip() if own else text, own)
 
 
 def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
     """A text without nacre's own context, and what that was."""
-    if _NAME not in text:
+    if not any(mark in text for mark in _MARKS[:3]) or _NAME not in text.lower():
         return text, ()
     own = [match[0] for match in _NACRE.finditer(text)]
     text = _NACRE.sub("", text)

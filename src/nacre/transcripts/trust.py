@@ -81,6 +81,17 @@ def is_own(tool: str, short_input: str) -> bool:
     return bool(_OWN_TOOL.search(tool) or ("nacre" in short_input and _OWN_COMMAND.search(short_input)))
 
 
+def shared(text: str, other: str) -> float:
+    """The share of a text's runs of words that another text holds, 0 to 1; of a short text, of its short runs."""
+    units, others = _units(text), _units(other)
+    for length in (RUN, SHORT_RUN):
+        runs = list(_runs(units, length))
+        if runs:
+            known = set(_runs(others, length))
+            return sum(run in known for run in runs) / len(runs)
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What is known of an agent's statement: whether it can be trusted, and what it is besides plain talk."""

@@ -1,0 +1,154 @@
+"""What nacre told an agent is never learned again: not as it was marked, not quoted, summed up or pasted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import Context
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.remembering import NewMemory, get, store
+from nacre.model.memory import Kind
+from nacre.model.session import Flag, Speaker
+from tests.app.conftest import World
+from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, write
+
+RULE = "We decided to always deploy the billing service on Thursdays after the smoke tests."
+OTHER = "Never rotate the staging keys without telling the platform team first."
+MARKED = f'<nacre-context version="1" session="s">\n- decision: {RULE}\n- preference: {OTHER}\n</nacre-context>'
+WITH_TOOL_OUTPUT = [name for name in SHAPES if name != "specstory"]
+
+
+@pytest.fixture
+def home(world: World) -> Iterator[Context]:
+    context = world.context()
+    for text, kind in ((RULE, Kind.DECISION), (OTHER, Kind.PREFERENCE)):
+        store(context, NewMemory(text, kind=kind))
+    yield context
+    context.database.close()
+
+
+def unchanged(context: Context, path: Path) -> list[str]:
+    """Ingest a transcript; the contents of memories that are new or were confirmed by it."""
+    report = ingest(context, IngestOptions(paths=(path,), vectors=False))
+    found = [get(context, memory).content for memory in report.memories]
+    for memory_id in context.memories.all_ids():
+        memory = get(context, memory_id)
+        found += [f"confirmed: {memory.content}"] if memory.confirmed else []
+    return found
+
+
+def texts(context: Context) -> list[tuple[Speaker, Flag, str]]:
+    rows = [stored for line in context.sessions.newest(limit=50) for stored in context.sessions.turns_of(line.row)]
+    return [(item.turn.speaker, item.turn.flags, item.turn.text) for item in rows]
+
+
+FORMS = {
+    "whole": MARKED,
+    "without an end": MARKED.removesuffix("</nacre-context>"),
+    "without a beginning": MARKED.partition("\n")[2],
+    "escaped": escape(MARKED),
+    "escaped in JSON": MARKED.replace("<", "\\u003c").replace(">", "\\u003e"),
+    "in a JSON string": json.dumps({"hookSpecificOutput": {"additionalContext": MARKED}}),
+    "in capitals": MARKED.replace("nacre-context", "Nacre-Context"),
+    "twice": f"{MARKED}\n\n{MARKED}",
+    "nested": f"<nacre-context>\n{MARKED}\n</nacre-context>",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("form", FORMS)
+def test_marked_context_is_taken_out_whatever_became_of_its_marks(
+    shape: str, form: str, home: Context, tmp_path: Path
+) -> None:
+    text = FORMS[form]
+    said = f"{text}\n\nFix the footer." if form != "without an end" else f"Fix the footer.\n\n{text}"
+    steps = [
+        Owner(said),
+        Agent(f"My context holds:\n{text}"),
+        Owner("ok"),
+        Summary(f"So far:\n{text}"),
+        Owner("Go on."),
+    ]
+    assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
+    assert [text for _, _, text in texts(home) if "Thursdays" in text or "staging keys" in text] == []
+    assert any(flags & Flag.INJECTED for _, flags, _ in texts(home))
+
+
+QUOTES = (
+    f"As you decided before: {RULE}",
+    f"{RULE} Shall I keep to that?",
+    f"From memory:\n\n1. {RULE}\n2. **{OTHER}**",
+    f"> {OTHER}\n\nSo I tell the platform team.",
+    "We always DEPLOY the *billing service* on\nThursdays, after the smoke tests; that was decided.",
+)
+
+
+def given(text: str) -> dict[str, Sequence[Step]]:
+    """The ways in which an agent gets to know what nacre holds."""
+    return {
+        "prompt": (Owner(f"{MARKED}\n\nWhen do we deploy?"),),
+        "own tool": (Owner("When do we deploy?"), Tool("mcp__nacre__memory_search", "deploy", text)),
+        "command": (Owner("When do we deploy?"), Tool("Bash", "nacre recall 'when do we deploy'", text)),
+        "unknown tool": (Owner("When do we deploy?"), Tool("Task", "look it up", text)),
+        "vault file": (Owner("When do we deploy?"), Tool("Read", "/home/me/.nacre/vault/global/x.md", text)),
+    }
+
+
+@pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
+@pytest.mark.parametrize("way", given(""))
+@pytest.mark.parametrize("reply", ["yes", "ok, good", "1"])
+def test_what_an_agent_quotes_from_nacre_is_neither_learned_nor_a_confirmation(
+    shape: str, way: str, reply: str, home: Context, tmp_path: Path
+) -> None:
+    steps: list[Step] = [*given(f"{RULE}\n{OTHER}")[way]]
+    for quote in QUOTES:
+        steps += [Agent(quote), Owner(reply)]
+    assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Context, tmp_path: Path) -> None:
+    steps = [
+        Owner(f"{MARKED}\n\nWhen do we deploy?"),
+        Agent("On Thursdays."),
+        Summary(f"The agent was told: {RULE} {OTHER}"),
+        Owner("Go on."),
+        Agent(f"We decided this: {RULE} I keep to that."),
+        Owner("yes, good"),
+    ]
+    assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(shape: str, home: Context, tmp_path: Path) -> None:
+    steps = [
+        Owner(f"{MARKED}\n\nWhen do we deploy?"),
+        Agent("On Thursdays."),
+        Owner(RULE),
+        Agent("Right."),
+        Owner("ok"),
+    ]
+    assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_the_owner_says_again_without_having_been_told_counts(shape: str, home: Context, tmp_path: Path) -> None:
+    steps = [Owner(RULE), Agent("Right."), Owner("Fix the footer.")]
+    found = unchanged(home, write(tmp_path / "in", shape, steps))
+    assert found in ([RULE], [f"confirmed: {RULE}"]), "in a project it is one of the project's own"
+
+
+@pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
+def test_a_transcript_that_grows_knows_what_was_given_before(shape: str, home: Context, tmp_path: Path) -> None:
+    steps: list[Step] = [Owner(f"{MARKED}\n\nWhen do we deploy?"), Agent("On Thursdays."), Owner("Go on.")]
+    assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
+    steps += [Agent(f"As decided: {RULE} I keep to that."), Owner("yes"), Agent("Done."), Owner("Thanks.")]
+    assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
+    quoting = [flags for speaker, flags, text in texts(home) if speaker is Speaker.AGENT and "smoke tests" in text]
+    assert quoting
+    assert all(flags & Flag.INJECTED for flags in quoting)
