@@ -10,6 +10,7 @@ from hypothesis import settings
 
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
+_AGENTS = ("CLAUDECODE", "CURSOR_", "GEMINI_CLI", "OPENCODE", "CLINE_", "AUGMENT_", "GOOSE_", "AI_AGENT")
 _TERMINAL = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "EDITOR", "VISUAL")
 
 
@@ -28,7 +29,7 @@ def user_home(
     """An empty home of a user, nacre's home within; the embedding model is off unless the test is marked."""
     home = tmp_path_factory.mktemp("home")
     for name in list(os.environ):
-        if name.startswith(_SET_BY_PEOPLE) or name in _TERMINAL:
+        if name.startswith((*_SET_BY_PEOPLE, *_AGENTS)) or name in _TERMINAL:
             monkeypatch.delenv(name)
     for name in _HOMES:
         monkeypatch.setenv(name, str(home))

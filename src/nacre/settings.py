@@ -18,6 +18,7 @@ import msgspec
 
 from nacre import private
 from nacre.errors import SettingsInvalid
+from nacre.model.session import Speaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
+    Setting("recall.trusted", bool, False, "leave out of answers what draws on text from outside"),
     Setting("recall.mode", str, "hybrid", "lanes a recall uses: hybrid, lexical or vector"),
     Setting("recall.reranker", str, "none", "cross-encoder for the best hits: none, or a folder with its model.onnx"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
@@ -70,6 +72,13 @@ SETTINGS: tuple[Setting, ...] = (
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
+
+AGENTS = (
+    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
+    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
+    "AI_AGENT",
+)  # fmt: skip
+"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
@@ -111,6 +120,11 @@ class Settings:
     def __getitem__(self, key: str) -> Any:
         """The value of a setting. Raises SettingsInvalid for a key that does not exist."""
         return self.values[known(key).key].value
+
+    @property
+    def speaker(self) -> Speaker:
+        """Who runs nacre in this environment: the agent whose shell it is, else the owner."""
+        return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
 
     @property
     def vault(self) -> Path:

@@ -26,7 +26,7 @@ from nacre.model.recall import (
     RecallResult,
     TurnHit,
 )
-from nacre.model.session import Turn
+from nacre.model.session import Trust, Turn
 from nacre.recall import co_recall
 from nacre.recall.anchoring import anchored, find_anchor
 from nacre.recall.confidence import BORDER, answering
@@ -70,6 +70,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     """
     started = time.perf_counter()
     _check(query)
+    query = _trusting(context, query)
     scan(context)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
@@ -102,6 +103,7 @@ def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
     """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search."""
     started = time.perf_counter()
     _check(query)
+    query = _trusting(context, query)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
     hits = tuple(_rank_turns(context, query, question, lanes, query.limit, confident=False))
@@ -109,6 +111,13 @@ def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
         query=query.text, turns=hits, lanes=lanes.told(), around=query.around,
         since=query.filter.since, until=query.filter.until, took_ms=(time.perf_counter() - started) * 1000,
     )  # fmt: skip
+
+
+def _trusting(context: Context, query: RecallQuery) -> RecallQuery:
+    """The query without what is untrusted, where the owner wants none."""
+    if query.filter.trusted or not context.settings["recall.trusted"]:
+        return query
+    return replace(query, filter=replace(query.filter, trusted=True))
 
 
 def _read(context: Context, query: RecallQuery) -> Question:
@@ -244,10 +253,11 @@ def _co_recalled(
     if not drawn:
         return hits, []
     shown = {memory.id for item in hits for memory in (item.memory, *item.may_replace)}
-    others = [item for item in ranked if item.memory.id not in shown]
+    others = [item for item in ranked if item.memory.id not in shown and item.memory.trust is Trust.TRUSTED]
     known = {item.memory.id for item in ranked}
     unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
-    admitted = admitted_memories(context.database, wanted, today=context.clock().date()) if unknown else set()
+    asked_by_nobody = replace(wanted, trusted=True)
+    admitted = admitted_memories(context.database, asked_by_nobody, today=context.clock().date()) if unknown else set()
     found = [memory for row, memory in context.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
 

@@ -26,7 +26,10 @@ from nacre.vault.layout import slugify
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """What is to be stored; a missing subject is made from the first words of the content."""
+    """What is to be stored; a missing subject is made from the first words of the content.
+
+    Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
+    """
 
     content: str
     subject: str | None = None
@@ -37,7 +40,7 @@ class NewMemory:
     project: str | None = None
     tags: tuple[str, ...] = ()
     canonical_key: str | None = None
-    speaker: Speaker = Speaker.OWNER
+    speaker: Speaker | None = None
     trust: Trust = Trust.TRUSTED
     source: Source = Source()
     author: str | None = None
@@ -66,8 +69,8 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
             id=context.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
             created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
             project=_project(context, new.project), tags=tuple(dict.fromkeys(new.tags)),
-            canonical_key=new.canonical_key, speaker=new.speaker, trust=new.trust, source=new.source,
-            author=new.author,
+            canonical_key=new.canonical_key, speaker=new.speaker or context.settings.speaker, trust=new.trust,
+            source=new.source, author=new.author,
         ),
     )  # fmt: skip
     with context.vault_lock:
@@ -93,7 +96,10 @@ def get(context: Context, reference: str) -> Memory:
 
 
 def edit(context: Context, reference: str, **changes: Any) -> Memory:
-    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid."""
+    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid.
+
+    What an agent rewrites is the agent's word from then on. Trust stays as it is.
+    """
     with context.vault_lock:
         scan(context)
         fold_usage(context)
@@ -101,6 +107,8 @@ def edit(context: Context, reference: str, **changes: Any) -> Memory:
         _refuse_broken(context, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
             raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
+        if context.settings.speaker is Speaker.AGENT and {"subject", "content"} & changes.keys():
+            changes.setdefault("speaker", Speaker.AGENT)
         if changes.get("project"):
             changes["project"] = _project(context, changes["project"])
         changed = redacted(context, replace(memory, **changes, updated=context.now()))

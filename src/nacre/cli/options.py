@@ -61,6 +61,7 @@ _PLACE_AND_TIME: tuple[Decorator, ...] = (
     click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
     click.option("--until", type=MOMENT, help="Before then."),
     click.option("--user-only", is_flag=True, help="Only what you said yourself."),
+    click.option("--trusted", is_flag=True, help="Leave out what draws on text from outside."),
 )  # fmt: skip
 _MEMORY: tuple[Decorator, ...] = (
     click.option("--kind", "kinds", type=KIND, multiple=True, help="Only memories of this kind."),
@@ -104,7 +105,7 @@ def with_turn_filter(function: Function) -> Function:
 
 
 def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[str, ...]) -> Function:
-    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "user_only")
+    names = (*own, "projects", "strict", "exclude_projects", "since", "until", "user_only", "trusted")
 
     @click.pass_obj
     @functools.wraps(function)

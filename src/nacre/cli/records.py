@@ -178,7 +178,8 @@ def memory_hit_record(hit: MemoryHit) -> Record:
 
 def _older_record(memory: Memory) -> Record:
     return {
-        "id": memory.id, "subject": memory.subject, "content": memory.content, "created": stamp(memory.created),
+        "id": memory.id, "subject": memory.subject, "content": memory.content, "trust": memory.trust.value,
+        "created": stamp(memory.created),
     }  # fmt: skip
 
 
@@ -192,6 +193,7 @@ def turn_hit_record(hit: TurnHit) -> Record:
         "score": hit.score,
         "excerpt": hit.excerpt,
         "speaker": hit.turn.speaker.value,
+        "trust": hit.turn.trust.value,
         "author": hit.turn.author,
         "time": stamp(hit.turn.time),
         "title": hit.session.title,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.paper import Paper
+from nacre.cli.paper import Paper, unsteered
 from nacre.errors import NacreError
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Run:
             import json
 
             is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-            self._written.append(json.dumps(record, ensure_ascii=not is_unicode, default=str) + "\n")
+            self._written.append(unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n")
             return
         paper = self.paper()
         render(paper)

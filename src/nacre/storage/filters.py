@@ -55,6 +55,8 @@ def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
         parts.append(("m.importance >= ?", (wanted.min_importance,)))
     if wanted.user_only:
         parts.append(("m.speaker = 'owner'", ()))
+    if wanted.trusted:
+        parts.append(("m.trust = 'trusted'", ()))
     if wanted.tags:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
@@ -75,6 +77,8 @@ def turn_clause(wanted: Filter) -> Clause:
     ]
     if wanted.user_only:
         parts.append(("t.speaker = 'owner'", ()))
+    if wanted.trusted:
+        parts.append(("t.trust = 'trusted'", ()))
     if wanted.as_of:
         parts.append(("date(t.time / 1000, 'unixepoch') <= ?", (wanted.as_of.isoformat(),)))
     if wanted.scope != Scope.PRIVATE:

@@ -228,7 +228,7 @@ def _draws_on(runs: Iterable[int], short: Iterable[list[int]], heard: Mapping[in
 def _short(text: str) -> list[list[int]]:
     """The statements of a text that are shorter than a run, each as its short runs."""
     found = []
-    for part in _STATEMENT.split(text):
+    for part in (text, *_STATEMENT.split(text)):
         units = _units(part) if len(part) < _SHORT_CHARACTERS else []
         if units and sum(map(_weigh, units)) < RUN:
             found.append(list(_runs(units, SHORT_RUN)))

@@ -8,6 +8,7 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import components, render_hit
 from nacre.cli.render.words import day, short_session, speaker_name, when
 from nacre.model.recall import Lane, RecallResult, TurnHit
+from nacre.model.session import Trust
 from nacre.text import shorten
 
 NOTHING = "Nothing in memory answers that."
@@ -54,7 +55,11 @@ def render_turns(paper: Paper, turns: Sequence[TurnHit], *, explain: bool) -> No
         place = joined((f"{session.tool} {short_session(session.native_id)}", hit.project, when(hit.turn.time), title))
         paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
         who = speaker_name(hit.turn.speaker, hit.turn.author)
-        paper.line(Span(f"{who}:", "bold"), " ", hit.excerpt, indent=_INDENT)
+        if hit.turn.trust is Trust.UNTRUSTED:
+            told = f"from {who} in {session.tool} {short_session(session.native_id)}"
+            paper.framed(hit.excerpt, told, indent=_INDENT)
+        else:
+            paper.line(Span(f"{who}:", "bold"), " ", hit.excerpt, indent=_INDENT)
         if explain:
             components(paper, hit.score, hit.components)
         paper.blank()

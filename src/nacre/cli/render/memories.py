@@ -23,6 +23,7 @@ from nacre.cli.render.words import (
 from nacre.model.memory import Expiry, Memory, Scope
 from nacre.model.recall import Evidence, MemoryHit
 from nacre.model.review import NEUTRAL_QUALITY
+from nacre.model.session import Trust
 from nacre.text import normalise, shorten
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
 
 def told(memory: Memory) -> tuple[Part, ...]:
     """Subject and content, for one line of a table."""
+    if memory.trust is Trust.UNTRUSTED:
+        return Span("untrusted: ", "yellow"), shorten(_whole(memory), _LINE_CHARACTERS)
     if normalise(memory.content).startswith(normalise(memory.subject)):
         return (shorten(memory.content, _LINE_CHARACTERS),)
     return bold(memory.subject), "  ", shorten(memory.content, _LINE_CHARACTERS)
@@ -82,21 +85,45 @@ def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset:
 def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
     """One memory that answers, with its evidence."""
     memory = hit.memory
+    if memory.trust is Trust.UNTRUSTED:
+        paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
+        paper.framed(_whole(memory), _whence(memory), indent=_INDENT)
+    else:
+        _render_words(paper, rank, memory)
+    facts = (memory.project, when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
+    paper.line(dim(joined(facts)), indent=_INDENT)
+    _render_notes(paper, hit)
+    if explain:
+        components(paper, hit.score, hit.components)
+
+
+def _whole(memory: Memory) -> str:
+    is_told = normalise(memory.content).startswith(normalise(memory.subject))
+    return shorten(memory.content if is_told else f"{memory.subject}: {memory.content}", _HIT_CHARACTERS)
+
+
+def _whence(memory: Memory) -> str:
+    where = memory.source.session or memory.source.file
+    return f"from {where}" if where else "from outside"
+
+
+def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
     paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT)
     if normalise(memory.content) != normalise(memory.subject):
         paper.line(shorten(memory.content, _HIT_CHARACTERS), indent=_INDENT)
-    facts = (memory.project, when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
-    paper.line(dim(joined(facts)), indent=_INDENT)
+
+
+def _render_notes(paper: Paper, hit: MemoryHit) -> None:
+    memory = hit.memory
     if hit.outdated_by:
         newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
         paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
     if hit.evidence:
         _evidence_line(paper, hit.evidence, memory)
     for older in hit.may_replace:
-        told = shorten(older.content, _HIT_CHARACTERS)
+        mark = "untrusted: " if older.trust is Trust.UNTRUSTED else ""
+        told = mark + shorten(older.content, _HIT_CHARACTERS)
         paper.line(dim(f"may replace {short_id(older)} ({day(older.created)}): {told}"), indent=_INDENT, hang=2)
-    if explain:
-        components(paper, hit.score, hit.components)
 
 
 def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
@@ -163,9 +190,12 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
     elif memory.superseded_by:
         since = f" since {memory.valid.until}" if memory.valid.until else ""
         paper.line(Span(f"Superseded by {memory.superseded_by[-8:]}{since}", "yellow"))
-    paper.line(bold(memory.subject))
-    paper.blank()
-    paper.body(memory.content)
+    if memory.trust is Trust.UNTRUSTED:
+        paper.framed(f"{memory.subject}\n{memory.content}", _whence(memory))
+    else:
+        paper.line(bold(memory.subject))
+        paper.blank()
+        paper.body(memory.content)
     paper.blank()
     paper.facts(_facts(view, vault))
     if view.evidence:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.render.memories import render_table
 from nacre.cli.render.words import count, day, minute, short_session, speaker_name
-from nacre.model.session import Flag, Speaker
+from nacre.model.session import Flag, Speaker, Trust
 from nacre.text import shorten
 
 if TYPE_CHECKING:
@@ -73,7 +73,11 @@ def _render_turn(paper: Paper, item: StoredTurn, *, full: bool) -> None:
     paper.line(Span(speaker_name(turn.speaker, turn.author), _TINTS[turn.speaker]), "  ", dim(told))
     if turn.text:
         is_long = not full and len(turn.text) > _TURN_CHARACTERS
-        paper.body(turn.text[:_TURN_CHARACTERS] + " …" if is_long else turn.text, indent=2)
+        text = turn.text[:_TURN_CHARACTERS] + " …" if is_long else turn.text
+        if turn.trust is Trust.UNTRUSTED:
+            paper.framed(text, f"from {speaker_name(turn.speaker, turn.author)}", indent=2)
+        else:
+            paper.body(text, indent=2)
     calls = turn.tool_calls if full else turn.tool_calls[:_CALLS_SHOWN]
     for call in calls:
         outcome = f" → {call.outcome}" if call.outcome and call.outcome != "ok" else ""
