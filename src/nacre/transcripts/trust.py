@@ -12,6 +12,7 @@ import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from nacre.model.session import Flag, Trust
@@ -40,12 +41,14 @@ _LONG = 120
 _LINE_CHARACTERS = 400
 _COMMAND_CHARACTERS = 1_000
 _SHORT_CHARACTERS = 120
+_REMEMBERED = 512
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
 _UNIT = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_LIST_MARK = re.compile(r"^[ \t]*(?:\d{1,3}|[A-Za-z])[.)][ \t]+", re.MULTILINE)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ASCII_UNIT = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+_LIST_MARK = re.compile(r"\n[ \t]*(?:\d{1,3}|[A-Za-z])[.)][ \t]+")
 _STATEMENT = re.compile(r"[\n。！？；，：]+|[.!?;:](?:\s+|$)")
 _QUOTED = re.compile(r"[\"“”«»「」`]([^\"“”«»「」`\n]{25,400})[\"“”«»「」`]")
 _NOT_SAID = re.compile(r"^[ \t]*>.*$|^(```|~~~).*?(?:^\1|\Z)|[^.!?。！？\n]*[?？]", re.DOTALL | re.MULTILINE)
@@ -254,6 +257,7 @@ def _directives(output: str) -> list[str]:
     return list(found.values())
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def _own_words(said: str) -> list[int]:
     """The runs that the owner said: not asked, not quoted, and not pasted, as a message of many words may be."""
     units = _units(_NOT_SAID.sub("\n", said))
@@ -264,9 +268,11 @@ def _own_words(said: str) -> list[int]:
 
 def _units(text: str) -> list[str]:
     """Words, in lower case; identifiers fall into theirs, and characters of scripts without spaces stand alone."""
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", visible(text))
-    return _UNIT.findall(_HUMP.sub(" ", _LIST_MARK.sub("", text)).lower())
+    text = _LIST_MARK.sub("\n", f"\n{text}")
+    if text.isascii():
+        return "\n".join(_ASCII_UNIT.findall(text)).lower().split()
+    text = unicodedata.normalize("NFKC", visible(text))
+    return _UNIT.findall(_HUMP.sub(" ", text).lower())
 
 
 def _runs(units: list[str], length: float) -> Iterable[int]:
