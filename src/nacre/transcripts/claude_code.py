@@ -144,13 +144,18 @@ class _Reader:
         if not text or record.isMeta:
             return
         if record.isCompactSummary:
-            text = self.clean(text).text
-            judged = self.exchange.judge(text)
-            yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
+            yield from self.compacted(record, text)
             return
         words, flags = self.typed(text)
         if words:
             yield from self.owner(record, words, flags)
+
+    def compacted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """The host summed up what was said: what it draws on is known, as far as this reading heard it."""
+        yield from self.close(side=True)
+        yield from self.close(side=False)
+        judged = self.exchange.judge(self.clean(text).text)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
 
     def owner(self, record: Record, words: str, flags: Flag = Flag.NONE) -> Iterator[Session | Turn]:
         if words in self.carry["spoken"]:
