@@ -209,7 +209,7 @@ def test_sessions_search_as_json_names_session_and_turn_as_the_tool_does(nacre: 
     assert set(answer) >= {"query", "hits", "lanes", "took_ms"}
     hit = answer["hits"][0]
     assert set(hit) == {
-        "session_id", "turn_id", "tool", "project", "score", "excerpt", "speaker", "author", "time", "title",
+        "session_id", "turn_id", "tool", "project", "score", "excerpt", "speaker", "trust", "author", "time", "title",
         "components",
     }  # fmt: skip
     assert hit["session_id"] == SESSION
