@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nacre import private
@@ -18,46 +20,102 @@ else:
 PATIENCE_SECONDS = 20.0
 _PAUSE_SECONDS = 0.005
 
+Observe = Callable[[str, float], None]
+"""Is told the name of a lock, and for how many seconds it was held, when it is free again: for measuring."""
+
 
 class FileLock:
     """An exclusive lock at a path. The holder may enter it again; others wait, then get StoreBusy. What
     cannot be opened is StoreUnusable.
 
+    Who waits goes before who only asks whether it is free: a crowd that asks all the time keeps nobody out.
+
     For one thread: threads that share a home each need a lock of their own.
     """
 
-    def __init__(self, path: Path, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(self, path: Path, patience_seconds: float = PATIENCE_SECONDS, observe: Observe | None = None) -> None:
         self._path = path
         self._patience = patience_seconds
+        self._observe = observe
+        self._since = 0.0
         self._descriptor = -1
         self._depth = 0
 
     def __enter__(self) -> None:
-        if self._depth == 0:
-            try:
-                self._descriptor = private.open_file(self._path, os.O_RDWR | os.O_CREAT)
-            except OSError as error:
-                raise StoreUnusable(
-                    f"cannot use {self._path}: {error.strerror}", hint="check that the folder is writable, and the file"
-                ) from error
-            self._wait()
-        self._depth += 1
+        if not self.acquire(self._patience):
+            raise StoreBusy(
+                f"another process has held {self._path} for {self._patience:.0f} seconds",
+                hint="wait for it, or end it, then try again",
+            )
 
     def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def acquire(self, patience_seconds: float = 0.0) -> bool:
+        """Take the lock, waiting so long at most; returns whether it was to be had."""
+        if self._depth == 0:
+            if not (self._wait(patience_seconds) if patience_seconds else self._ask()):
+                return False
+            self._since = time.monotonic()
+        self._depth += 1
+        return True
+
+    def release(self) -> None:
+        """Give it back, once for every time it was taken."""
         self._depth -= 1
         if self._depth == 0:
             os.close(self._descriptor)
+            if self._observe:
+                self._observe(self._path.name, time.monotonic() - self._since)
 
-    def _wait(self) -> None:
-        give_up = time.monotonic() + self._patience
-        while not _try(self._descriptor):
-            if time.monotonic() > give_up:
-                os.close(self._descriptor)
-                raise StoreBusy(
-                    f"another process has held {self._path} for {self._patience:.0f} seconds",
-                    hint="wait for it, or end it, then try again",
-                )
-            time.sleep(_PAUSE_SECONDS)
+    def _ask(self) -> bool:
+        with _opened(self._path.with_suffix(".wait")) as others:
+            return _try(others) and self._try()
+
+    def _wait(self, seconds: float) -> bool:
+        if self._try():
+            return True
+        give_up = time.monotonic() + seconds
+        with _opened(self._path.with_suffix(".wait")) as queue:
+            while not self._try():
+                if time.monotonic() >= give_up:
+                    return False
+                _stand(queue)
+                time.sleep(_PAUSE_SECONDS)
+        return True
+
+    def _try(self) -> bool:
+        descriptor = _open(self._path)
+        if _try(descriptor):
+            self._descriptor = descriptor
+            return True
+        os.close(descriptor)
+        return False
+
+
+def _open(path: Path) -> int:
+    try:
+        return private.open_file(path, os.O_RDWR | os.O_CREAT)
+    except OSError as error:
+        raise StoreUnusable(
+            f"cannot use {path}: {error.strerror}", hint="check that the folder is writable, and the file"
+        ) from error
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = _open(path)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _stand(descriptor: int) -> None:
+    """Stand in a queue with others, so that nobody has it alone. Windows has no such locks: nobody goes first there."""
+    if sys.platform != "win32":
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
 
 def _try(descriptor: int) -> bool:

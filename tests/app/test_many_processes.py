@@ -55,7 +55,7 @@ def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: 
         assert process.returncode == 0
     assert len(acknowledged) == 60
     with world.open() as memory:
-        assert {item.id for item in memory.list(limit=100)} == set(acknowledged)
+        assert {item.id for item in memory.list(limit=100)} == {memory.get(one).id for one in acknowledged}
     assert not (world.vault / "retired").exists()
     is_well(world)
 
@@ -112,7 +112,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(world: Worl
         rest, _ = writer.communicate(timeout=60)
         acknowledged += [line.strip() for line in [*lines, *rest.splitlines(keepends=True)] if line.endswith("\n")]
         with world.open() as memory:
-            assert set(acknowledged) <= {item.id for item in memory.list(limit=1000)}
+            assert {memory.get(one).id for one in acknowledged} <= {item.id for item in memory.list(limit=1000)}
     is_well(world)
     with world.open() as memory:
         contents = [item.content for item in memory.list(limit=1000)]

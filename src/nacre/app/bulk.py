@@ -34,7 +34,9 @@ class Repetitions:
         from nacre.dedup.minhash import signature, stack  # numpy, which only many memories need
 
         while waiting := self._context.comparisons.unsigned(_STEP):
-            self._context.comparisons.sign({row: signature(content).tobytes() for row, content in waiting})
+            signed = {row: signature(content).tobytes() for row, content in waiting}
+            with self._context.database.transaction():
+                self._context.comparisons.sign(signed)
         stored = self._context.comparisons.signatures()
         self._rows = [row for row, _ in stored]
         self._known = stack([numbers for _, numbers in stored])

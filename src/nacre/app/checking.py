@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from nacre import private
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.errors import NacreError
@@ -54,7 +54,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
 
 def health(context: Context) -> list[Check]:
     """What is remembered and how it is used, what waits, what was not understood."""
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     return [
         _memories(context),
@@ -109,7 +109,7 @@ def _integrity(context: Context) -> Check:
 
 def _parity(context: Context) -> Check:
     """Every file has its index row and every row its file."""
-    scan(context)
+    catch_up(context)
     files = {file.memory for file in context.files.seen().values()}
     rows = context.memories.all_ids()
     if files != rows:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nacre import private
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
-from nacre.lock import FileLock
+from nacre.lock import FileLock, Observe
 from nacre.model.operation import Operation
 from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
@@ -24,6 +24,7 @@ from nacre.storage.database import Database
 from nacre.storage.erasing import Erasing
 from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
+from nacre.storage.outcomes import Outcomes
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
 from nacre.storage.tombstones import Tombstones
@@ -52,11 +53,12 @@ class Context:
     problems: list[str] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     """The operation that is going on, if one is; see :mod:`nacre.app.operating`."""
+    observe: Observe | None = None
 
     @cached_property
     def vault_lock(self) -> FileLock:
         """Held by whoever changes the vault or the rows of its files; may be entered again."""
-        return FileLock(self.settings.home / "vault.lock")
+        return FileLock(self.settings.home / "vault.lock", observe=self.observe)
 
     @cached_property
     def vault(self) -> Vault:
@@ -126,6 +128,11 @@ class Context:
         return Repository(self.settings.vault, self.settings.environ)
 
     @cached_property
+    def outcomes(self) -> Outcomes:
+        """What became of memories that were accepted first."""
+        return Outcomes(self.database)
+
+    @cached_property
     def vectors(self) -> Vectors:
         """Vectors of passages and memories. Raises EmbedderUnavailable where numpy is missing."""
         try:
@@ -161,8 +168,12 @@ def open_context(
     ids: Ids | None = None,
     load_embedder: EmbedderLoader | None = None,
     load_reranker: RerankerLoader | None = None,
+    observe: Observe | None = None,
 ) -> Context:
-    """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew."""
+    """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
+
+    ``observe`` is told how long its locks were held, for measuring.
+    """
     try:
         private.make_folder(settings.home)
         private.refuse_unsafe(settings.home)
@@ -173,7 +184,7 @@ def open_context(
         ) from error
     Vault(settings.vault).prepare()
     _create_private(settings.database)
-    database = Database(settings.database)
+    database = Database(settings.database, observe)
     return Context(
         settings=settings,
         database=database,
@@ -181,6 +192,7 @@ def open_context(
         ids=ids or uuid7_source(clock),
         load_embedder=load_embedder or _load_configured,
         load_reranker=load_reranker or _load_configured_reranker,
+        observe=observe,
     )
 
 

@@ -22,6 +22,7 @@ MAX_PASSAGES_A_TURN = 24
 
 STEP_TURNS = 128
 STEP_MEMORIES = 64
+_AFTER_A_STORE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ def embed_pending(
 def embed_memories(context: Context) -> dict[str, StoreOutcome]:
     """Give memories just written their vectors, in a home that has vectors; elsewhere the next ingest makes all.
 
+    What was stored in a crowd waits for its vector, too: of all that, no more is done than fits into two seconds.
     Returns what became of memories that repeat or replace others by their meaning.
     """
     outcomes: dict[str, StoreOutcome] = {}
@@ -75,7 +77,8 @@ def embed_memories(context: Context) -> dict[str, StoreOutcome]:
             return outcomes  # without a look at the model, which takes long to load
         if not has_vectors(context):
             return outcomes
-        while rows := _embed_memories(context):
+        deadline = time.monotonic() + _AFTER_A_STORE_SECONDS
+        while time.monotonic() < deadline and (rows := _embed_memories(context)):
             outcomes |= settle(context, rows)
     except EmbedderUnavailable:
         pass

@@ -63,17 +63,16 @@ class Affected:
         return [memory for memory in self.changed if memory.retired and memory.retired.reason == OUTLIVED]
 
 
-def apply_tombstones(context: Context) -> int:
+def apply_tombstones(context: Context, *, patient: bool = True) -> int:
     """Take away what tombstones bar and what is there all the same; returns how many things that were.
 
     Looks only where something is due: a run of this home that was cut short, tombstones that another machine's ledger
     brought, a memory whose file came back. Call it whenever the ledger may have changed; where it did not, it costs a
-    few lookups. Memories that are being edited just now are told in ``context.problems`` and go the next time.
+    few lookups. Memories that are being edited just now are told in ``context.problems`` and go the next time. Without
+    ``patient``, a ledger that another process is just writing is left to it.
     """
-    if context.files.has_intents() or is_ledger_new(context):
-        with context.vault_lock:
-            apply_intents(context)
-            heed_ledger(context)
+    if (context.files.has_intents() or is_ledger_new(context)) and not _heed(context, patient=patient):
+        return 0
     due = context.tombstones.due() | context.erasing.returned()
     if not due:
         return 0
@@ -100,6 +99,19 @@ def apply_tombstones(context: Context) -> int:
             context.tombstones.set_due(context.tombstones.due() - due)
             context.tombstones.set("erase", "1")
     return len(found.sessions) + sum(map(len, found.turns.values())) + len(found.memories)
+
+
+def _heed(context: Context, *, patient: bool) -> bool:
+    if not patient and not context.vault_lock.acquire():
+        return False
+    try:
+        with context.vault_lock:
+            apply_intents(context)
+            heed_ledger(context)
+    finally:
+        if not patient:
+            context.vault_lock.release()
+    return True
 
 
 def erase_bytes(context: Context) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.app.context import Context
 from nacre.app.embedding import passages
 from nacre.app.remembering import get
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage, queue_reviews, session_name, today, use_together
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, QueryInvalid
@@ -51,7 +51,7 @@ def feedback(
     """
     if not references and not session:
         raise QueryInvalid("nothing says which memories to judge", hint="name them, or the session they were used in")
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     memories = _named(context, references) if references else _used_in(context, session or "")
     corrections = _named(context, stored)
@@ -75,7 +75,7 @@ def feedback(
 
 def judge(context: Context, references: Sequence[str], *, good: bool) -> FeedbackReport:
     """A person's own verdict; what they call bad also waits for review. Raises NotFound, Conflict."""
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     memories = _named(context, references)
     said = _Heard(Verdict.USED if good else Verdict.CORRECTED, None)

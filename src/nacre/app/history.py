@@ -8,7 +8,7 @@ from datetime import date
 from nacre.app.comparing import APART, SUPERSEDES, last_said
 from nacre.app.context import Context
 from nacre.app.remembering import get
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.standing import SUPPRESSED
 from nacre.app.superseding import active_again, agreed, superseded, without_link
 from nacre.app.writing import entry, save
@@ -33,7 +33,7 @@ class Step:
 
 def history_of(context: Context, reference: str) -> list[Step]:
     """All that a memory superseded and all that superseded it, the oldest first. Raises NotFound, Conflict."""
-    scan(context)
+    catch_up(context)
     asked = get(context, reference)
     found = {asked.id: asked}
     _before(context, asked, found)
@@ -55,7 +55,7 @@ def bring_back(context: Context, reference: str) -> Memory:
     was retired is superseded by it again. Raises NotFound, Conflict.
     """
     with context.vault_lock:
-        scan(context)
+        catch_up(context)
         memory = get(context, reference)
         if not memory.superseded_by and not memory.retired:
             raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")

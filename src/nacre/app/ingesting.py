@@ -16,7 +16,7 @@ from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import entry, save
@@ -74,7 +74,7 @@ def ingest(
     options = options or IngestOptions()
     notify = on_progress or (lambda _: None)
     began = context.now()
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
     tallies = _Tallies(problems=findings.problems)
@@ -163,14 +163,20 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
     with context.database.transaction():
         gate.refresh()  # what was forgotten just now stays away
         touched: set[int] = set()
+
+        def refresh() -> None:
+            context.sessions.refresh(sorted(touched))
+            touched.clear()
+
         for event in events:
+            context.database.breathe(refresh)
             if isinstance(event, Batch):
                 touched |= _store_batch(context, event, projects, tallies, gate)
             else:
                 if event.present is not None:
                     touched |= context.sessions.retain(event.tool, str(event.path), event.present)
                 _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
-        context.sessions.refresh(sorted(touched))
+        refresh()
     for event in events:
         if isinstance(event, FileDone):
             tallies.files += 1

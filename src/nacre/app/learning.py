@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from nacre.app.accepting import place_accepted
 from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
@@ -129,24 +130,30 @@ class _Learner:
         return any(shared(memory.content, other.content) >= enough for other in known)
 
     def flush(self) -> None:
-        """Place what was found, in the order in which it was said, in one transaction with how far extraction got."""
+        """Place what was found, in the order in which it was said; how far extraction got comes last.
+
+        What was placed before a crash is known by its evidence when its session is read again.
+        """
         with self.context.vault_lock:
+            repeated = repetitions(self.context, self.pending)
             with self.context.database.transaction(), operating(self.context, "ingest", **self.told()):
                 self.gate.refresh()  # what was forgotten since it was read is not learned
                 self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
                 touched: set[str] = set()
-                repeated = repetitions(self.context, self.pending)
                 before = len(self.stored)
                 for memory in sorted(self.pending, key=lambda one: one.created):
                     self.place(memory, repeated, touched)
+                    self.context.database.breathe(lambda: write_touched(self.context, touched))
                 write_touched(self.context, touched)
                 fresh = set(self.stored[before:])
                 learned_together(self.context, [memory for memory in self.pending if memory.id in fresh])
                 for row, seq in self.seen:
                     self.context.sessions.mark_extracted(row, seq)
+                    self.context.database.breathe()
                 for memory_id, reason in self.withdrawn.items():
                     self.retire(memory_id, reason)
             apply_intents(self.context)
+            place_accepted(self.context)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
 
     def told(self) -> dict[str, str | None]:

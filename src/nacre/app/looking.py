@@ -8,7 +8,7 @@ from datetime import datetime
 from nacre.app.context import Context
 from nacre.app.recalling import evidence_of
 from nacre.app.remembering import get
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.using import spool_use, today
 from nacre.errors import Conflict, NotFound
 from nacre.model.memory import Memory
@@ -109,7 +109,7 @@ def look_at(context: Context, reference: str, *, update: bool = False, session: 
 
 def open_memory(context: Context, reference: str, *, update: bool, session: str | None = None) -> Memory:
     """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
-    scan(context)
+    catch_up(context)
     memory = get(context, reference)
     if update and not (memory.retired or memory.superseded_by):
         spool_use(context, [memory.id], session=session, is_look=True)
@@ -130,7 +130,7 @@ def list_sessions(
 
 def look_at_session(context: Context, reference: str, *, first: int = 0, limit: int = -1) -> SessionView:
     """A session by its id or the beginning of it; its turns from ``first`` on. Raises NotFound, Conflict."""
-    scan(context)
+    catch_up(context)
     found = context.sessions.find(reference.strip())
     if not found:
         raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from types import TracebackType
+from threading import RLock
+from types import FunctionType, TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.app import (
@@ -56,16 +58,36 @@ class Changes(TypedDict, total=False):
     scope: Scope | str
     project: str | None
     tags: Sequence[str]
+    add_tags: Sequence[str]
 
 
+def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
+    """Let threads that share a home take turns: a call that another thread is in the middle of is waited for."""
+    for name, method in list(vars(home).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(home, name, _in_turn(method))
+    return home
+
+
+def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def in_turn(self: MemoryHome, *given: Any, **named: Any) -> Any:
+        with self._turn:
+            return method(self, *given, **named)
+
+    return in_turn
+
+
+@_one_at_a_time
 class MemoryHome:
     """A home that is open: read transcripts, store, recall, search.
 
-    Use as a context manager. Not for use from several threads at once; every thread opens its own.
+    Use as a context manager. Threads may share one: their calls take turns. To work side by side, each opens its own.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
+        self._turn = RLock()
 
     def __enter__(self) -> MemoryHome:
         return self
@@ -103,6 +125,9 @@ class MemoryHome:
         tags: Sequence[str] = (), canonical_key: str | None = None, force: bool = False,
     ) -> StoreOutcome:  # fmt: skip
         """Store one memory; durable when it returns.
+
+        While others write, it waits 0.15 seconds at most for its place among the other memories; its action is
+        ``accepted`` then, and it is placed by whoever stores or recalls next.
 
         ``importance`` is 1 to 10. What says the same as a memory of the same project is not stored twice, and what says
         otherwise takes its place, unless ``force``. Secrets are redacted. Raises MemoryInvalid.
@@ -182,7 +207,8 @@ class MemoryHome:
     def edit(self, reference: str, **changes: Unpack[Changes]) -> Memory:
         """Change fields of a memory; returns it as it is now.
 
-        Fields are subject, content, kind, importance, expiry, scope, project (``None``: it holds everywhere) and tags.
+        Fields are subject, content, kind, importance, expiry, scope, project (``None``: it holds everywhere) and tags;
+        ``add_tags`` adds to those that are there, whoever else is adding some at the same time.
         Raises NotFound, EditConflict, MemoryInvalid.
         """
         return remembering.edit(self._context, reference, **_converted(changes))
@@ -287,8 +313,9 @@ def _converted(changes: Changes) -> dict[str, Any]:
         converted["importance"] = _importance(converted["importance"])
     if "project" in converted:
         converted["project"] = converted["project"] or None
-    if "tags" in converted:
-        converted["tags"] = _tags(converted["tags"])
+    for name in ("tags", "add_tags"):
+        if name in converted:
+            converted[name] = _tags(converted[name])
     return converted
 
 

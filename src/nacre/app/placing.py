@@ -62,6 +62,7 @@ def place(
 def write_touched(context: Context, touched: set[str]) -> None:
     """Bring the files of memories that were said again up to the index, each once."""
     for memory_id in sorted(touched):
+        touched.discard(memory_id)
         memory = context.memories.find(memory_id)
         if memory:
             _change(context, memory)

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from itertools import accumulate
 from typing import TypeVar
 
+from nacre.app.accepting import is_waiting, waiting
 from nacre.app.comparing import last_said
 from nacre.app.context import Context
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.using import spool_use, today
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
 from nacre.model.memory import Memory, Scope
@@ -44,6 +45,7 @@ from nacre.text import count_tokens, is_unspaced, words
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000
 _EVIDENCE_CHARACTERS = 240
+_PATIENCE_SECONDS = 0.2
 _CONFIRMATIONS = 2
 """Of a memory that was said again, the latest are shown as evidence."""
 _DIVERSIFY_FROM = 3
@@ -71,7 +73,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     started = time.perf_counter()
     _check(query)
     query = _trusting(context, query)
-    scan(context)
+    catch_up(context, _PATIENCE_SECONDS)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
     clamped = context.settings["scoring.profile"] == "nacre"
@@ -167,7 +169,7 @@ def _check(query: RecallQuery) -> None:
 def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _Lanes:
     """Embed the question where the vector lane can run, and say why where it cannot."""
     lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
-    reports = [Lane("lexical", LaneState.RAN if lexical else LaneState.SKIPPED)]
+    reports = [_lexical(context) if lexical else Lane("lexical", LaneState.SKIPPED)]
     vector = None
     if query.mode in (Mode.LEXICAL, Mode.BROWSE):
         reports.append(Lane("vector", LaneState.SKIPPED))
@@ -190,6 +192,14 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
     return _Lanes(vector, lexical, tuple(reports), second)
 
 
+def _lexical(context: Context) -> Lane:
+    """The lexical lane sees all that has its place."""
+    if not is_waiting(context):
+        return Lane("lexical", LaneState.RAN)
+    note = f"{len(waiting(context))} memories stored just now have no place yet: the next command goes on with them"
+    return Lane("lexical", LaneState.PARTIAL, note=note)
+
+
 def _embed_question(context: Context, question: Question) -> tuple[QueryVector | None, Lane]:
     vectors = context.vectors
     model = vectors.model()
@@ -198,9 +208,9 @@ def _embed_question(context: Context, question: Question) -> tuple[QueryVector |
     if context.embedder.name != model:
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
     embedded = context.embedder.embed([question.semantic])[0]
-    waiting = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
-    note = "some texts have no vectors yet: nacre ingest goes on with them" if waiting else None
-    state = LaneState.PARTIAL if waiting else LaneState.RAN
+    are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
+    note = "some texts have no vectors yet: nacre ingest goes on with them" if are_missing else None
+    state = LaneState.PARTIAL if are_missing else LaneState.RAN
     return QueryVector(embedded, vectors), Lane("vector", state, note=note)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from nacre.app.accepting import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
 from nacre.app.context import Context
 from nacre.app.embedding import embed_memories
 from nacre.app.operating import explain, operating
 from nacre.app.placing import place, put
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up, scan
 from nacre.app.superseding import released
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents, entry, redacted, save
@@ -22,6 +24,9 @@ from nacre.model.session import Speaker, Trust
 from nacre.storage.search import list_memories
 from nacre.text import title_of
 from nacre.vault.layout import slugify
+
+_PATIENCE_SECONDS = 0.15
+_PAUSE_SECONDS = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +55,12 @@ class NewMemory:
 def store(context: Context, new: NewMemory) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
+    While another process writes, a store waits a short time for its turn, and is ``accepted`` then: durable, and placed
+    by whoever writes or recalls next.
+
     What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
     ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Raises MemoryInvalid.
     """
-    scan(context)
-    fold_usage(context)
     content = new.content.strip()
     if not content:
         raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')
@@ -73,20 +79,57 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
             source=new.source, author=new.author,
         ),
     )  # fmt: skip
-    with context.vault_lock:
-        with context.database.transaction(), operating(context, "store", subject=memory.subject):
-            outcome = put(context, memory, ()) if new.force else place(context, memory, by_hand=True)
-            explain(context, _what_came_of_it(outcome))
-        apply_intents(context)
+    outcome = _store_now(context, memory, beside=new.force)
+    if outcome is None:
+        accept(context, memory, beside=new.force)
+        return _wait_for_place(context, memory)
     found = embed_memories(context).get(memory.id)
     if new.force or outcome.action != "stored" or found is None:
         return outcome
     return replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
 
 
+def _store_now(context: Context, memory: Memory, *, beside: bool) -> StoreOutcome | None:
+    """Store a memory unless another process writes just now, or others wait for their place."""
+    if is_waiting(context) or not context.vault_lock.acquire():
+        return None
+    try:
+        catch_up(context, _PATIENCE_SECONDS)
+        fold_usage(context)
+        if is_waiting(context):
+            return None
+        with context.database.transaction(), operating(context, "store", subject=memory.subject):
+            outcome = put(context, memory, ()) if beside else place(context, memory, by_hand=True)
+            explain(context, outcome.in_words())
+        apply_intents(context)
+        return outcome
+    finally:
+        context.vault_lock.release()
+
+
+def _wait_for_place(context: Context, memory: Memory) -> StoreOutcome:
+    """What becomes of an accepted memory, if that is known soon; the first one whose turn it is places all."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while waits(context, memory.id) and time.monotonic() < until:
+        if context.vault_lock.acquire():
+            try:
+                scan(context)
+                place_accepted(context)
+            finally:
+                context.vault_lock.release()
+        else:
+            time.sleep(_PAUSE_SECONDS)
+    return outcome_of(context, memory.id)
+
+
 def get(context: Context, reference: str) -> Memory:
-    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict."""
+    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict.
+
+    The id of an accepted memory means what became of it.
+    """
     found = context.memories.find_like(reference.strip())
+    if not found and (stored := accepted(context, reference.strip())):
+        return stored
     if not found:
         raise NotFound(f"no memory is called {reference!r}", hint="nacre list shows ids")
     if len(found) > 1:
@@ -96,13 +139,15 @@ def get(context: Context, reference: str) -> Memory:
 
 
 def edit(context: Context, reference: str, **changes: Any) -> Memory:
-    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid.
+    """Change fields of a memory, or ``add_tags`` to it; returns it as it is now.
 
-    What an agent rewrites is the agent's word from then on. Trust stays as it is.
+    What an agent rewrites is the agent's word from then on. Trust stays as it is. Raises NotFound, EditConflict,
+    MemoryInvalid.
     """
     with context.vault_lock:
         scan(context)
         fold_usage(context)
+        place_first(context, reference.strip())
         memory = get(context, reference)
         _refuse_broken(context, memory)
         if "importance" in changes and not 1 <= changes["importance"] <= 10:
@@ -111,6 +156,9 @@ def edit(context: Context, reference: str, **changes: Any) -> Memory:
             changes.setdefault("speaker", Speaker.AGENT)
         if changes.get("project"):
             changes["project"] = _project(context, changes["project"])
+        if "add_tags" in changes:
+            added = changes.pop("add_tags")
+            changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))
         changed = redacted(context, replace(memory, **changes, updated=context.now()))
         if replace(changed, updated=memory.updated) == memory:
             return memory
@@ -127,6 +175,8 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
     with context.vault_lock:
         scan(context)
         fold_usage(context)
+        for reference in references:
+            place_first(context, reference.strip())
         memories = list({memory.id: memory for memory in (get(context, one) for one in references)}.values())
         gone = next((memory for memory in memories if memory.retired), None)
         if gone:
@@ -152,17 +202,10 @@ def finish_todo(context: Context, reference: str) -> Memory:
 
 def list_active(context: Context, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
     """A page of active memories, the newest first, and how many there are in all."""
-    scan(context)
+    catch_up(context)
     rows, total = list_memories(context.database, wanted, limit=limit, offset=offset, today=context.now().date())
     found = context.memories.by_rows(rows)
     return [found[row] for row in rows if row in found], total
-
-
-def _what_came_of_it(outcome: StoreOutcome) -> str | None:
-    """Why a store touched other memories, in words."""
-    if outcome.action == "known":
-        return "said again"
-    return f"replaces {joined}" if (joined := "; ".join(one.memory.subject for one in outcome.supersedes)) else None
 
 
 def _changed_fields(before: Memory, after: Memory) -> str:

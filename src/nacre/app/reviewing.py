@@ -9,7 +9,7 @@ from nacre.app import remembering
 from nacre.app.comparing import APART, SUPERSEDES
 from nacre.app.context import Context
 from nacre.app.operating import operating
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.superseding import ended, without_doubt
 from nacre.app.using import fold_usage, queue_reviews
 from nacre.app.writing import entry, save, subject_of
@@ -32,7 +32,7 @@ class Review:
 
 def pending(context: Context) -> list[Review]:
     """What waits, the oldest first."""
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     queue_reviews(context)
     entries = context.reviews.pending()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from nacre.app.accepting import is_waiting, place_accepted
 from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
 from nacre.app.operating import intend, operating, record_apart
@@ -26,6 +28,9 @@ from nacre.vault.ledger import Entry
 DELETED = "its file was deleted"
 MOVED = "its file was moved to retired/"
 _MANY_FILES = 20
+_LOOKS = 2
+_A_MOMENT = 1.0
+_PATIENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,26 +90,76 @@ def scan(context: Context, *, from_remote: bool = False) -> int:
     another machine.
 
     A file that is not well formed is reported in ``context.problems``; its last good version stays in the index. Where
-    nothing changed, which is nearly always, no lock is taken and nothing is written.
+    nothing changed, which is nearly always, no lock is taken and nothing is written. What another process is just
+    about to write is no change: nobody waits for it.
     """
     context.problems.clear()
     read_pages(context)
-    if context.files.has_intents() or is_ledger_new(context) or context.tombstones.due():
-        apply_tombstones(context)  # before files that are gone are taken for deleted by a person
-    if not context.files.has_intents() and not _differences(context):
-        return 0
-    with context.vault_lock:
-        apply_intents(context)
-        taken = _take_changes(context, from_remote=from_remote)
-    apply_tombstones(context)
+    if is_ledger_new(context) or context.tombstones.due():
+        apply_tombstones(context, patient=False)  # before files that are gone are taken for deleted by a person
+    taken = _catch_edits(context, from_remote=from_remote)
+    if is_ledger_new(context):
+        apply_tombstones(context, patient=False)
     return taken
 
 
-def _differences(context: Context) -> list[str]:
-    """Paths whose file is new, gone, or not as it was last seen."""
-    seen = context.files.seen()
-    changed = [stat.path for stat in context.vault.scan() if _is_changed(stat, seen.pop(stat.path, None))]
-    return [*changed, *seen]
+def _catch_edits(context: Context, *, from_remote: bool) -> int:
+    lock = context.vault_lock
+    if _was_edited(context):
+        if not lock.acquire(_PATIENCE_SECONDS):
+            context.problems.append("what was edited by hand just now is not read yet: another process is writing")
+            return 0
+        try:
+            apply_intents(context)
+            return _take_changes(context, from_remote=from_remote)
+        finally:
+            lock.release()
+    if context.files.has_intents() and lock.acquire():
+        try:
+            if apply_intents(context):  # left by a crash: what was pending hid what people did to the same files
+                return _take_changes(context, from_remote=from_remote)
+        finally:
+            lock.release()
+    return 0
+
+
+def catch_up(context: Context, seconds: float = _A_MOMENT) -> None:
+    """Scan, and place what was accepted, unless somebody else does: what was stored before is found after.
+
+    It goes on for so long at most, and lets others in between.
+    """
+    scan(context)
+    until = time.monotonic() + seconds
+    while is_waiting(context) and time.monotonic() < until and context.vault_lock.acquire():
+        try:
+            if not place_accepted(context):
+                return
+        finally:
+            context.vault_lock.release()
+
+
+def _was_edited(context: Context) -> bool:
+    """Whether a file is new, gone, or not as it was last seen, by another hand than nacre's.
+
+    Files are looked at one after the other while others write: what differs for two looks in the same way, does.
+    """
+    before: set[tuple[str, int, int]] | None = None
+    for _ in range(_LOOKS):
+        different = _differences(context)
+        before = different if before is None else before & different
+        if not before:
+            return False
+    return True
+
+
+def _differences(context: Context) -> set[tuple[str, int, int]]:
+    """Path, time and size of files that are new, gone, or not as last seen; without those of pending writes."""
+    stats = {stat.path: (stat.mtime_ns, stat.size) for stat in context.vault.scan()}
+    seen, pending = context.files.seen_now()
+    if stats == seen:
+        return set()
+    paths = {path for path in stats.keys() | seen.keys() if stats.get(path) != seen.get(path)} - pending
+    return {(path, *stats.get(path, (0, -1))) for path in paths}
 
 
 def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
@@ -122,6 +177,11 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
     action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
     paths = list(changed)
+
+    def write_down() -> None:
+        _journal(context, [] if is_known else rest.written)
+        rest.written.clear()
+
     with operating(context, action):
         for start in range(0, max(1, len(paths)), BATCH):
             with context.database.transaction():
@@ -132,8 +192,8 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
                     if found:
                         _accept(context, _own(context, found, stats, changed, rest), seen.get(path), rest)
                         taken += 1
-                _journal(context, [] if is_known else rest.written)
-                rest.written.clear()
+                    context.database.breathe(write_down)
+                write_down()
         if from_remote:
             rest.returned.clear()
         _give_ids(context, rest.nameless)

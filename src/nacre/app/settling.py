@@ -32,6 +32,7 @@ def settle(context: Context, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     limits = calibration_of(context.vectors.model())
     with context.database.transaction():
         for row, memory in memories.items():
+            context.database.breathe()
             alike = {other.id: cosine for other, cosine in near[row] if cosine >= limits.link}
             context.comparisons.link_alike(memory.id, dict(list(alike.items())[:AUTO_LINKS]))
     waiting = context.comparisons.waiting(rows)
@@ -42,6 +43,7 @@ def settle(context: Context, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     with context.vault_lock:
         with context.database.transaction(), operating(context, "settle", why="compared by meaning"):
             for memory_id in waiting:
+                context.database.breathe()
                 context.comparisons.settled(memory_id)
                 outcome = _settle(context, memory_id, near.get(row_of.get(memory_id, 0), []))
                 if outcome:

@@ -1,7 +1,8 @@
 """How memories are used: spooled where they are recalled, folded into the database by the next writing command.
 
-A recall appends one line to a spool. Folding takes the spool away under another name, counts it in one transaction that
-also notes the name, and then deletes it: a crash at any point loses no whole line and counts none twice.
+A recall appends one line to a spool. Folding takes the spool away under another name, counts it in transactions that
+also note its name and how far they are, and then deletes it: a crash at any point loses no whole line and counts none
+twice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from nacre import private
@@ -197,8 +199,11 @@ def _steps_taken(context: Context) -> dict[str, int]:
 def _fold(context: Context, taken: Path) -> int:
     present = to_ms(context.clock()) or 0
     uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
+    name, done = json.loads(context.usage.value("folding") or '["", 0]')
+    done = done if name == taken.name else 0
     with context.database.transaction():
-        for use in uses:
+        for at, use in enumerate(uses[done:], start=done):
+            context.database.breathe(partial(context.usage.set_value, "folding", json.dumps([taken.name, at])))
             session = use.session or _sitting(context, use.at)
             _count(context, session, use)
             use_together(context, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)

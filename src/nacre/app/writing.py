@@ -61,6 +61,7 @@ def commit(
                 for memory in memories[start : start + BATCH]:
                     intend(context, _intents_for(context, memory))
                     context.memories.put(memory)
+                    context.database.breathe()
                 if is_last:
                     lines = (replace(entry, op=operation.id).line() for entry in entries)
                     intend(context, [Intent("append", LEDGER, line) for line in lines])
@@ -99,6 +100,7 @@ def apply_intents(context: Context) -> int:
         intents = context.files.intents()
         done: list[Applied] = []
         stuck: set[str] = set()
+        context.vault.write_ahead({one.path: one.document or "" for one in reversed(intents) if one.action == "write"})
         for intent in intents:
             if intent.path in stuck or intent.action == "append":
                 continue

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from nacre.bench.retrieval import Level, RecipeResult, RetrievalResult
     from nacre.bench.silence import SilenceResult
     from nacre.bench.speed import SpeedResult
+    from nacre.bench.writers import WritersResult
 
 _TURN_MEASURES = MEASURES
 _SESSION_MEASURES = ("hit@1", "hit@5", "recall@5", "recall@10", "all@10", "mrr")
@@ -121,6 +122,38 @@ def render_speed(paper: Paper, result: SpeedResult, machine: Machine) -> None:
     paper.line(dim(result.note), indent=2)
     paper.heading("Whole processes, median of seven")
     paper.table([[start.name, f"{start.median_ms:.0f} ms"] for start in result.starts], indent=2)
+    render_machine(paper, machine)
+
+
+def render_writers(paper: Paper, result: WritersResult, machine: Machine) -> None:
+    """What many clients got done at once."""
+    clients = f"{result.processes} processes and {result.threads} threads"
+    paper.heading(f"{clients}, {result.seconds:.0f} seconds: {result.stores_per_second:.0f} durable stores a second")
+    spreads = {
+        "store": result.stores, "recall": result.recalls, "update of one memory": result.updates,
+        "write lock held": result.write_lock, "vault lock held": result.vault_lock,
+    }  # fmt: skip
+    rows = [
+        [
+            name,
+            f"p50 {one.p50:.0f} ms",
+            f"p95 {one.p95:.0f} ms",
+            f"p99 {one.p99:.0f} ms",
+            f"longest {one.longest:.0f} ms",
+            f"{one.count:,} times",
+        ]
+        for name, one in spreads.items()
+    ]
+    paper.table(rows, indent=2)
+    each = 1000 * result.cpu_seconds / max(1, result.stores.count)
+    paper.line(f"The clients used {result.cpu_seconds:.1f} s of CPU in all, {each:.1f} ms for each store.", indent=2)
+    told = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
+    paper.line(f"Answers: {told or 'none'}.", indent=2)
+    paper.line(f"All was in files and index {result.settled_seconds:.1f} s after the last one.", indent=2)
+    errors = ", ".join(f"{count:,} × {name}" for name, count in sorted(result.errors.items()))
+    paper.line(f"Errors: {errors or 'none'}.", indent=2)
+    for text in result.wrong or ("Everything acknowledged is there once; index and vault agree.",):
+        paper.line(text, indent=2)
     render_machine(paper, machine)
 
 

@@ -66,7 +66,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "config": Entry("config:config", "Show and change settings."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
-            "nacre.bench.commands:benchmark", "Measure retrieval, silence, extraction, changes, redaction and speed."
+            "nacre.bench.commands:benchmark",
+            "Measure retrieval, silence, extraction, changes, redaction, writers, speed.",
         ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },

@@ -73,6 +73,8 @@ class StoreOutcome:
     """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats), or
     ``retired`` at once, because a standing retirement says so.
 
+    ``accepted`` is durable and waits for its place among the others: what it repeats or replaces is not known yet.
+
     ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
     what was stored is older. ``similar`` are memories that may say the same, the likeliest first.
     """
@@ -83,6 +85,13 @@ class StoreOutcome:
     supersedes: tuple[Replaced, ...] = ()
     superseded_by: Replaced | None = None
     similar: tuple[Memory, ...] = ()
+
+    def in_words(self) -> str | None:
+        """Why a store touched other memories."""
+        if self.action == "known":
+            return "said again"
+        replaced = "; ".join(one.memory.subject for one in self.supersedes)
+        return f"replaces {replaced}" if replaced else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,16 @@ from typing import Any
 import apsw
 
 from nacre.errors import StoreBusy, StoreUnusable, Unavailable
+from nacre.lock import Observe
 from nacre.storage.migrate import create_private, migrate
 from nacre.storage.queries import query
 
 BUSY_TIMEOUT_MS = 15_000
 _READERS_PATIENCE_MS = 1_000
+_CHECKPOINT_PAGES = 1_000
+_BREATH_SECONDS = 0.04
+_PAUSE_SECONDS = 0.005
+_ASK_SECONDS = 0.003
 _LEAST_FREE_BYTES = 65_536
 """SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
 
@@ -26,18 +32,25 @@ Row = tuple[Any, ...]
 
 
 class Database:
-    """A connection to ``nacre.db``, migrated to the present schema."""
+    """A connection to ``nacre.db``, migrated to the present schema.
 
-    def __init__(self, path: Path) -> None:
+    ``observe`` is told how long transactions held the write lock, named ``write``.
+    """
+
+    def __init__(self, path: Path, observe: Observe | None = None) -> None:
         self.path = path
+        self._since = 0.0
+        self._depth = 0
         with _translated(path):
             self._connection = apsw.Connection(str(path))
-            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+            self._connection.set_busy_handler(_wait_for_lock)
             self._connection.execute(
                 "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
                 "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
             ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
             migrate(self._connection, path)
+        if observe:
+            self._measure(observe)
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
@@ -74,10 +87,15 @@ class Database:
     def transaction(self) -> Iterator[None]:
         """``BEGIN IMMEDIATE`` … ``COMMIT``; rolled back when the block raises. Nested blocks join the outer one."""
         if self._connection.in_transaction:
-            yield
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
             return
         with _translated(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
+        self._since = time.monotonic()
         try:
             yield
             with _translated(self.path):
@@ -100,6 +118,46 @@ class Database:
         finally:
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
+
+    def breathe(self, first: Callable[[], object] | None = None) -> None:
+        """Between two parts of a long transaction that may each stand alone: commit, and let others write.
+
+        ``first`` makes what was written so far whole. Nothing happens until the write lock was held for 40 ms, so that
+        a batch holds it for less than 100 ms at a time, nor in a block that joined an outer one.
+        """
+        if self._connection.in_transaction and not self._depth and time.monotonic() - self._since > _BREATH_SECONDS:
+            if first:
+                first()
+            with _translated(self.path):
+                self._connection.execute("COMMIT")
+                time.sleep(_PAUSE_SECONDS)  # who waits for the lock asks again every few milliseconds
+                self._connection.execute("BEGIN IMMEDIATE")
+            self._since = time.monotonic()
+
+    @contextlib.contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """A part of a transaction that is taken back alone when the block raises."""
+        self._connection.execute("SAVEPOINT part")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO part; RELEASE part").fetchall()
+            raise
+        self._connection.execute("RELEASE part")
+
+    def _measure(self, observe: Observe) -> None:
+        """Tell of every commit when it has given the lock back, and then checkpoint as SQLite does by itself."""
+
+        def committed(connection: apsw.Connection, _: str, pages: int) -> int:
+            if self._since:
+                observe("write", time.monotonic() - self._since)
+                self._since = 0.0
+            if pages >= _CHECKPOINT_PAGES:
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            return apsw.SQLITE_OK
+
+        self._connection.set_wal_hook(committed)
 
     def register_term_counts(self, function: Callable[..., str]) -> None:
         """Let full-text statements call ``term_counts(<table>)``."""
@@ -178,6 +236,12 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreUnusable(
             f"cannot use the database {path}: {error}", hint="check that the folder exists and is writable"
         ) from error
+
+
+def _wait_for_lock(asked: int) -> bool:
+    """Ask for the write lock every 3 milliseconds, for 15 seconds: SQLite's own pauses grow, and others come first."""
+    time.sleep(_ASK_SECONDS)
+    return asked < BUSY_TIMEOUT_MS / (1000 * _ASK_SECONDS)
 
 
 def _disk_full(path: Path) -> Unavailable:

@@ -63,6 +63,12 @@ class VaultIndex:
         """Every file, by path."""
         return {row[0]: SeenMemoryFile(*row) for row in self._db.all("list_vault_files")}
 
+    def seen_now(self) -> tuple[dict[str, tuple[int, int]], set[str]]:
+        """Time and size of every file by path, and the paths of pending writes, at one moment."""
+        rows = self._db.all("list_seen")
+        pending = {path for path, _, size in rows if size < 0}
+        return {path: (mtime_ns, size) for path, mtime_ns, size in rows if size >= 0}, pending
+
     def file_of(self, memory_id: str) -> SeenMemoryFile | None:
         """The file of a memory."""
         row = self._db.one("find_vault_file", memory=memory_id)

@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -22,6 +22,8 @@ MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
 
 _TOO_LARGE = f"it is larger than {MAX_FILE_BYTES // 1_000_000} MB"
 _LONGEST_NAME = 255
+_WORTH_WRITING_AHEAD = 4
+_SIDE_BY_SIDE = 8
 _FARTHEST = 2**62
 _HAS_FOLDERS = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 
@@ -55,6 +57,7 @@ class Vault:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self._ahead: dict[str, bytes] = {}
 
     def prepare(self) -> None:
         """Create the folder where it is missing. Raises VaultUnusable, StoreUnusable."""
@@ -77,8 +80,8 @@ class Vault:
                 if entry.is_dir(follow_symlinks=False):
                     if not entry.name.startswith(".") and (prefix or entry.name in FOLDERS):
                         below.append((f"{path}/", Path(entry.path)))
-                elif is_memory_file(path):
-                    yield _stat_of(path, entry)
+                elif is_memory_file(path) and (found := _stat_of(path, entry)):
+                    yield found
             folders.extend(reversed(below))
 
     def read(self, path: str, *, whole: bool = False) -> bytes:
@@ -99,6 +102,25 @@ class Vault:
             found = folder.stat()
         return FileStat(path, _times(found), found.st_size, found.st_mtime_ns)
 
+    def write_ahead(self, documents: Mapping[str, str]) -> None:
+        """Put documents on disk beside the files that they will be: to wait side by side takes as long as to wait once.
+
+        A later :meth:`write` of the same words has them at once. What cannot be written here fails there.
+        """
+        if len(documents) < _WORTH_WRITING_AHEAD:
+            return
+        from concurrent.futures import ThreadPoolExecutor  # only where many files are written
+
+        def write_one(item: tuple[str, str]) -> None:
+            path, text = item
+            data = text.encode("utf-8", errors="replace")
+            with contextlib.suppress(OSError, MemoryInvalid), self._folder(path, create=True) as folder:
+                folder.write_temporary(data)
+                self._ahead[path] = file_hash(data)
+
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            list(pool.map(write_one, documents.items()))
+
     def write(self, path: str, text: str, *, base: bytes | None) -> None:
         """Write a file through a temporary name.
 
@@ -118,7 +140,9 @@ class Vault:
                 return
             if (file_hash(current) if current is not None else None) != base:
                 raise EditConflict(f"{path} was changed by someone else", hint="read it again, then repeat the edit")
-            folder.replace(data)
+            if self._ahead.pop(path, None) != file_hash(data):
+                folder.write_temporary(data)
+            folder.replace()
 
     def remove(self, path: str) -> None:
         """Remove a file; one that is gone already is fine."""
@@ -229,8 +253,8 @@ class _Folder:
         """The file's own times and size."""
         return os.stat(self._at(self.name), dir_fd=self.descriptor, follow_symlinks=False)
 
-    def replace(self, data: bytes) -> None:
-        """Put other bytes in the place of the file, all of them or none."""
+    def write_temporary(self, data: bytes) -> None:
+        """Put bytes on disk that are to take the place of the file."""
         temporary = _temporary(self.name)  # the same each time: a crash leaves none behind
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._at(temporary), dir_fd=self.descriptor)
@@ -239,6 +263,10 @@ class _Folder:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+
+    def replace(self) -> None:
+        """Put what was written in the place of the file, all of it or nothing."""
+        temporary = _temporary(self.name)
         os.replace(self._at(temporary), self._at(self.name), src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def open(self, flags: int) -> int:
@@ -283,8 +311,11 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
         raise VaultUnusable(f"cannot read {folder}: {error.strerror}", hint="check its permissions") from error
 
 
-def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat:
-    found = entry.stat(follow_symlinks=False)
+def _stat_of(path: str, entry: os.DirEntry[str]) -> FileStat | None:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:  # another process took it away just now
+        return None
     named = FileStat(path, _times(found), found.st_size, found.st_mtime_ns)
     if not path.isprintable():
         shown = "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in path)

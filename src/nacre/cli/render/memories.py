@@ -148,8 +148,10 @@ def components(paper: Paper, score: float, parts: dict[str, float]) -> None:
 
 def render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory) -> None:
     """What became of a memory that was to be stored, and which others it concerns."""
-    verbs = {"stored": "Stored", "retired": "Retired at once"}
+    verbs = {"stored": "Stored", "accepted": "Accepted", "retired": "Retired at once"}
     render_outcome(paper, verbs.get(outcome.action, "Known already"), memory)
+    if outcome.action == "accepted":
+        paper.line(dim("durable; it gets its place among the others when another writer is done"), indent=2)
     if outcome.reason:
         forced = {"known": "; --force stores it beside", "retired": "; --force stores it all the same"}
         paper.line(dim(f"{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)

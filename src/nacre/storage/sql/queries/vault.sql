@@ -41,6 +41,10 @@ SELECT id FROM memories WHERE id NOT IN (SELECT memory FROM vault_files) ORDER B
 -- What the last scan saw.
 SELECT path, memory, mtime_ns, size, hash FROM vault_files;
 
+-- list_seen --
+-- What the last scan saw, and what is about to be written, which has no size: in one statement, so at one moment.
+SELECT path, mtime_ns, size FROM vault_files UNION ALL SELECT path, 0, -1 FROM intents WHERE applied = 0;
+
 -- find_vault_file --
 -- The file of a memory.
 SELECT path, mtime_ns, size, hash FROM vault_files WHERE memory = :memory;

@@ -1,0 +1,206 @@
+"""Acceptance apart from placing: where another writer is at work, a memory is durable before it has its place.
+
+An accepted memory is its whole document, in a file of its own in the home's folder ``accepted``: 64 clients write and
+wait for the disk side by side, which no lock and no database lets them. Whoever holds the vault lock next places what
+was accepted, in the order of the ids, which is the order of time; a crash leaves the files, and the next command goes
+on with them. What became of a memory is recorded in the transaction that places it, so that it is placed once.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from nacre import private
+from nacre.app.context import Context
+from nacre.app.operating import explain, operating
+from nacre.app.placing import place, put
+from nacre.app.writing import apply_intents
+from nacre.errors import EditConflict, MemoryInvalid, StoreUnusable
+from nacre.model.memory import Memory
+from nacre.model.reports import Replaced, StoreOutcome
+from nacre.storage.times import to_ms
+from nacre.vault.document import parse, render
+
+FOLDER = "accepted"
+
+_BATCH_SECONDS = 0.2
+_KEPT = timedelta(days=1)
+_BESIDE = ".beside.md"
+"""How the file of a memory ends that is to be stored beside whatever is there."""
+
+
+def accept(context: Context, memory: Memory, *, beside: bool) -> None:
+    """Make a memory durable, without any lock. It is on disk when this returns. Raises StoreUnusable."""
+    folder = _folder(context)
+    target = folder / f"{memory.id}{_BESIDE if beside else '.md'}"
+    temporary = folder / f".{target.name}.tmp"
+    try:
+        private.make_folder(folder)
+        descriptor = private.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(render(memory).encode("utf-8", "replace"))
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.rename(target)
+        _sync(folder)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise StoreUnusable(
+            f"cannot write to {folder}: {error.strerror}", hint="nothing was stored; free some space or mend the folder"
+        ) from error
+
+
+def waiting(context: Context) -> list[str]:
+    """The names of what was accepted and has no place yet, the oldest first."""
+    try:
+        return sorted(name for name in os.listdir(_folder(context)) if name.endswith(".md") and name[0] != ".")
+    except FileNotFoundError:
+        return []
+
+
+def is_waiting(context: Context) -> bool:
+    """Whether anything accepted has no place yet."""
+    try:
+        with os.scandir(_folder(context)) as entries:
+            return any(entry.name[0] != "." for entry in entries)
+    except FileNotFoundError:
+        return False
+
+
+def waits(context: Context, memory_id: str) -> bool:
+    """Whether an accepted memory has no place yet."""
+    return any(os.path.exists(_folder(context) / f"{memory_id}{end}") for end in (_BESIDE, ".md"))
+
+
+def accepted(context: Context, memory_id: str) -> Memory | None:
+    """A memory that waits for its place, or that took its place, by the id with which it was accepted."""
+    told = context.outcomes.find(memory_id)
+    if told:
+        return context.memories.find(told["memory"])
+    for name in (f"{memory_id}.md", f"{memory_id}{_BESIDE}"):
+        try:
+            return _read(context, name)
+        except FileNotFoundError:
+            continue
+    return None
+
+
+def place_accepted(context: Context, seconds: float = _BATCH_SECONDS) -> int:
+    """Place what was accepted, the oldest first, for so long at most; returns how many. Call with the vault lock held.
+
+    What cannot be placed stays where it is, and is told in ``context.problems``.
+    """
+    names = [] if context.operations else waiting(context)
+    if not names:
+        return 0
+    until = time.monotonic() + seconds
+    done: list[str] = []
+    with context.database.transaction():
+        for name in names:
+            if _is_placed(context, name):
+                done.append(name)
+            if time.monotonic() >= until:
+                break
+            context.database.breathe()
+        else:
+            context.outcomes.forget(to_ms(context.now() - _KEPT) or 0)
+    if done:
+        apply_intents(context)
+        for name in done:
+            (_folder(context) / name).unlink(missing_ok=True)
+    return len(done)
+
+
+def outcome_of(context: Context, memory_id: str) -> StoreOutcome:
+    """What became of an accepted memory; ``accepted`` while it waits for its place."""
+    told = context.outcomes.find(memory_id)
+    if told is None:
+        return StoreOutcome("stored" if context.memories.find(memory_id) else "accepted", memory_id)
+    return _outcome(context, told)
+
+
+def place_first(context: Context, reference: str) -> None:
+    """Place all that was accepted before a memory, and itself, if it waits. Call with the vault lock held."""
+    while waits(context, reference) and place_accepted(context):
+        pass
+
+
+def _is_placed(context: Context, name: str) -> bool:
+    """Place one; what cannot be placed leaves nothing behind but a problem."""
+    try:
+        with context.database.savepoint():
+            _place(context, name)
+    except FileNotFoundError:
+        return False
+    except (MemoryInvalid, EditConflict, UnicodeDecodeError) as error:
+        message = "it is not UTF-8 text" if isinstance(error, UnicodeDecodeError) else error.message
+        context.problems.append(f"{_folder(context) / name}: {message}")
+        return False
+    return True
+
+
+def _place(context: Context, name: str) -> None:
+    memory = _read(context, name)
+    if context.outcomes.find(memory.id) or context.memories.find(memory.id):
+        return
+    with operating(context, "store", subject=memory.subject):
+        outcome = put(context, memory, ()) if name.endswith(_BESIDE) else place(context, memory, by_hand=True)
+        explain(context, outcome.in_words())
+    context.outcomes.record(memory.id, to_ms(context.now()) or 0, _told(outcome))
+
+
+def _read(context: Context, name: str) -> Memory:
+    with os.fdopen(private.open_file(_folder(context) / name, os.O_RDONLY), "rb") as file:
+        text = file.read().decode("utf-8")
+    return parse(text, name, new_id=context.ids, modified=context.now())
+
+
+def _told(outcome: StoreOutcome) -> dict[str, Any]:
+    by = outcome.superseded_by
+    return {
+        "action": outcome.action,
+        "memory": outcome.memory_id,
+        "reason": outcome.reason,
+        "supersedes": [[one.memory.id, one.reason] for one in outcome.supersedes],
+        "superseded_by": [by.memory.id, by.reason] if by else None,
+        "similar": [one.id for one in outcome.similar],
+    }
+
+
+def _outcome(context: Context, told: dict[str, Any]) -> StoreOutcome:
+    def replaced(pairs: Sequence[Sequence[str]]) -> tuple[Replaced, ...]:
+        found = ((context.memories.find(memory_id), reason) for memory_id, reason in pairs)
+        return tuple(Replaced(memory, reason) for memory, reason in found if memory)
+
+    similar = (context.memories.find(memory_id) for memory_id in told["similar"])
+    by = replaced([told["superseded_by"]] if told["superseded_by"] else [])
+    return StoreOutcome(
+        told["action"], told["memory"], told["reason"], replaced(told["supersedes"]), by[0] if by else None,
+        tuple(one for one in similar if one),
+    )  # fmt: skip
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[int]:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _sync(folder: Path) -> None:
+    """Wait until a new name is on disk."""
+    if os.name != "nt":
+        with _held(folder) as descriptor:
+            os.fsync(descriptor)
+
+
+def _folder(context: Context) -> Path:
+    return context.settings.home / FOLDER
