@@ -196,7 +196,8 @@ def _lexical(context: Context) -> Lane:
     """The lexical lane sees all that has its place."""
     if not is_waiting(context):
         return Lane("lexical", LaneState.RAN)
-    note = f"{len(waiting(context))} memories stored just now have no place yet: the next command goes on with them"
+    count = len(waiting(context))
+    note = f"{count} {'memory' if count == 1 else 'memories'} stored just now still to come: the next command goes on"
     return Lane("lexical", LaneState.PARTIAL, note=note)
 
 

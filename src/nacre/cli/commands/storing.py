@@ -72,6 +72,7 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
 @click.option("--scope", type=SCOPE, help="Who may see it.")
 @click.option("--project", type=TEXT, help='The project it belongs to; "" for none.')
 @click.option("--tag", "tags", type=TEXT, multiple=True, help="Tags that replace its tags.")
+@click.option("--add-tag", "add_tags", type=TEXT, multiple=True, help="A tag beside those it has.")
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
@@ -89,7 +90,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     from nacre.model.memory import Expiry, Kind, Scope
 
-    changes = {name: value for name, value in options.items() if value is not None and name != "tags"}
+    changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
     for name, kind in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
         if name in changes:
             changes[name] = kind(changes[name])
@@ -99,6 +100,8 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
         changes["project"] = project_slug(run.context, changes["project"]) if changes["project"].strip() else None
     if options["tags"]:
         changes["tags"] = tuple(tag for tag in options["tags"] if tag)
+    if options["add_tags"]:
+        changes["add_tags"] = tuple(tag for tag in options["add_tags"] if tag)
     return changes
 
 
