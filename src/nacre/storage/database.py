@@ -22,7 +22,7 @@ from nacre.storage.queries import query
 BUSY_TIMEOUT_MS = 15_000
 _READERS_PATIENCE_MS = 1_000
 _CHECKPOINT_PAGES = 1_000
-_BREATH_SECONDS = 0.04
+_BREATH_SECONDS = 0.03
 _PAUSE_SECONDS = 0.005
 _ASK_SECONDS = 0.003
 _LEAST_FREE_BYTES = 65_536
@@ -122,7 +122,7 @@ class Database:
     def breathe(self, first: Callable[[], object] | None = None) -> None:
         """Between two parts of a long transaction that may each stand alone: commit, and let others write.
 
-        ``first`` makes what was written so far whole. Nothing happens until the write lock was held for 40 ms, so that
+        ``first`` makes what was written so far whole. Nothing happens until the write lock was held for 30 ms, so that
         a batch holds it for less than 100 ms at a time, nor in a block that joined an outer one.
         """
         if self._connection.in_transaction and not self._depth and time.monotonic() - self._since > _BREATH_SECONDS:
