@@ -68,6 +68,11 @@ class FileLock:
             if self._observe:
                 self._observe(self._path.name, time.monotonic() - self._since)
 
+    def is_wanted(self) -> bool:
+        """Whether somebody waits for it."""
+        with _opened(self._path.with_suffix(".wait")) as others:
+            return not _try(others)
+
     def _ask(self) -> bool:
         with _opened(self._path.with_suffix(".wait")) as others:
             return _try(others) and self._try()

@@ -97,7 +97,7 @@ def accepted(context: Context, memory_id: str) -> Memory | None:
 def place_accepted(context: Context, seconds: float = _BATCH_SECONDS) -> int:
     """Place what was accepted, the oldest first, for so long at most; returns how many. Call with the vault lock held.
 
-    What cannot be placed stays where it is, and is told in ``context.problems``.
+    It ends early when somebody waits for the lock. What cannot be placed stays where it is, and is told in ``context.problems``.
     """
     names = [] if context.operations else waiting(context)
     if not names:
@@ -109,7 +109,7 @@ def place_accepted(context: Context, seconds: float = _BATCH_SECONDS) -> int:
         for name in names:
             if _is_placed(context, name):
                 done.append(name)
-            if time.monotonic() >= until:
+            if time.monotonic() >= until or context.vault_lock.is_wanted():
                 break
             context.database.breathe()
         else:

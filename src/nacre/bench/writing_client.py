@@ -15,6 +15,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import apsw
+
 from nacre.app.context import Context, open_context
 from nacre.app.memory_home import MemoryHome
 from nacre.errors import NacreError
@@ -99,7 +101,7 @@ def work(task: Task, client: int, until: float, told: Told, memory: MemoryHome) 
                 told.acknowledged.append((outcome.memory_id, outcome.action, text))
         except NacreError as error:
             told.failed(error.code)
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong is what is measured
+        except (apsw.Error, OSError, RuntimeError, ValueError, TypeError, LookupError) as error:
             told.failed(f"{type(error).__name__}: {error}"[:200])
 
 
