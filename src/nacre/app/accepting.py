@@ -95,9 +95,10 @@ def accepted(context: Context, memory_id: str) -> Memory | None:
 
 
 def place_accepted(context: Context, seconds: float = _BATCH_SECONDS) -> int:
-    """Place what was accepted, the oldest first, for so long at most; returns how many. Call with the vault lock held.
+    """Place what was accepted, the oldest first; returns how many. Call with the vault lock held.
 
-    It ends early when somebody waits for the lock. What cannot be placed stays where it is, and is told in ``context.problems``.
+    It goes on for so long at most, and ends early when somebody waits for the lock. What cannot be placed stays where
+    it is, and is told in ``context.problems``.
     """
     names = [] if context.operations else waiting(context)
     if not names:
