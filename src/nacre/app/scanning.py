@@ -98,7 +98,7 @@ def scan(context: Context, *, from_remote: bool = False) -> int:
     if is_ledger_new(context) or context.tombstones.due():
         apply_tombstones(context, patient=False)  # before files that are gone are taken for deleted by a person
     taken = _catch_edits(context, from_remote=from_remote)
-    if is_ledger_new(context):
+    if taken or is_ledger_new(context):
         apply_tombstones(context, patient=False)
     return taken
 
