@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from nacre import private
 from nacre.app.background import COMMIT_LOCK
 from nacre.app.context import Context
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents
 from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -112,7 +112,7 @@ def create(
 ) -> BackupReport:  # fmt: skip
     """Write a backup of the whole home. Raises Conflict when the file exists and is not to be overwritten."""
     target = target.expanduser().absolute()
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     with (
         private.new_file(target, overwrite=overwrite) as file,

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from nacre import private
 from nacre.app.context import Context
 from nacre.app.legible import write_page, write_zip
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage, today
 from nacre.app.writing import clean_values, redacted
 from nacre.model import portable
@@ -87,7 +87,7 @@ def export(
     """
     options = options or ExportOptions()
     notify = on_progress or (lambda _: None)
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     with contextlib.ExitStack() as stack:
         path, file = "-", target

@@ -14,7 +14,7 @@ from typing import Any
 from nacre.app.context import Context
 from nacre.app.erasing import Affected, apply_tombstones, clear_words, erase_bytes, is_shared, survey
 from nacre.app.remembering import get
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.searching_text import Pattern, excerpt_of, memory_texts, turn_texts
 from nacre.app.tombstones import (
     ALLOW_AGAIN,
@@ -70,7 +70,7 @@ class ForgetRequest:
 def plan(context: Context, wanted: ForgetRequest) -> ForgetPlan:
     """What forgetting would take; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
     how = wanted.how
-    scan(context)
+    catch_up(context)
     key = _key(context)
     aim = _AIMS[how](context, wanted, bytes.fromhex(key.value))
     found = survey(context, Barred([key, *aim.tombstones]))
@@ -99,7 +99,7 @@ def forget(context: Context, planned: ForgetPlan) -> ForgetReport:
 
 def forgotten(context: Context) -> list[Forgotten]:
     """What was forgotten so far, the latest first. Completes what was cut short."""
-    scan(context)
+    catch_up(context)
     erase_bytes(context)
     entries = list(told(context))
     holding = {one.run for one in standing_tombstones(entries) if one.kind is not TombstoneKind.KEY}

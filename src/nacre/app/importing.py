@@ -20,7 +20,7 @@ from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.operating import intend, operating
 from nacre.app.placing import place, put, write_touched
 from nacre.app.project_pages import known_or_named, read_pages, write_new_page
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents, clean_values, commit, redacted
 from nacre.errors import MemoryInvalid
@@ -129,7 +129,7 @@ def plan_import(context: Context, options: ImportOptions) -> ImportPlan:
 
     Raises NotFound, InvalidInput for what no source recognises or is damaged.
     """
-    scan(context)
+    catch_up(context)
     fold_usage(context)
     tree = open_tree(options.path)
     source = detect(tree) if options.source == "auto" else get_source(options.source)

@@ -12,7 +12,7 @@ from nacre.app.proofs.history import prove_git
 from nacre.app.proofs.index import prove_database, prove_full_text, prove_vectors
 from nacre.app.proofs.sessions import prove_transcripts
 from nacre.app.proofs.vault import prove_files, prove_ledger, prove_links, prove_projects, prove_writes
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.model.reports import Check
 
 _PROOFS = (
@@ -28,7 +28,7 @@ def prove(
 
     ``everything`` reads all transcripts again instead of a sample.
     """
-    scan(context)
+    catch_up(context)
     found = [part(context) for part in _PROOFS]
     if transcripts:
         found.append(prove_transcripts(context, everything=everything, notify=on_progress or (lambda _: None)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nacre.app.context import Context
 from nacre.app.history import bring_back
 from nacre.app.remembering import get, retire
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.app.standing import SUPPRESSED, fits
 from nacre.app.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger
 from nacre.app.writing import apply_intents, commit, entry
@@ -46,7 +46,7 @@ def choose(
     Letter case and spaces do not count. Raises NotFound where one means nothing (with ``persist``, a subject or pattern
     may), Conflict for a piece of an id that means several, and for what is retired already.
     """
-    scan(context)
+    catch_up(context)
     active = [one for one in context.memories.in_any_state(sorted(context.memories.all_ids())) if _is_active(one)]
     found: dict[str, Memory] = {}
     named: list[tuple[str, Match, str | None]] = []
@@ -90,7 +90,7 @@ def unretire(context: Context, references: Sequence[str]) -> BroughtBack:
     What superseded a memory stays beside it: both then hold. Raises NotFound, Conflict.
     """
     with context.vault_lock:
-        scan(context)
+        catch_up(context)
         rules = [rule for one in references if (rule := _rule(context, one.strip()))]
         others = [one for one in references if not _rule(context, one.strip())]
         ids = list(dict.fromkeys(get(context, one).id for one in others))
@@ -104,7 +104,7 @@ def unretire(context: Context, references: Sequence[str]) -> BroughtBack:
 
 def list_retired(context: Context) -> list[Memory]:
     """Every retired memory, the latest first."""
-    scan(context)
+    catch_up(context)
     every = context.memories.in_any_state(sorted(context.memories.all_ids()))
     found = [(one.retired.at, one.id, one) for one in every if one.retired]
     return [one for *_, one in sorted(found, key=lambda item: item[:2], reverse=True)]
@@ -112,7 +112,7 @@ def list_retired(context: Context) -> list[Memory]:
 
 def list_standing(context: Context) -> list[StandingRetirement]:
     """Every standing retirement, the oldest first."""
-    scan(context)
+    catch_up(context)
     return context.tombstones.standing()
 
 

@@ -15,7 +15,7 @@ from nacre.app.background import SYNC_LOCK
 from nacre.app.committing import Committed, Held, commit_operations, prepare
 from nacre.app.context import Context
 from nacre.app.joining import Plan, operations_between, plan_join, take_in
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up
 from nacre.errors import (
     HistoryRewritten,
     InvalidInput,
@@ -140,7 +140,7 @@ def long_failing(context: Context) -> LastSync | None:
 def _commit(context: Context, wanted: Wanted) -> Committed:
     if wanted.dry_run:
         return Committed(waiting=context.journal.waiting()[0])
-    scan(context)
+    catch_up(context)
     return commit_operations(context)
 
 
