@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from nacre.app.context import Context
+from nacre.errors import VaultUnusable
 from nacre.ids import keyed_hash
 from nacre.model.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 from nacre.model.memory import Confirmation, Memory, Source
@@ -36,7 +37,11 @@ def heed_ledger(context: Context) -> None:
     stamp = _stamp(context)
     if stamp == (context.tombstones.value("ledger") or "") or context.files.has_intents():
         return
-    entries = list(told(context))
+    try:
+        entries = list(told(context))
+    except VaultUnusable as error:
+        context.problems.append(error.message)  # what was known to be forgotten stays so
+        return
     digest = hashlib.blake2b(repr(entries).encode("utf-8", "replace"), digest_size=16).hexdigest()
     if digest != context.tombstones.value("told"):
         _take_over(context, entries)
