@@ -27,6 +27,12 @@ fuzz: $(VENV)/.installed-dev  ## look for input that breaks a parser: 10 minutes
 	@$(BIN)/python -c 'import atheris' 2>/dev/null || $(PIP) install -c constraints.txt -e '.[fuzz]' || true
 	$(BIN)/python scripts/fuzz.py --seconds $(FUZZ_SECONDS) --jobs 2
 
+KILLS ?= 300
+
+.PHONY: trust
+trust: $(VENV)/.installed-dev  ## interrupt nacre at every point, and at 300 random times, or KILLS=…
+	$(BIN)/python scripts/trust.py --kills $(KILLS)
+
 .PHONY: lint
 lint: $(VENV)/.installed-dev  ## linters, types, import contracts
 	$(BIN)/ruff check $(CODE)

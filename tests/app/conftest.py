@@ -74,8 +74,8 @@ class World:
     def settings(self) -> Settings:
         return load_settings(self.home, {"HOME": str(self.user_home), **self.environ})
 
-    def context(self) -> Context:
-        return open_context(self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder)
+    def context(self, settings: Settings | None = None) -> Context:
+        return open_context(settings or self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder)
 
     @contextmanager
     def open(self) -> Iterator[MemoryHome]:

@@ -92,7 +92,7 @@ def test_a_question_in_the_old_words_finds_what_took_their_place(world: World) -
 
 def test_a_change_survives_a_rebuild(world: World) -> None:
     before = change(world, OLD, NEW)
-    rebuild(world.settings(), lambda _: world.context())
+    rebuild(world.settings(), world.context)
     with world.open() as memory:
         assert [memory.get(one.id) for one in before] == before
     assert active(world) == {NEW}
@@ -124,7 +124,7 @@ def test_what_is_restored_stays_beside_what_replaced_it(world: World) -> None:
             memory.unretire(old.id)
         assert memory.get(new.id).links == ()
     assert active(world) == {OLD, NEW}
-    rebuild(world.settings(), lambda _: world.context())
+    rebuild(world.settings(), world.context)
     assert active(world) == {OLD, NEW}
 
 
@@ -244,7 +244,7 @@ def test_what_is_said_again_keeps_where_it_was_said(world: World) -> None:
             assert [(one.session, one.turns) for one in known.confirmed] == [("claude-code:5e55-b", ("turn-b",))]
             evidence = memory.recall("what colour is the quarry gate painted?").hits[0].evidence
             assert [one.turn_id for one in evidence] == ["turn-a", "turn-b"]
-        rebuild(world.settings(), lambda _: world.context())
+        rebuild(world.settings(), world.context)
 
 
 def test_a_turn_that_says_what_was_superseded_is_not_shown_beside_memories(world: World) -> None:
@@ -322,7 +322,7 @@ def test_memories_that_are_near_are_linked_in_the_index_alone(world: World) -> N
         assert {(source, rel, target, origin) for source, rel, target, origin, _ in links} == {
             (first, "related_to", second, "auto"), (second, "related_to", first, "auto"),
         }  # fmt: skip
-        rebuild(world.settings(), lambda _: world.context())
+        rebuild(world.settings(), world.context)
 
 
 @pytest.mark.embedding
@@ -365,7 +365,7 @@ PORTS = ("The gate listens on port 8080", "The gate listens on port 8443", "The 
 
 
 def rebuilt(world: World) -> None:
-    rebuild(world.settings(), lambda _: world.context())
+    rebuild(world.settings(), world.context)
 
 
 def test_retiring_several_of_a_chain_at_once_brings_back_what_they_replaced(world: World) -> None:

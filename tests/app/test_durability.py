@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -11,6 +13,7 @@ from nacre.app.scanning import scan
 from nacre.app.writing import commit
 from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.memory import Kind, Link, Memory, Retirement
+from nacre.model.operation import Operation
 from nacre.storage.vault_index import Intent
 from tests.app.conftest import NOON, World, says
 
@@ -87,7 +90,7 @@ def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_a
     for path in world.home.glob("nacre.db*"):
         path.unlink()
 
-    rebuild(world.settings(), lambda _: world.context())
+    rebuild(world.settings(), world.context)
 
     with world.open() as memory:
         assert memory.list() == before
@@ -105,7 +108,7 @@ def test_links_between_memories_survive_a_rebuild(world: World) -> None:
     commit(context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))])
     scan(context)
     context.database.close()
-    rebuild(world.settings(), lambda _: world.context(), vectors=False)
+    rebuild(world.settings(), world.context, vectors=False)
     with world.open() as memory:
         assert memory.get(new).links == (Link("supersedes", old),)
         assert [hit.memory.id for hit in memory.recall("how long does the build take?").hits] == [new]
@@ -122,7 +125,7 @@ def test_a_rebuild_writes_no_memories_and_finds_paths_that_were_named_once(world
         count = len(memory.list())
     for file in world.home.glob("nacre.db*"):
         file.unlink()
-    report = rebuild(world.settings(), lambda _: world.context())
+    report = rebuild(world.settings(), world.context)
     assert (report.files, report.memories) == (1, ())
     with world.open() as memory:
         assert len(memory.list()) == count
@@ -158,9 +161,9 @@ def test_a_database_from_a_newer_nacre_is_refused_and_left_alone(world: World) -
     with pytest.raises(SchemaTooNew, match="schema 9999"):
         world.context()
     with pytest.raises(SchemaTooNew):
-        rebuild(world.settings(), lambda _: world.context())
+        rebuild(world.settings(), world.context)
     with pytest.raises(SchemaTooNew):
-        reset(world.settings(), lambda _: world.context())
+        reset(world.settings(), world.context)
     assert world.settings().database.read_bytes() == before
 
 
@@ -192,7 +195,7 @@ def test_a_backup_is_a_database_that_opens(world: World) -> None:
 def test_a_reset_keeps_a_copy_and_the_vault(world: World) -> None:
     with world.open() as memory:
         outcome = memory.store("The archive is in the cellar.", subject="Archive")
-    copy = reset(world.settings(), lambda _: world.context())
+    copy = reset(world.settings(), world.context)
     assert copy is not None
     assert copy.exists()
     with world.open() as memory:
@@ -206,9 +209,9 @@ def test_a_rebuild_and_a_reset_write_first_what_is_pending(world: World) -> None
         commit(context, [memory])
         context.database.close()
         if forget == "rebuild":
-            rebuild(world.settings(), lambda _: world.context(), vectors=False)
+            rebuild(world.settings(), world.context, vectors=False)
         else:
-            reset(world.settings(), lambda _: world.context())
+            reset(world.settings(), world.context)
         with world.open() as home:
             assert memory.content in [item.content for item in home.list()]
 
@@ -275,3 +278,96 @@ def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -
     scan(context)
     assert sum(context.memories.counts()[kind] for kind in ("fact",)) == 700
     assert context.memories.counts()["retired"] == 500
+
+
+def test_a_line_of_the_ledger_that_was_cut_short_is_written_anew_and_leaves_nothing(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The lamp is lit at dusk.", subject="Lamp")
+    ledger = world.vault / "ledger.jsonl"
+    whole = ledger.read_bytes()
+    line = '{"op": "01", "at": "2026-11-20T12:00:00Z", "action": "note"}'
+    ledger.write_bytes(whole + line[:20].encode())
+    context = world.context()
+    with context.database.transaction():
+        context.files.intend([Intent("append", "ledger.jsonl", line)])
+    scan(context)
+    assert ledger.read_bytes() == whole + line.encode() + b"\n"
+
+
+def test_a_line_of_the_ledger_that_only_lacks_its_end_gets_it(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The lamp is lit at dusk.", subject="Lamp")
+    ledger = world.vault / "ledger.jsonl"
+    whole = ledger.read_bytes()
+    line = '{"op": "01", "at": "2026-11-20T12:00:00Z", "action": "note"}'
+    ledger.write_bytes(whole + line.encode())
+    context = world.context()
+    with context.database.transaction():
+        context.files.intend([Intent("append", "ledger.jsonl", line)])
+    scan(context)
+    assert ledger.read_bytes() == whole + line.encode() + b"\n"
+
+
+def test_an_operation_that_a_crash_left_open_is_closed_by_the_next_command_even_one_that_reads(world: World) -> None:
+    with world.open() as memory:
+        memory.store("The lamp is lit at dusk.", subject="Lamp")
+    context = world.context()
+    operation = Operation(context.ids(), NOON, "update")
+    with context.database.transaction():
+        context.journal.record(operation, ())
+    context.database.close()
+    with world.open() as memory:
+        memory.list()
+    assert world.context().journal.unfinished() == []
+    assert operation.id in (world.vault / "ledger.jsonl").read_text()
+
+
+def test_a_rebuild_that_fails_on_the_way_leaves_the_database_as_it_was(world: World) -> None:
+    world.transcript("s1", says("user", "Remember that tea is served at four in the library.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rebuild(world.settings(), world.context, stop)
+    with world.open() as memory:
+        assert memory.search_sessions("tea in the library").turns[0].turn.id == "u1"
+
+
+def test_what_is_stored_while_a_rebuild_runs_is_there_when_it_is_done(world: World) -> None:
+    world.transcript("s1", says("user", "Remember that tea is served at four in the library.", uuid="u1"))
+    with world.open() as memory:
+        memory.ingest()
+    late = a_memory("01990000-0000-7000-8000-000000000007", "The late guest sleeps in the blue room.")
+
+    def meanwhile(_: object) -> None:
+        context = world.context()
+        if context.memories.find(late.id) is None:
+            commit(context, [late])
+        context.database.close()
+
+    rebuild(world.settings(), world.context, meanwhile)
+    with world.open() as memory:
+        assert late.content in [item.content for item in memory.list()]
+
+
+def test_a_note_written_by_hand_keeps_its_date_through_a_rebuild_however_late_it_got_its_id(world: World) -> None:
+    with world.open():
+        pass
+    path = world.write("global/fact/heating.md", "# Heating\n\nThe heating is bled in October.\n")
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    with world.open() as memory:
+        (before,) = memory.list()
+    rebuild(world.settings(), world.context, vectors=False)
+    with world.open() as memory:
+        assert memory.list() == [before]
+    assert before.created.year == 2023
+
+
+def test_closing_a_home_never_fails(world: World) -> None:
+    context = world.context()
+    context.memories.put(a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear."))
+    shutil.rmtree(world.home)
+    context.database.close()

@@ -70,7 +70,7 @@ def ledger_of(world: World) -> list[dict[str, Any]]:
 
 def read_again(world: World) -> None:
     """A new database from vault and transcripts, and every transcript read once more."""
-    rebuild(world.settings(), lambda settings: world.context())
+    rebuild(world.settings(), world.context)
     for path in world.home.glob("nacre.db*"):
         path.unlink()
     with world.open() as memory:

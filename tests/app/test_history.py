@@ -220,7 +220,7 @@ def test_a_rebuilt_database_reads_operations_from_history(world: World) -> None:
     commit(world)
     for file in world.home.glob("nacre.db*"):
         file.unlink()
-    rebuild(world.settings(), lambda _: world.context(), vectors=False)
+    rebuild(world.settings(), world.context, vectors=False)
     context = world.context()
     listed = log(context, reference=lamp)
     assert [one.operation.action for one in listed] == ["update", "store"]

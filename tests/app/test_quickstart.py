@@ -94,7 +94,7 @@ def test_a_second_look_doubles_nothing(world: World) -> None:
 
 def test_the_examples_survive_a_rebuild(world: World) -> None:
     before = look(world)
-    rebuild(world.settings(), lambda _: world.context())
+    rebuild(world.settings(), world.context)
     after = look(world)
     assert after.best == before.best
     assert after.report.turns == 0

@@ -75,7 +75,7 @@ def test_a_standing_retirement_outlives_database_and_transcripts(world: World) -
         memory.ingest()
         (rule,) = memory.list()
         memory.retire("*linter*", persist=True)
-    rebuild(world.settings(), lambda settings: world.context())
+    rebuild(world.settings(), world.context)
     with world.open() as memory:
         assert not memory.list()
         memory.ingest()
@@ -109,7 +109,7 @@ def test_what_a_standing_retirement_took_is_whole_when_it_is_brought_back(world:
         found = memory.get(draft, update=False)
         assert (found.retired, found.suppressed_contexts) == (None, ())
         assert [hit.memory.id for hit in memory.recall("which towns does the draft name?").hits] == [draft]
-    rebuild(world.settings(), lambda settings: world.context())
+    rebuild(world.settings(), world.context)
     with world.open() as memory:
         assert [one.id for one in memory.list()] == [draft]
 

@@ -135,7 +135,7 @@ def converge(*machines: Machine) -> list[Synced]:
         assert one.git("rev-parse", "HEAD") == git(one.remote, "rev-parse", "HEAD")
     for one in machines:
         before = one.state()
-        rebuild(one.world.settings(), lambda _, one=one: one.world.context())  # type: ignore[misc]
+        rebuild(one.world.settings(), one.world.context)
         assert one.state() == before
     return done
 

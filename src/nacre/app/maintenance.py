@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -68,18 +69,14 @@ def rebuild(
 ) -> IngestReport:  # fmt: skip
     """Make the database anew from the vault and the transcripts that still exist.
 
-    The old file is kept as ``nacre.db.old``. Memories come from their files alone; sessions are indexed and count as
-    seen by extraction, so that a rebuild writes no memories. Usage starts from neutral. Raises SchemaTooNew: a newer
-    nacre's database is not replaced.
+    The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
+    from their files alone; sessions are indexed and count as seen by extraction, so that a rebuild writes no memories.
+    Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.
     """
-    database = settings.database
+    fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
     known = _read_before(settings, open_home)
-    for file in _files(database.with_name(f"{database.name}.old")):
-        file.unlink(missing_ok=True)
-    for file in _files(database):
-        if file.exists():
-            file.replace(file.with_name(file.name.replace(database.name, f"{database.name}.old", 1)))
-    context = open_home(settings)
+    _remove(fresh.database)
+    context = open_home(fresh)
     try:
         paths = tuple(path for path in sorted({*known, *_ingested(context)}) if path.exists())
         options = IngestOptions(paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False)
@@ -88,6 +85,7 @@ def rebuild(
             context.sessions.mark_all_extracted()
     finally:
         context.database.close()
+    _put_in_place(settings, fresh.database, open_home)
     return report
 
 
@@ -123,9 +121,40 @@ def reset(settings: Settings, open_home: Callable[[Settings], Context]) -> Path 
         raise
     except StoreUnusable:
         database.replace(copy)
-    for file in _files(database):
-        file.unlink(missing_ok=True)
+    _remove(database)
     return copy
+
+
+def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings], Context]) -> None:
+    """Let a new database take the place of the old one, in one step; what was stored meanwhile reaches the vault first.
+
+    The log of the old one goes before: SQLite would take it for the new one's.
+    """
+    database = settings.database
+    old = database.with_name(f"{database.name}.old")
+    with contextlib.ExitStack() as held:
+        if database.exists():
+            with contextlib.suppress(StoreUnusable):
+                context = open_home(settings)
+                held.callback(context.database.close)
+                held.enter_context(context.vault_lock)
+                apply_intents(context)
+                context.database.close()
+            _remove(old)
+            for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
+                with contextlib.suppress(FileNotFoundError):
+                    file.replace(kept)
+            try:
+                os.link(database, old)
+            except OSError:  # not every file system can
+                database.replace(old)
+        new.replace(database)
+
+
+def _remove(database: Path) -> None:
+    """Remove a database; its log first, which would be taken for that of the next one of that name."""
+    for file in reversed(_files(database)):
+        file.unlink(missing_ok=True)
 
 
 def _files(database: Path) -> list[Path]:

@@ -85,11 +85,16 @@ def close(context: Context, operation: Operation) -> None:
         context.journal.close(operation.id, operation.subject or _subject(context, operation))
 
 
+def left_open(context: Context) -> list[Operation]:
+    """Operations that are going on elsewhere, or were when a crash came; with the vault lock held, only those."""
+    own = {operation.id for operation in context.operations}
+    return [operation for operation in context.journal.unfinished() if operation.id not in own]
+
+
 def close_left_open(context: Context) -> None:
     """Close what a crash left open. Call with the vault lock held."""
-    for operation in context.journal.unfinished():
-        if operation not in context.operations:
-            close(context, operation)
+    for operation in left_open(context):
+        close(context, operation)
 
 
 def _subject(context: Context, operation: Operation) -> str | None:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from nacre.app.accepting import is_waiting, place_accepted
 from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
-from nacre.app.operating import intend, operating, record_apart
+from nacre.app.operating import intend, left_open, operating, record_apart
 from nacre.app.project_pages import read_pages
 from nacre.app.superseding import agreed, released
 from nacre.app.tombstones import is_ledger_new
-from nacre.app.writing import BATCH, apply_intents, commit, entry, redacted, without_secrets
+from nacre.app.writing import apply_intents, commit, entry, redacted, without_secrets
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
 from nacre.model.operation import ADOPT, EDIT, WITHHELD
@@ -37,14 +37,15 @@ _PATIENCE_SECONDS = 5.0
 class _Nameless:
     """A file that is to get its memory's id, and a date that does not change when the file is copied.
 
-    ``text`` is what it says, ``base`` the hash of its bytes.
+    ``text`` is what it says, ``base`` the hash of its bytes, ``rest`` what follows once it has its id.
     """
 
     path: str
     text: str
     base: bytes
     memory: str
-    created: str | None = None
+    created: str | None
+    rest: _Rest
 
     @property
     def identity(self) -> dict[str, str]:
@@ -70,16 +71,30 @@ class _Rest:
 
     Left are files without an id, memories whose folder and front matter differ, those whose succession a person may
     have changed, and those that went to ``retired/`` or came back. In a file that stayed where it was, front matter was
-    edited, so the file moves; in one that was moved, front matter follows.
+    edited, so the file moves; in one that was moved, front matter follows. What is ``deferred`` counts as not read yet:
+    what follows from it is known when all is read, and belongs to the same transaction.
     """
 
     nameless: list[_Nameless] = field(default_factory=list)
+    deferred: list[_Found] = field(default_factory=list)
     misplaced: list[Memory] = field(default_factory=list)
     changed: list[tuple[Memory | None, Memory]] = field(default_factory=list)
     retired: list[Memory] = field(default_factory=list)
     returned: list[Memory] = field(default_factory=list)
     entries: list[Entry] = field(default_factory=list)
     written: list[Intent] = field(default_factory=list)
+
+    @property
+    def follows(self) -> bool:
+        """Whether anything is left to do for a memory."""
+        return bool(self.misplaced or self.changed or self.retired or self.returned)
+
+    def add(self, other: _Rest) -> None:
+        """Put what is left to do for one memory to that of all."""
+        self.misplaced.extend(other.misplaced)
+        self.changed.extend(other.changed)
+        self.retired.extend(other.retired)
+        self.returned.extend(other.returned)
 
 
 def scan(context: Context, *, from_remote: bool = False) -> int:
@@ -114,10 +129,10 @@ def _catch_edits(context: Context, *, from_remote: bool) -> int:
             return _take_changes(context, from_remote=from_remote)
         finally:
             lock.release()
-    if context.files.has_intents() and lock.acquire():
+    if (context.files.has_intents() or left_open(context)) and lock.acquire():
         try:
-            if apply_intents(context):  # left by a crash: what was pending hid what people did to the same files
-                return _take_changes(context, from_remote=from_remote)
+            apply_intents(context)  # left by a crash, which hid what people did to the same files
+            return _take_changes(context, from_remote=from_remote)
         finally:
             lock.release()
     return 0
@@ -183,24 +198,30 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
         rest.written.clear()
 
     with operating(context, action):
-        for start in range(0, max(1, len(paths)), BATCH):
-            with context.database.transaction():
-                for path in gone if start == 0 else ():
-                    rest.written.append(_gone(context, seen[path]))
-                for path in paths[start : start + BATCH]:
-                    found = _read(context, changed[path], seen.get(path))
-                    if found:
-                        _accept(context, _own(context, found, stats, changed, rest), seen.get(path), rest)
-                        taken += 1
-                    context.database.breathe(write_down)
-                write_down()
-        if from_remote:
-            rest.returned.clear()
+        with context.database.transaction():
+            rest.written.extend(_gone(context, seen[path]) for path in gone)
+            for path in paths:
+                found = _read(context, changed[path], seen.get(path))
+                if found:
+                    found = _own(context, found, stats, changed, rest, seen.get(path))
+                    _accept(context, found, seen.get(path), rest, defers=True)
+                    taken += 1
+                context.database.breathe(write_down)
+            for found in rest.deferred:
+                _accept(context, found, seen.get(found.stat.path), rest)
+            write_down()
+            _finish(context, rest, from_remote=from_remote)
         _give_ids(context, rest.nameless)
-        _follow(context, rest)
-        _retire_unfiled(context, context.files.unfiled())
     apply_intents(context)
     return taken + len(gone)
+
+
+def _finish(context: Context, rest: _Rest, *, from_remote: bool) -> None:
+    """All is read: intend what follows from it, in the transaction that takes it in."""
+    for one in (rest, *(file.rest for file in rest.nameless)) if from_remote else ():
+        one.returned.clear()
+    _follow(context, rest)
+    _retire_unfiled(context, context.files.unfiled())
 
 
 def _gone_paths(
@@ -276,8 +297,9 @@ def _modified(context: Context, stat: FileStat) -> datetime:
 
 
 def _own(
-    context: Context, found: _Found, stats: Mapping[str, FileStat], changed: Collection[str], rest: _Rest
-) -> _Found:
+    context: Context, found: _Found, stats: Mapping[str, FileStat], changed: Collection[str], rest: _Rest,
+    known: SeenMemoryFile | None,
+) -> _Found:  # fmt: skip
     """A file with an id that is its own: a copy of another file becomes a memory beside it, and keeps its words."""
     path, memory = found.stat.path, found.memory
     twin = context.files.file_of(memory.id)
@@ -292,8 +314,10 @@ def _own(
         intend(context, [Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
         return found
     context.problems.append(f"{path} has the id of {twin.path}; it was read as a memory of its own")
-    own = replace(memory, id=context.ids())
-    rest.entries.append(entry(context, "copy", memory=own.id, of=memory.id, path=path))
+    is_told = known is not None and not known.hash  # a crash came before the new id was in the file
+    own = replace(memory, id=known.memory if known and is_told else context.ids())
+    if not is_told:
+        rest.entries.append(entry(context, "copy", memory=own.id, of=memory.id, path=path))
     return replace(found, memory=own, text=without_id(found.text), has_id=False)
 
 
@@ -311,7 +335,10 @@ def _says_retired(text: str) -> bool:
     return bool(front and load(front).get("retired"))
 
 
-def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest: _Rest) -> None:
+def _accept(
+    context: Context, found: _Found, known: SeenMemoryFile | None, rest: _Rest, *, defers: bool = False
+) -> None:
+    """Take in what a file says; where ``defers``, and more follows from it, leave it for the last transaction."""
     memory, said = found.memory, found.said
     before = context.memories.find(memory.id)
     stayed = known is not None and known.memory == memory.id
@@ -319,15 +346,12 @@ def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest:
     former = render(formerly) if known and formerly else None
     if before and stayed and said.differs(before.kind, before.project):
         memory = replace(memory, kind=said.kind or memory.kind, project=said.project or memory.project)
-        rest.misplaced.append(memory)
-    elif said.differs(memory.kind, memory.project):
-        rest.misplaced.append(memory)
-    if memory.links or (before and (before.links or before.superseded_by)):
-        rest.changed.append((before, memory))
-    if before and memory.retired and not before.retired and not _says_retired(found.text):
-        rest.retired.append(memory)
-    elif before and before.retired and not memory.retired:
-        rest.returned.append(memory)
+    follows = _what_follows(found, before, memory)
+    if found.has_id and follows.follows:
+        if defers:
+            rest.deferred.append(found)
+            return
+        rest.add(follows)
     stat = found.stat
     seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
     context.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))
@@ -338,7 +362,21 @@ def _accept(context: Context, found: _Found, known: SeenMemoryFile | None, rest:
         front, _ = split(found.text)
         is_dated = bool(front and {"created", "updated"} & load(front).keys())
         created = None if is_dated else stamp(memory.created)
-        rest.nameless.append(_Nameless(stat.path, found.text, found.digest, memory.id, created))
+        rest.nameless.append(_Nameless(stat.path, found.text, found.digest, memory.id, created, follows))
+
+
+def _what_follows(found: _Found, before: Memory | None, memory: Memory) -> _Rest:
+    """What must be done beside taking in a memory that was something else, or nothing, before."""
+    rest = _Rest()
+    if memory is not found.memory or found.said.differs(memory.kind, memory.project):
+        rest.misplaced.append(memory)
+    if memory.links or (before and (before.links or before.superseded_by)):
+        rest.changed.append((before, memory))
+    if before and memory.retired and not before.retired and not _says_retired(found.text):
+        rest.retired.append(memory)
+    elif before and before.retired and not memory.retired:
+        rest.returned.append(memory)
+    return rest
 
 
 def _seen(context: Context, path: str, text: str, memory: str, former: str | None = None) -> Intent:
@@ -346,18 +384,18 @@ def _seen(context: Context, path: str, text: str, memory: str, former: str | Non
 
 
 def _follow(context: Context, rest: _Rest) -> None:
-    """What must be written because of what people did; each step sees the files of the one before."""
+    """Intend what must be written because of what people did; each step builds on the one before.
+
+    Call in the transaction that takes it in: after a crash, what follows would not be known any more.
+    """
     commit(context, rest.misplaced, rest.entries)
-    apply_intents(context)
     commit(context, agreed(context, rest.changed))
-    apply_intents(context)
     retired = [_retired(context, memory) for memory in rest.retired]
     entries = [entry(context, "retire", memory=memory.id, reason=MOVED) for memory in retired]
     entries += [entry(context, "restore", memory=memory.id) for memory in rest.returned]
     if entries:
         returned = [context.memories.find(memory.id) or memory for memory in rest.returned]
         commit(context, [*retired, *returned, *released(context, retired)], entries)
-        apply_intents(context)
 
 
 def _retired(context: Context, memory: Memory) -> Memory:
@@ -384,18 +422,17 @@ def _give_ids(context: Context, nameless: list[_Nameless]) -> None:
         with context.database.transaction():
             context.files.save(SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest))
             _journal(context, [_seen(context, file.path, document, file.memory)])
+            _follow(context, file.rest)
 
 
 def _retire_unfiled(context: Context, unfiled: list[str]) -> None:
     """A file that a person deleted is a retirement, its words stay in ``retired/``; deleted there too, it is gone."""
     found = [memory for memory_id in unfiled if (memory := context.memories.find(memory_id))]
-    with context.database.transaction():
-        for memory in found:
-            if memory.retired:
-                context.memories.delete(memory.id)
+    for memory in found:
+        if memory.retired:
+            context.memories.delete(memory.id)
     retirement = Retirement(context.now(), DELETED)
     deleted = [replace(memory, retired=retirement) for memory in found if not memory.retired]
     if deleted:
         entries = [entry(context, "retire", memory=memory.id, reason=DELETED) for memory in deleted]
         commit(context, [*deleted, *released(context, deleted)], entries)
-        apply_intents(context)

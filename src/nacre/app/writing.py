@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.operating import close, close_left_open, intend, operating
+from nacre.app.operating import close, close_left_open, intend, left_open, operating
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Link, Memory
 from nacre.model.operation import Operation
@@ -93,7 +93,7 @@ def apply_intents(context: Context) -> int:
 
     A write that fails keeps its intent, and so do later ones to the same file; the others go on.
     """
-    if not context.files.has_intents():
+    if not context.files.has_intents() and not left_open(context):
         return 0
     with context.vault_lock:
         close_left_open(context)

@@ -43,18 +43,26 @@ class Database:
         self._depth = 0
         with _translated(path):
             self._connection = apsw.Connection(str(path))
-            self._connection.set_busy_handler(_wait_for_lock)
-            self._connection.execute(
-                "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
-                "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
-            ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
-            migrate(self._connection, path)
+            try:
+                self._connection.set_busy_handler(_wait_for_lock)
+                self._connection.execute(
+                    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
+                    "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
+                ).fetchall()  # apsw stops at the first row: without this only the first pragma runs
+                migrate(self._connection, path)
+            except BaseException:
+                self.close()
+                raise
         if observe:
             self._measure(observe)
 
     def close(self) -> None:
-        """Close the connection; a second call does nothing."""
-        self._connection.close()
+        """Close the connection; a second call does nothing.
+
+        It does not fail: what was committed is on disk, and a log that cannot be folded in now waits beside it.
+        """
+        with contextlib.suppress(apsw.Error):
+            self._connection.close()
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """All rows of a named query."""

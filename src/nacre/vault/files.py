@@ -161,10 +161,11 @@ class Vault:
             os.fdopen(folder.open(os.O_RDWR | os.O_CREAT | os.O_APPEND), "r+b") as file,
         ):
             present = _tail(file, known)
-            there = set(present.split(b"\n"))
+            there = set(present.split(b"\n")[:-1])
             encoded = dict.fromkeys(line.encode("utf-8", errors="replace") for line in lines)
             missing = [line for line in encoded if line not in there]
             if missing:
+                _drop_torn(file, present, missing)
                 size = file.seek(0, os.SEEK_END)
                 torn = size > 0 and not _last(file, 1).endswith(b"\n")
                 file.seek(0, os.SEEK_END)
@@ -350,6 +351,13 @@ def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
         return rest[size - start :]
     file.seek(0)
     return file.read()
+
+
+def _drop_torn(file: BinaryIO, present: bytes, lines: Sequence[bytes]) -> None:
+    """Take away the beginning of one of ``lines``, which a crash or a full disk cut short; it is written anew."""
+    torn = present.rpartition(b"\n")[2]
+    if torn and any(line.startswith(torn) for line in lines):
+        file.truncate(file.seek(0, os.SEEK_END) - len(torn))
 
 
 def _last(file: BinaryIO, count: int) -> bytes:

@@ -1,0 +1,135 @@
+#!/usr/bin/env python
+"""Interrupt nacre at every point of every scenario, and at random times; write what came of it into a table.
+
+``make trust`` runs this. ``--kills 1000`` says how many random kills there are, ``--errors 500`` how many errors of the
+system a scenario meets, ``--every 5`` kills at each fifth point only, ``--scenario`` names one scenario. Ends with 1
+where anything was lost, doubled or left half done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tests.trust.client import Client, errors, kills, serving  # noqa: E402
+from tests.trust.scenarios import SCENARIOS  # noqa: E402
+
+TABLE = ROOT / "docs/trust/crash.md"
+BEGIN, END = "<!-- table: make trust -->\n", "<!-- end of table -->"
+FAULTS = ("kill", "random kill", "ENOSPC", "EROFS", "EIO", "EACCES")
+
+
+@dataclass
+class Row:
+    """What came of one sort of fault in one scenario."""
+
+    scenario: str
+    fault: str
+    points: int = 0
+    reached: int = 0
+    refused: int = 0
+    findings: list[str] = field(default_factory=list)
+
+    def add(self, run: dict[str, Any], at: str) -> None:
+        """Count a run."""
+        self.points += 1
+        self.reached += bool(run["killed"] or run["failed"])
+        self.refused += bool(run["failed"])
+        self.findings += [f"{at}: {finding}" for finding in run["wrong"]]
+
+    def line(self) -> str:
+        """The row in Markdown."""
+        doubled = sum("doubled" in one or "twice" in one for one in self.findings)
+        lost = len(self.findings) - doubled
+        outcome = "goes on" if "kill" in self.fault else f"{self.refused} refused with a hint, the rest done; goes on"
+        return f"| {self.scenario} | {self.fault} | {self.points} | {lost} | {doubled} | {outcome} |"
+
+
+def try_all(client: Client, scenario: str, options: argparse.Namespace, kills_wanted: int) -> list[Row]:
+    """Every fault of one scenario."""
+    rows = {fault: Row(scenario, fault) for fault in FAULTS}
+    events, seconds = client.events(scenario)
+    for fault in [*kills(events)[:: options.every], *errors(events, options.errors)]:
+        at = f"{fault} at {events[fault['at']]}"
+        name = "kill" if fault["what"] in ("before", "half", "after") else fault["what"]
+        rows[name].add(client.run(scenario, fault), at)
+    times = random.Random(f"{options.seed} {scenario}")  # noqa: S311 - a run can be repeated
+    for _ in range(kills_wanted):
+        delay = times.uniform(0, seconds * 1.1)
+        rows["random kill"].add(client.run(scenario, delay=delay), f"{delay:.4f} s")
+    return list(rows.values())
+
+
+def write_table(rows: list[Row], options: argparse.Namespace) -> None:
+    """Put the table where the document has its place."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
+    points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
+    sums = Counter({fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS})
+    part = f", killed at each {options.every}th point" if options.every > 1 else ""
+    told = (
+        f"{points:,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
+        f"Commit {commit.strip()}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
+        f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
+    )
+    head = "| scenario | fault | points tried | lost or half done | doubled | outcome |\n|---|---|---|---|---|---|\n"
+    body = "".join(f"{row.line()}\n" for row in rows if row.points)
+    text = TABLE.read_text(encoding="utf-8")
+    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    TABLE.write_text(pattern.sub(lambda _: f"{BEGIN}\n{told}{head}{body}\n{END}", text), encoding="utf-8")
+
+
+def main() -> int:
+    """Run, tell, write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=300)
+    parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--errors", type=int, default=160)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--scenario", choices=SCENARIOS, action="append")
+    parser.add_argument("--no-table", action="store_true")
+    options = parser.parse_args()
+    chosen = options.scenario or list(SCENARIOS)
+    share = -(-options.kills // len(chosen))
+    print(f"seed {options.seed}, {share * len(chosen)} random kills")
+    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
+    sandbox = Path(tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if memory.is_dir() else None))
+
+    def work(scenario: str) -> list[Row]:
+        folder = sandbox / scenario.replace(" ", "-")
+        folder.mkdir()
+        with serving(folder) as client:
+            rows = try_all(client, scenario, options, share)
+        for row in rows:
+            print(row.line(), flush=True)
+            for finding in row.findings[:5]:
+                print(f"    {finding[:600]}", flush=True)
+        return rows
+
+    try:
+        with ThreadPoolExecutor(options.jobs) as pool:
+            rows = [row for found in pool.map(work, chosen) for row in found]
+    finally:
+        shutil.rmtree(sandbox, ignore_errors=True)
+    if not options.no_table:
+        write_table(rows, options)
+    return int(any(row.findings for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,221 @@
+"""What a home holds, and whether it is sound: read by a fresh process after whatever happened."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from nacre.app.checking import doctor
+from nacre.app.context import Context
+from nacre.app.maintenance import rebuild
+from nacre.app.scanning import scan
+from nacre.model.memory import Memory
+from nacre.vault.document import parse
+from nacre.vault.layout import LEDGER
+
+State = dict[str, Any]
+"""``memories`` by name, each with what it says; counts of turns, sessions and of the ledger's actions."""
+
+
+def look(context: Context, known: Collection[str] = (), may_tell: str | None = None) -> tuple[State, list[str]]:
+    """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
+
+    ``may_tell`` is part of a warning that is in order.
+    """
+    scan(context)
+    told = [problem for problem in context.problems if not (may_tell and may_tell in problem)]
+    wrong = [f"told at opening: {problem}" for problem in told]
+    memories = _all(context)
+    subjects = {memory.id: memory.subject for memory in memories}
+    named: dict[str, Any] = {}
+    for memory in memories:
+        name = memory.id if memory.id in known else memory.subject
+        if name in named:
+            wrong.append(f"doubled: {name}")
+        named[name] = _says(memory, subjects)
+    counts = context.sessions.counts()
+    wrong += _vault(context, memories) + _ledger(context) + _leftovers(context)
+    state = {
+        "memories": named, "sessions": sum(row[1] for row in counts), "turns": sum(row[2] or 0 for row in counts),
+        "projects": sorted(project.slug for project in context.files.projects()), "ledger": _actions(context),
+    }  # fmt: skip
+    return state, wrong + _doubled_turns(context)
+
+
+def _all(context: Context) -> list[Memory]:
+    found = (context.memories.find(memory_id) for memory_id in sorted(context.memories.all_ids()))
+    return [memory for memory in found if memory]
+
+
+def _says(memory: Memory, subjects: dict[str, str]) -> dict[str, Any]:
+    return {
+        "subject": memory.subject, "content": memory.content, "kind": memory.kind, "importance": memory.importance,
+        "project": memory.project, "tags": sorted(memory.tags), "confirmed": len(memory.confirmed),
+        "retired": memory.retired and (memory.retired.reason or ""),
+        "superseded": memory.superseded_by and subjects.get(memory.superseded_by, "nobody"),
+        "links": sorted([link.rel, subjects.get(link.to, "nobody")] for link in memory.links),
+    }  # fmt: skip
+
+
+def _vault(context: Context, memories: list[Memory]) -> list[str]:
+    """Every file has its row and every row its file, and they say the same."""
+    wrong, left = [], {memory.id: memory for memory in memories}
+    for stat in context.vault.scan():
+        modified = datetime.fromtimestamp(stat.modified_ns // 10**9, UTC)
+        text = context.vault.read(stat.path).decode()
+        written = parse(text, stat.path, new_id=lambda: "no id", modified=modified)
+        row = left.pop(written.id, None)
+        if row is None:
+            wrong.append(f"{stat.path}: no row, or a second file for {written.id}")
+        elif _sorted(row) != _sorted(written):
+            wrong.append(f"{stat.path}: file and index differ: {written} {row}")
+    wrong += [f"no file for {memory.subject}" for memory in left.values()]
+    seen = context.files.seen()
+    wrong += [f"{path}: not as it was seen" for path in _strangers(context, seen)]
+    checks = {check.name: check for check in doctor(context)}
+    wrong += [f"{name}: {check.detail}" for name, check in checks.items() if name in ("vault", "database", "changes")
+              and check.state != "ok"]  # fmt: skip
+    return wrong
+
+
+def _sorted(memory: Memory) -> Memory:
+    """The index keeps tags as a set."""
+    return replace(memory, tags=tuple(sorted(memory.tags)))
+
+
+def _strangers(context: Context, seen: dict[str, Any]) -> list[str]:
+    stats = {stat.path: stat for stat in context.vault.scan()}
+    return [
+        path
+        for path in stats.keys() | seen.keys()
+        if path not in seen or path not in stats or seen[path].mtime_ns != stats[path].mtime_ns
+    ]
+
+
+def _ledger(context: Context) -> list[str]:
+    try:
+        data = context.vault.read(LEDGER)
+    except FileNotFoundError:
+        return []
+    wrong = [] if data.endswith(b"\n") or not data else ["the ledger's last line is torn"]
+    lines = data.splitlines()
+    wrong += [f"twice in the ledger: {line!r}" for line, count in Counter(lines).items() if count > 1]
+    for line in lines:
+        try:
+            values = json.loads(line)
+            assert isinstance(values["op"], str) and isinstance(values["action"], str)  # noqa: PT018
+        except (ValueError, KeyError, TypeError, AssertionError):
+            wrong.append(f"no line of the ledger: {line!r}")
+    return wrong
+
+
+def _actions(context: Context) -> dict[str, int]:
+    try:
+        lines = context.vault.read(LEDGER).splitlines()
+    except FileNotFoundError:
+        return {}
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line)["action"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return dict(sorted(Counter(found).items()))
+
+
+def _leftovers(context: Context) -> list[str]:
+    """Nothing half done is left lying about."""
+    wrong = [f"still pending: {intent.action} {intent.path}" for intent in context.files.intents()]
+    wrong += [f"left open: {operation.action}" for operation in context.journal.unfinished()]
+    known = (".lock", "-wal", "-shm")
+    for path in context.settings.home.rglob("*"):
+        if path.name.endswith((*known, ".gitignore", ".gitattributes")) or ".git" in path.parts:
+            continue
+        if path.name.startswith("..git"):  # written anew when git is next used
+            continue
+        if path.name.endswith(".tmp") or (path.name.startswith(".") and path.is_file()):
+            wrong.append(f"left behind: {path.relative_to(context.settings.home)}")
+    return wrong
+
+
+def history(context: Context) -> list[str]:
+    """git is whole; and what is not committed waits in the journal, where ``nacre log`` tells it."""
+    vault = context.settings.vault
+    if not (vault / ".git").is_dir():
+        return []
+    broken = subprocess.run(["git", "-C", vault, "fsck", "--no-dangling"], capture_output=True, check=False, text=True)
+    wrong = [f"git fsck: {broken.stdout} {broken.stderr}"] if broken.returncode else []
+    changed = subprocess.run(["git", "-C", vault, "status", "--porcelain"], capture_output=True, check=False, text=True)
+    if changed.stdout and not context.journal.waiting()[0]:
+        wrong.append(f"git says {changed.stdout!r} and nothing waits")
+    return wrong
+
+
+def _doubled_turns(context: Context) -> list[str]:
+    wrong = []
+    for session in context.sessions.newest(limit=1000):
+        texts = Counter((item.turn.id, item.turn.text) for item in context.sessions.turns_of(session.row))
+        wrong += [f"turn twice: {turn}" for (turn, _), count in texts.items() if count > 1]
+    return wrong
+
+
+def rebuilt(context: Context, open_home: Callable[..., Context]) -> list[str]:
+    """Make the database anew: the same memories, with the same ids, words, links and retirements."""
+    before = _all(context)
+    context.database.close()
+    rebuild(context.settings, open_home, vectors=False)
+    again = open_home()
+    scan(again)
+    after = _all(again)
+    again.database.close()
+    if after == before:
+        return []
+    differing = [(one, other) for one, other in zip(before, after, strict=False) if one != other]
+    return [f"a rebuild gives {len(after)} memories of {len(before)}: {differing[:1]}"]
+
+
+def between(found: State, before: State, after: State, *, is_whole: bool) -> list[str]:
+    """What is neither as it was before a step nor as it is after it."""
+    if found in (before, after):
+        return []
+    if is_whole:
+        return [f"half done: {_difference(found, before)} beside what was, {_difference(found, after)} beside what is"]
+    wrong = []
+    for name in sorted(found["memories"].keys() | before["memories"].keys() | after["memories"].keys()):
+        here, then, now = (state["memories"].get(name) for state in (found, before, after))
+        if here not in (then, now):
+            wrong.append(f"{name}: {here}, was {then}, should be {now}")
+    for count in ("sessions", "turns"):
+        if not min(before[count], after[count]) <= found[count] <= max(before[count], after[count]):
+            wrong.append(f"{found[count]} {count}, not {before[count]} to {after[count]}")
+    return wrong
+
+
+def finished(found: State, wanted: State) -> list[str]:
+    """How what is remembered differs from what it should be in the end; a step done twice may be told twice."""
+    parts = ("memories", "sessions", "turns", "projects")
+    return [
+        f"after a second run: {part} differ: {_difference(found, wanted)}" for part in parts
+        if found[part] != wanted[part]
+    ]  # fmt: skip
+
+
+def _difference(found: State, wanted: State) -> str:
+    told = []
+    for part, value in wanted.items():
+        if found[part] == value:
+            continue
+        if part == "memories":
+            names = found[part].keys() | value.keys()
+            for name in sorted(names):
+                here, there = found[part].get(name), value.get(name)
+                if here != there:
+                    told.append(f"{name}: {here} for {there}")
+        else:
+            told.append(f"{part}: {found[part]} for {value}")
+    return "; ".join(told)[:900]
