@@ -256,7 +256,7 @@ SCENARIOS = {
         ), before=(GATE, LUNCH)),
         Scenario("supersede", _steps(NEW_BUILD), before=(OLD_BUILD,)),
         Scenario("retire", _steps(("retire", "Gate", "Lunch", "--reason", "outdated")), before=(GATE, LUNCH, CRANE)),
-        Scenario("restore", _steps(("restore", "Gate")), before=(GATE, LUNCH, ("retire", "Gate"))),
+        Scenario("unretire", _steps(("unretire", "Gate")), before=(GATE, LUNCH, ("retire", "Gate"))),
         Scenario("ingest", _steps(("ingest",), is_whole=False), before=(
             LUNCH, talk("5e55-0001", "5e55-0002", "5e55-0003"),
         )),

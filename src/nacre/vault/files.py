@@ -136,11 +136,15 @@ class Vault:
                 current = folder.read(limit=None)
             except FileNotFoundError:
                 current = None
+            ahead = self._ahead.pop(path, None)
+            is_based = (file_hash(current) if current is not None else None) == base
+            if current == data or not is_based:
+                folder.discard()
             if current == data:
                 return
-            if (file_hash(current) if current is not None else None) != base:
+            if not is_based:
                 raise EditConflict(f"{path} was changed by someone else", hint="read it again, then repeat the edit")
-            if self._ahead.pop(path, None) != file_hash(data):
+            if ahead != file_hash(data):
                 folder.write_temporary(data)
             folder.replace()
 
@@ -257,13 +261,17 @@ class _Folder:
     def write_temporary(self, data: bytes) -> None:
         """Put bytes on disk that are to take the place of the file."""
         temporary = _temporary(self.name)  # the same each time: a crash leaves none behind
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._at(temporary), dir_fd=self.descriptor)
+        self.discard()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with os.fdopen(private.open_file(self._at(temporary), flags, dir_fd=self.descriptor), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+
+    def discard(self) -> None:
+        """Take away what was to take the place of the file."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._at(_temporary(self.name)), dir_fd=self.descriptor)
 
     def replace(self) -> None:
         """Put what was written in the place of the file, all of it or nothing."""
