@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -241,6 +242,30 @@ def to_old_schema(place: Place) -> None:
     new.unlink()
 
 
+@Hand
+def begin_remote(place: Place) -> None:
+    """A repository to keep in step with."""
+    remote = place.user / "remote.git"
+    _git(place.user, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
+    _git(place.vault, "remote", "add", "origin", str(remote))
+
+
+@Hand
+def change_elsewhere(place: Place) -> None:
+    """Another machine, with a plain git: it edits one memory, and takes one away."""
+    other = place.user / "other"
+    _git(place.user, "clone", "--quiet", str(place.user / "remote.git"), str(other))
+    gate = other / "projects/harbour/fact/gate.md"
+    gate.write_text(gate.read_text().replace("on the wall", "with the porter"))
+    (other / "global/decision/crane.md").unlink()
+    _git(other, "-c", "user.name=Jo", "-c", "user.email=jo@example.org", "commit", "--quiet", "-a", "-m", "porter")
+    _git(other, "push", "--quiet")
+
+
+def _git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+
+
 def _steps(*runs: Command | Work, is_whole: bool = True) -> tuple[Step, ...]:
     return tuple(Step(run, is_whole) for run in runs)
 
@@ -275,6 +300,14 @@ SCENARIOS = {
         )),
         Scenario("commit", _steps(("commit",)), before=(GATE, LUNCH, ("retire", "Lunch"))),
         Scenario("commit more", _steps(CRANE, ("commit",)), before=(GATE, ("commit",), LUNCH)),
+        Scenario("sync", _steps(("sync",), is_whole=False), before=(
+            GATE, CRANE, ("commit",), begin_remote, ("sync",), LUNCH, ("edit", "Gate", "--importance", "9"),
+            change_elsewhere,
+        )),
+        Scenario("forget", _steps(("forget", "--match", "heron", "--yes"), is_whole=False), before=(
+            GATE, stored("Heron", "The heron database is backed up at night."), talk("5e55-0001", "5e55-0002"),
+            ("ingest",), ("commit",),
+        )),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
         )),

@@ -23,6 +23,7 @@ from typing import Any
 
 from nacre.cli import root
 from nacre.errors import NacreError
+from nacre.settings import load_settings
 from tests.trust.scenarios import SCENARIOS, Command, Hand, Place, Scenario, Work, open_home
 from tests.trust.shim import Fault, Shim
 from tests.trust.state import State, between, finished, history, look, rebuilt
@@ -337,6 +338,8 @@ def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> 
         code, said = _run(step.run)
         if code not in _DONE_BEFORE:
             wrong.append(f"a second run ended with {code}: {said}")
+    if (load_settings().vault / ".git").is_dir():
+        _run(("commit",))
     context = open_home()
     state, more = look(context, ground.ids, scenario.may_tell)
     state = json.loads(json.dumps(state, default=str))

@@ -159,7 +159,7 @@ def _commit_all(context: Context) -> Committed:
     author = author_of(context)
     held: dict[str, Held] = {}
     if context.journal.git_state("index") is None:
-        context.journal.set_git_state("index", context.repository.head().commit or _NOTHING)
+        _know_index(context)
     while True:
         made, count = _commit_once(context, author, held)
         commits += made
@@ -303,6 +303,15 @@ def _settle_empty(context: Context, operation: Operation, commit: str | None) ->
         else:
             paths = [path for path, _ in context.journal.touched(operation.id)]
             context.journal.committed(operation.id, context.repository.last_change(paths) or commit)
+
+
+def _know_index(context: Context) -> None:
+    """A new database: bring git's own index along where a crash left it behind; what the owner staged stays staged."""
+    head = context.repository.head().commit
+    with contextlib.suppress(RepositoryBusy, RepositoryUnusable):
+        if head:
+            context.repository.update_index(head if context.repository.staged() else None, head)
+    context.journal.set_git_state("index", head or _NOTHING)
 
 
 def step_index(context: Context) -> str | None:
