@@ -360,3 +360,16 @@ def test_an_ingest_is_undone_and_does_not_come_back(world: World) -> None:
     undo(context, last.id)
     with world.open() as memory:
         assert len(memory.list()) > 1
+
+
+def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_database_is_new(world: World) -> None:
+    context = world.context()
+    with world.open() as memory:
+        memory.store("The lamp is lit at dusk.", subject="Lamp")
+    commit_operations(context)
+    context.database.close()
+    (world.vault / ".git/index").unlink()
+    rebuild(world.settings(), world.context, vectors=False)
+    commit_operations(world.context())
+    status = subprocess.run(["git", "-C", world.vault, "status", "--porcelain"], capture_output=True, check=True)
+    assert status.stdout == b""

@@ -260,14 +260,15 @@ def _erase_memory(context: Context, memory_id: str) -> None:
 
 
 def _erase_sessions(context: Context, found: Affected) -> None:
-    context.erasing.delete_turns([row for rows in found.turns.values() for row in rows])
-    for session in found.sessions:
-        context.erasing.delete_turns([place.row for place in context.erasing.places_in(session.row)])
-    context.erasing.delete_sessions([session.row for session in found.sessions])
     staying = list(found.turns)
-    context.erasing.settle_sessions([one.row for one in staying], [one.row for one in found.untitled])
     for path in {one.file for one in (*found.sessions, *staying, *found.untitled) if one.file}:
         context.erasing.delete_cursor(path)
+    context.erasing.clear_titles([one.row for one in found.untitled])
+    for session, rows in found.turns.items():
+        context.erasing.delete_turns(session.row, list(rows))
+    for session in found.sessions:
+        context.erasing.delete_turns(session.row, [place.row for place in context.erasing.places_in(session.row)])
+    context.erasing.delete_sessions([session.row for session in found.sessions])
 
 
 def _clear_pages(context: Context, barred: Barred) -> None:

@@ -116,25 +116,28 @@ class Erasing:
         """Memories, in any state, that say the same in the same words; with those that were asked about."""
         return [memory for (memory,) in self._db.all("list_memories_alike", ids=json.dumps(list(memory_ids)))]
 
-    def delete_turns(self, rows: Sequence[int]) -> None:
-        """Delete turns with their full text, a few hundred a transaction, so that others can write in between."""
+    def delete_turns(self, session: int, rows: Sequence[int]) -> None:
+        """Delete turns of a session with their full text, a few hundred a transaction: others can write in between.
+
+        The session is brought up to those that are left each time: after a crash nothing would tell that it was not.
+        """
         for start in range(0, len(rows), _TURNS_A_TRANSACTION):
             wanted: list[dict[str, object]] = [{"row": row} for row in rows[start : start + _TURNS_A_TRANSACTION]]
             with self._db.transaction():
                 for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
                     self._db.run_many(statement, wanted)
+                self._db.run_many("limit_extracted", [{"row": session}])
+                self._db.run("refresh_session", rows=json.dumps([session]))
 
     def delete_sessions(self, rows: Sequence[int]) -> None:
         """Delete sessions whose turns are gone."""
         with self._db.transaction():
             self._db.run_many("delete_session", [{"row": row} for row in rows])
 
-    def settle_sessions(self, rows: Sequence[int], untitled: Sequence[int]) -> None:
-        """Bring sessions that lost turns up to those that are left; some lose their title, too."""
+    def clear_titles(self, rows: Sequence[int]) -> None:
+        """Sessions lose their titles."""
         with self._db.transaction():
-            self._db.run_many("clear_title", [{"row": row} for row in untitled])
-            self._db.run_many("limit_extracted", [{"row": row} for row in rows])
-            self._db.run("refresh_session", rows=json.dumps(list(rows)))
+            self._db.run_many("clear_title", [{"row": row} for row in rows])
 
     def delete_cursor(self, path: str) -> None:
         """The file is read from its beginning next time."""
