@@ -14,7 +14,7 @@ from nacre.app.committing import commit_operations
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.writing import apply_intents
-from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable
+from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
 from nacre.storage.times import from_ms
@@ -83,6 +83,7 @@ def rebuild(
         report = ingest(context, options, on_progress)
         with context.database.transaction():
             context.sessions.mark_all_extracted()
+        context.database.fold_log()
     finally:
         context.database.close()
     _put_in_place(settings, fresh.database, open_home)
@@ -134,12 +135,11 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
     old = database.with_name(f"{database.name}.old")
     with contextlib.ExitStack() as held:
         if database.exists():
-            with contextlib.suppress(StoreUnusable):
-                context = open_home(settings)
-                held.callback(context.database.close)
-                held.enter_context(context.vault_lock)
-                apply_intents(context)
-                context.database.close()
+            context = _opened(settings, open_home)
+            if context:
+                with contextlib.closing(context.database):
+                    held.enter_context(context.vault_lock)
+                    _empty(context)
             _remove(old)
             for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
                 with contextlib.suppress(FileNotFoundError):
@@ -149,6 +149,24 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
             except OSError:  # not every file system can
                 database.replace(old)
         new.replace(database)
+
+
+def _opened(settings: Settings, open_home: Callable[[Settings], Context]) -> Context | None:
+    """The home with its old database, unless that cannot be read any more."""
+    try:
+        return open_home(settings)
+    except SchemaTooNew:
+        raise
+    except StoreUnusable:
+        return None
+
+
+def _empty(context: Context) -> None:
+    """Bring every pending write to the vault. Raises VaultUnusable where one stays, as it would be lost."""
+    apply_intents(context)
+    if context.files.has_intents():
+        told = context.problems[-1] if context.problems else "a write is pending"
+        raise VaultUnusable(f"the old database is kept: {told}", hint="mend that, then run: nacre db rebuild")
 
 
 def _remove(database: Path) -> None:

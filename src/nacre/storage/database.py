@@ -192,6 +192,13 @@ class Database:
         """Let commits wait for the disk again."""
         self._connection.execute("PRAGMA synchronous = FULL")
 
+    def fold_log(self) -> None:
+        """Bring all that was committed into the file itself, which may be moved then. Raises StoreBusy, Unavailable."""
+        with _translated(self.path):
+            busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        if busy and busy[0]:
+            raise StoreBusy(f"another process reads {self.path}", hint="close it and repeat the command")
+
     def backup(self, target: Path) -> None:
         """Write a compact, consistent copy of the database to ``target``, which must not exist, for the owner alone."""
         with _translated(self.path):
