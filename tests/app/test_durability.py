@@ -371,3 +371,21 @@ def test_closing_a_home_never_fails(world: World) -> None:
     context.memories.put(a_memory("01990000-0000-7000-8000-000000000009", "A row that makes the log appear."))
     shutil.rmtree(world.home)
     context.database.close()
+
+
+def test_what_was_written_ahead_and_is_there_already_leaves_no_temporary_file(world: World) -> None:
+    with world.open() as memory:
+        stored = [memory.store(f"Lamp {number} is lit at dusk.", subject=f"Lamp {number}") for number in range(3)]
+    context = world.context()
+    files = [world.memory_file(outcome.memory_id) for outcome in stored]
+    with context.database.transaction():
+        context.files.intend(
+            [
+                Intent("write", str(file.relative_to(world.vault)), file.read_text(), None, outcome.memory_id)
+                for file, outcome in zip(files, stored, strict=True)
+            ]
+        )
+    (files[0].parent / f".{files[0].name}.tmp").write_text("half of it")
+    scan(context)
+    assert context.files.intents() == []
+    assert [path.name for path in world.vault.rglob(".*.tmp")] == []

@@ -237,6 +237,7 @@ def to_old_schema(place: Place) -> None:
             columns = ", ".join(sorted(here & there))
             old.execute(f"DELETE FROM main.'{table}'")  # noqa: S608 - names come from the schema
             old.execute(f"INSERT INTO main.'{table}' ({columns}) SELECT {columns} FROM newer.'{table}'")  # noqa: S608
+        old.execute("DELETE FROM main.intents")  # what is done was not kept then
         old.execute(f"PRAGMA user_version = {OLD_SCHEMA}; PRAGMA journal_mode = WAL").fetchall()
     old.close()
     new.unlink()

@@ -207,8 +207,10 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
                     _accept(context, found, seen.get(path), rest, defers=True)
                     taken += 1
                 context.database.breathe(write_down)
-            for found in rest.deferred:
-                _accept(context, found, seen.get(found.stat.path), rest)
+            for found in rest.deferred:  # in one transaction from here on
+                path = found.stat.path
+                found = _own(context, found, stats, changed, rest, seen.get(path))
+                _accept(context, found, seen.get(path), rest)
             write_down()
             _finish(context, rest, from_remote=from_remote)
         _give_ids(context, rest.nameless)
