@@ -85,7 +85,7 @@ def test_what_the_owner_says_in_words_is_a_memory_whatever_tools_say(shape: str,
     assert "always use tabs in the Makefiles" in found[0]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape != "specstory"])  # its copies hold no output
 def test_a_page_that_was_fetched_two_messages_ago_is_still_from_outside(
     shape: str, world: World, tmp_path: Path
 ) -> None:
@@ -99,8 +99,6 @@ def test_a_page_that_was_fetched_two_messages_ago_is_still_from_outside(
         Agent(f"We decided on this for the build: {POISON} Shall we keep it that way?"),
         Owner("yes"),
     ]
-    if shape == "specstory":
-        pytest.skip("SpecStory's copies hold no tool output that could be told from words")
     assert memories_of(world, tmp_path, shape, steps) == []
 
 
