@@ -27,6 +27,23 @@ def test_links_in_documents_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+PROSE = frozenset("as begins commits does has is knows keeps needs never reads records writes".split())
+"""What follows the name in a sentence that is not about a command."""
+
+
+def test_every_command_that_is_named_anywhere_exists() -> None:
+    pages = [PROJECT / "README.md", PROJECT / "AGENTS.md", *(PROJECT / "docs").rglob("*.md")]
+    found = [
+        (page, name) for page in pages for name in re.findall(r"`nacre ([a-z]+)", page.read_text(encoding="utf-8"))
+    ]
+    for file in (PROJECT / "src").rglob("*.py"):
+        named = re.findall(r"(?:[`\"']|[:;] )nacre ([a-z]+)\b", file.read_text(encoding="utf-8"))
+        found += [(file, name) for name in named if name not in PROSE]
+    assert {name for _, name in found} >= {"recall", "unretire", "doctor"}
+    wrong = [f"{file.name}: nacre {name}" for file, name in found if name not in cli.list_commands(None)]
+    assert wrong == []
+
+
 def commands_in(text: str) -> list[list[str]]:
     shown = re.findall(r"^\$ nacre (.+)$", text, re.MULTILINE)
     return [shlex.split(command) for command in shown]

@@ -120,7 +120,7 @@ def prove_links(context: Context) -> Proof:
                 found.append(_dangling(memory, f"{link.rel} {link.to}", f"nacre edit {memory.id[-8:]}"))
         newer = memory.superseded_by
         if newer and newer not in memories:
-            found.append(_dangling(memory, f"superseded_by {newer}", f"nacre restore {memory.id[-8:]}"))
+            found.append(_dangling(memory, f"superseded_by {newer}", f"nacre unretire {memory.id[-8:]}"))
         elif newer and not memory.retired and memory.id not in superseded(memories[newer]):
             told = f"{_named(memory)} says that {_named(memories[newer])} superseded it, which does not say so"
             found.append(Finding(WARNING, told, f"nacre show {memory.id[-8:]} --history; edit the one that is wrong"))

@@ -69,7 +69,7 @@ def _told(note: Note) -> str:
         case Outcome.KEPT_TWICE:
             return f"kept twice: {name}{short}: both sides changed the same words; the other version is {note.other}"
         case Outcome.STAYS_RETIRED:
-            return f"stays retired: {name}{short}: edited on the other side; nacre restore {(note.memory or '')[-8:]}"
+            return f"stays retired: {name}{short}: edited on the other side; nacre unretire {(note.memory or '')[-8:]}"
         case Outcome.KEPT_EDITED:
             return f"kept: {name}{short}: deleted on one side, edited on the other"
         case Outcome.RENAMED:
