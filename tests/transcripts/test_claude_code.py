@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.claude_code import ADAPTER
 from nacre.transcripts.reading import read_head
 
@@ -72,8 +72,8 @@ def test_one_message_over_several_lines_is_one_turn_with_its_calls_and_outcomes(
         ("a5", Speaker.AGENT, "An apple is missing."),
     ]
     assert turns[1].tool_calls == (
-        ToolCall("Bash", "pytest -q", "exit 2"),
-        ToolCall("Read", "/code/orchard/apples.py", "ok"),
+        ToolCall("Bash", "pytest -q", "exit 2", Action.RUN, error="boom"),
+        ToolCall("Read", "/code/orchard/apples.py", "ok", Action.READ, ("/code/orchard/apples.py",)),
     )
 
 

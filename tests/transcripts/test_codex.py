@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.codex import ADAPTER
 from nacre.transcripts.reading import read_head
@@ -131,10 +131,10 @@ def test_the_session_knows_where_and_with_what_it_ran(read: Any, write: Any) -> 
 def test_calls_hang_on_the_agents_turn_with_their_outcome(read: Any, write: Any) -> None:
     _, turns, _ = read(ADAPTER, write("rollout.jsonl", *CONVERSATION))
     assert turns[1].tool_calls == (
-        ToolCall("shell", "pytest -q tests/lamp", "exit 2"),
-        ToolCall("shell", "rg -n flicker src", "ok"),
+        ToolCall("shell", "pytest -q tests/lamp", "exit 2", Action.RUN, error="1 failed"),
+        ToolCall("shell", "rg -n flicker src", "ok", Action.RUN),
     )
-    assert turns[2].tool_calls == (ToolCall("apply_patch", "src/lamp.py", "ok"),)
+    assert turns[2].tool_calls == (ToolCall("apply_patch", "src/lamp.py", "ok", Action.EDIT, ("src/lamp.py",)),)
 
 
 def test_a_file_that_grows_gives_the_same_turns_as_one_that_is_whole(
@@ -266,7 +266,7 @@ def test_old_rollouts_of_bare_items_are_read(
     sessions, turns, source = read(ADAPTER, path)
     assert sessions[0].native_id == SESSION
     assert [turn.text for turn in turns] == ["go on", "Empty.", "go on"]
-    assert turns[1].tool_calls == (ToolCall("shell", "ls", "exit 1"),)
+    assert turns[1].tool_calls == (ToolCall("shell", "ls", "exit 1", Action.RUN, error="nothing"),)
     assert len({turn.id for turn in turns}) == 3
     assert not source.tally.unknown
     in_two_goes(ADAPTER, path)
@@ -335,7 +335,7 @@ def test_after_a_web_search_whose_findings_are_not_recorded_nothing_is_trusted(r
     search = item(3, "web_search_call", status="completed", action={"type": "search", "query": "lamp oil price"})
     path = write("rollout.jsonl", meta(), *asked(2, "Oil?"), search, *answered(5, "It is dear."))
     _, turns, _ = read(ADAPTER, path)
-    assert turns[1].tool_calls == (ToolCall("web_search", "lamp oil price", "ok"),)
+    assert turns[1].tool_calls == (ToolCall("web_search", "lamp oil price", "ok", Action.FETCH),)
     assert turns[1].trust is Trust.UNTRUSTED
 
 

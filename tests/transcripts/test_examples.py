@@ -15,7 +15,7 @@ import pytest
 from nacre.examples import ExampleFile, example_files
 from nacre.extract.extractor import extract
 from nacre.model.memory import Kind
-from nacre.model.session import Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter, get_adapter
 
@@ -116,7 +116,9 @@ def test_a_failed_command_keeps_its_outcome(put: Any, read: Any) -> None:
     for example in EXAMPLES:
         _, turns, _ = read(get_adapter(example.name.partition("/")[0]), put(example))
         calls += [call for turn in turns for call in turn.tool_calls]
-    assert ToolCall("shell", "npm run build 2>&1 | tail -3", "exit 1") in calls
+    failed = [call for call in calls if call.failed and call.input == "npm run build 2>&1 | tail -3"]
+    assert [(call.action, call.outcome) for call in failed] == [(Action.RUN, "exit 1")]
+    assert all(call.error for call in failed)
     assert {call.outcome for call in calls} == {"ok", "exit 1"}
 
 

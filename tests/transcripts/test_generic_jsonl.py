@@ -135,7 +135,7 @@ def test_system_prompts_are_noise_and_tool_results_no_turns(read: Any, write: An
     ]
     assert [turn.tool_calls for turn in turns[2:]] == [
         (ToolCall("weather", "Kivu"),),
-        (ToolCall("log", "a"),),
+        (ToolCall("log", "a", paths=("a",)),),
     ]
 
 

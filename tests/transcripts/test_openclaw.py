@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.openclaw import ADAPTER
 from nacre.transcripts.reading import read_head
@@ -85,8 +85,8 @@ def test_a_conversation_is_read_with_its_calls_and_their_outcomes(read: Any, wri
         (Speaker.AGENT, "Thanks."),
     ]
     assert turns[1].tool_calls == (
-        ToolCall("read", "plan.md", "ok"),
-        ToolCall("exec", "ls /ovens", "error: Permission denied"),
+        ToolCall("read", "plan.md", "ok", Action.READ, ("plan.md",)),
+        ToolCall("exec", "ls /ovens", "error: Permission denied", Action.RUN, error="Permission denied"),
     )
     assert (turns[0].id, turns[0].unique) == ("00000002", False)
     assert sessions[-1].id == f"openclaw:{SESSION}"
@@ -185,7 +185,7 @@ def test_a_command_the_owner_ran_is_noise_with_an_outcome(read: Any, write: Any)
     ran = entry(3, "message", message={"role": "bashExecution", "command": "ls", "output": "x", "exitCode": 2})
     _, turns, _ = read(ADAPTER, write("a.jsonl", header(), ran))
     assert (turns[0].text, turns[0].flags) == ("! ls", Flag.META)
-    assert turns[0].tool_calls == (ToolCall("bash", "ls", "exit 2"),)
+    assert turns[0].tool_calls == (ToolCall("bash", "ls", "exit 2", Action.RUN, error="x"),)
 
 
 def test_old_pi_sessions_without_entry_ids_get_hashes(

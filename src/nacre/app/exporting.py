@@ -24,7 +24,7 @@ from nacre.model import portable
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.reports import Progress
 from nacre.model.session import Turn
-from nacre.storage.sessions import StoredSession
+from nacre.storage.sessions import StoredSession, kept_calls
 from nacre.storage.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.vault import ledger
@@ -242,7 +242,7 @@ def _session_record(context: Context, stored: StoredSession) -> dict[str, Any]:
 def _turn_record(turn: Turn) -> dict[str, Any]:
     values = {
         "id": turn.id, "speaker": turn.speaker.value, "text": turn.text, "time": to_ms(turn.time),
-        "tools": [[call.name, call.input, call.outcome] for call in turn.tool_calls] or None,
+        "tools": kept_calls(turn.tool_calls) or None,
         "flags": int(turn.flags) or None, "trust": turn.trust.value, "author": turn.author,
         "unique": turn.unique or None,
     }  # fmt: skip

@@ -23,11 +23,13 @@ from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.injected import strip
 from nacre.transcripts.reading import FileSource, read_head
 from nacre.transcripts.registry import adapters, find_adapter
+from nacre.transcripts.tool_calls import ERROR_CHARACTERS
 
 BATCH_TURNS = 400
 BATCH_CHARACTERS = 1_000_000
 INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
+PATH_CHARACTERS = 500
 _QUEUE_BATCHES = 6
 _ID_CHARACTERS = 39
 
@@ -244,7 +246,13 @@ def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
 
 def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
     """Secrets first, length then: the head of a secret that a cut went through is not recognised."""
-    outcome = redactor.clean(strip(_sound(call.outcome)).text) if call.outcome else None
-    outcome = outcome[:OUTCOME_CHARACTERS].rstrip(": ") if outcome else outcome
-    short_input = shorten(redactor.clean(strip(_sound(call.input)).text), INPUT_CHARACTERS)
-    return ToolCall(redactor.clean(_sound(call.name)), short_input, outcome)
+
+    def clean(text: str) -> str:
+        return redactor.clean(strip(_sound(text)).text)
+
+    outcome = clean(call.outcome)[:OUTCOME_CHARACTERS].rstrip(": ") if call.outcome else call.outcome
+    error = clean(call.error)[:ERROR_CHARACTERS] if call.error else None
+    return ToolCall(
+        redactor.clean(_sound(call.name)), shorten(clean(call.input), INPUT_CHARACTERS), outcome, call.action,
+        tuple(clean(path)[:PATH_CHARACTERS] for path in call.paths), error,
+    )  # fmt: skip

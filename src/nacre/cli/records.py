@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from nacre.model.reports import Check, IngestReport, StoreOutcome
     from nacre.model.review import FeedbackReport
     from nacre.model.scrub import ScrubReport
+    from nacre.model.session import ToolCall
     from nacre.storage.sessions import StoredSession, StoredTurn
 
 Record = dict[str, Any]
@@ -277,7 +278,18 @@ def _turn_record(stored: StoredTurn) -> Record:
         "text": turn.text,
         "trust": turn.trust.value,
         "flags": [flag.name.lower() for flag in turn.flags if flag.name],
-        "tool_calls": [{"name": call.name, "input": call.input, "outcome": call.outcome} for call in turn.tool_calls],
+        "tool_calls": [_call_record(call) for call in turn.tool_calls],
+    }
+
+
+def _call_record(call: ToolCall) -> Record:
+    return {
+        "name": call.name,
+        "input": call.input,
+        "outcome": call.outcome,
+        "action": call.action.value,
+        "paths": list(call.paths),
+        "error": call.error,
     }
 
 

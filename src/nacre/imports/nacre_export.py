@@ -16,7 +16,7 @@ from nacre.imports.shaping import imported_id, moment, project_of
 from nacre.imports.tree import Tree, safe_name
 from nacre.model import portable
 from nacre.model.memory import Memory
-from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 from nacre.storage.usage import Usage
 from nacre.vault.document import as_text, assemble, parse
 from nacre.vault.front_matter import load, split
@@ -173,15 +173,25 @@ def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
 def _turn(values: Values) -> Turn:
     speaker, trust = _text(values, "speaker"), _text(values, "trust")
     tools, flags = values.get("tools"), values.get("flags")
-    calls = [call for call in tools if isinstance(call, list) and len(call) == 3] if isinstance(tools, list) else []
+    calls = (
+        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 6] if isinstance(tools, list) else []
+    )
     return Turn(
         _text(values, "id") or "unknown", Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
         _text(values, "text") or "", _time(values, "time"),
-        tuple(ToolCall(str(name), str(brief or ""), _or_none(result)) for name, brief, result in calls),
+        tuple(_call(*call) for call in calls),
         Flag(flags & 31) if isinstance(flags, int) else Flag.NONE,
         Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
         _text(values, "author"), unique=values.get("unique") is True,
     )  # fmt: skip
+
+
+def _call(
+    name: object, brief: object, result: object, action: object = None, paths: object = None, error: object = None
+) -> ToolCall:
+    known = Action(str(action)) if action in list(Action) else Action.OTHER
+    files = tuple(str(path) for path in paths) if isinstance(paths, list) else ()
+    return ToolCall(str(name), str(brief or ""), _or_none(result), known, files, _or_none(error))
 
 
 def _or_none(value: object) -> str | None:

@@ -48,6 +48,19 @@ class Flag(IntFlag):
     """The owner's slash command with its arguments."""
 
 
+class Action(StrEnum):
+    """What a tool call does, whatever its tool calls it."""
+
+    RUN = "run"
+    READ = "read"
+    EDIT = "edit"
+    SEARCH = "search"
+    FETCH = "fetch"
+    PLAN = "plan"
+    DELEGATE = "delegate"
+    OTHER = "other"
+
+
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """One tool call of an agent.
@@ -55,11 +68,21 @@ class ToolCall:
     ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
     ``outcome`` is ``None`` while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
     (the owner declined the call; the words they said instead are an owner turn of their own).
+    ``paths`` are the files that were read or edited, as the tool names them. ``error`` holds the telling lines of what
+    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's.
     """
 
     name: str
     input: str = ""
     outcome: str | None = None
+    action: Action = Action.OTHER
+    paths: tuple[str, ...] = ()
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether it came out with an exit code or an error; one that the owner declined did not fail."""
+        return bool(self.outcome) and self.outcome not in ("ok", "rejected")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from nacre.model.session import ToolCall
 from nacre.storage.database import Database
+from nacre.storage.sessions import stored_calls
 from nacre.storage.times import to_ms
 
 _TURNS_A_TRANSACTION = 60
@@ -97,8 +98,7 @@ class Erasing:
         after = 0
         while found := self._db.all("list_turn_texts", after=after, limit=_STEP):
             for row, session, text, tools, author in found:
-                calls = tuple(ToolCall(*call) for call in json.loads(tools)) if tools else ()
-                yield TurnText(row, session, text, calls, author)
+                yield TurnText(row, session, text, stored_calls(tools), author)
             after = int(found[-1][0])
 
     def turns_before(self, moment: datetime, projects: Sequence[str] | None) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from nacre.model.cursor import Cursor, Tally
-from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 from nacre.storage.database import Database, Row
 from nacre.storage.times import from_ms, to_ms
 from nacre.text import identifiers, segment
@@ -294,12 +294,32 @@ def shared_identity(scope: str, turn_id: str) -> bytes:
 def _tools(turn: Turn) -> str | None:
     if not turn.tool_calls:
         return None
-    return _encode([(call.name, call.input, call.outcome) for call in turn.tool_calls]).decode()
+    return _encode(kept_calls(turn.tool_calls)).decode()
+
+
+def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
+    """Tool calls as rows and exports keep them: name, input, outcome; further action, paths and error where told."""
+    kept: list[list[object]] = []
+    for call in calls:
+        values: list[object] = [call.name, call.input, call.outcome, call.action.value, call.paths, call.error]
+        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None]
+        while len(values) > 3 and values[-1] == plain[len(values) - 1]:
+            values.pop()
+        kept.append(values)
+    return kept
 
 
 def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
     """The tool calls of a turn as its row keeps them."""
-    return tuple(ToolCall(*call) for call in json.loads(tools)) if tools else ()
+    return tuple(kept_call(*call) for call in json.loads(tools)) if tools else ()
+
+
+def kept_call(
+    name: str, brief: str = "", outcome: str | None = None, action: str = Action.OTHER.value,
+    paths: Sequence[str] = (), error: str | None = None,
+) -> ToolCall:  # fmt: skip
+    """One of them; raises ValueError for an action nobody knows."""
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error)
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:

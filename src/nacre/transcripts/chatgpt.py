@@ -16,7 +16,7 @@ from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversations import conversations, first_text
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
-from nacre.transcripts.tool_calls import short_input
+from nacre.transcripts.tool_calls import answered, asked
 from nacre.transcripts.trust import Exchange, is_outside
 
 TOOL = "chatgpt"
@@ -89,7 +89,7 @@ class _Reader:
     def answer(self, message: Mapping[str, Any]) -> Iterator[Turn]:
         recipient = message.get("recipient")
         if isinstance(recipient, str) and recipient not in ("all", "assistant", "user"):
-            self.calls.append(ToolCall(recipient, short_input(recipient, _plain(message)), None))
+            self.calls.append(asked(recipient, _plain(message)))
             self.waiting = (str(message.get("id")), message.get("create_time"))
             return
         yield from self.say(message, Speaker.AGENT)
@@ -100,7 +100,7 @@ class _Reader:
         if self.calls and self.calls[-1].outcome is None:
             run = _mapping(_facts(message), "aggregate_result")
             outcome = "error" if run.get("status") in ("failed_with_in_kernel_exception", "failed") else "ok"
-            self.calls[-1] = ToolCall(self.calls[-1].name, self.calls[-1].input, outcome)
+            self.calls[-1] = answered(self.calls[-1], outcome, lambda: _plain(message))
         if _OUTSIDE_TOOL.search(name) or is_outside(name, ""):
             self.exchange.saw(_plain(message))
 

@@ -15,7 +15,7 @@ from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversations import conversations, first_text
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
-from nacre.transcripts.tool_calls import outcome, short_input
+from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import Exchange, is_outside
 
 TOOL = "claude-ai"
@@ -89,8 +89,8 @@ class _Reader:
             name = str(block.get("name") or "")
             if kind == "tool_use":
                 arguments = block.get("input")
-                brief = short_input(name, arguments if isinstance(arguments, str | dict) else "")
-                made[str(block.get("id") or f"#{number}")] = ToolCall(name, brief, None)
+                call = asked(name, arguments if isinstance(arguments, str | dict) else "")
+                made[str(block.get("id") or f"#{number}")] = call
             elif kind == "tool_result":
                 self.result(made, block)
             elif kind not in _QUIET and kind != "text":
@@ -103,7 +103,7 @@ class _Reader:
         output = _words(block.get("content"))
         call = made.get(key)
         if call:
-            made[key] = ToolCall(call.name, call.input, outcome(output, is_error=block.get("is_error") is True))
+            made[key] = answered(call, outcome(output, is_error=block.get("is_error") is True), lambda: output)
         name = str(block.get("name") or (call.name if call else ""))
         if is_outside(name, call.input if call else ""):
             self.exchange.saw(output)

@@ -30,7 +30,7 @@ from nacre.transcripts.claude_records import (
 )
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.objects import parse_time
-from nacre.transcripts.tool_calls import outcome, short_input
+from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 
 TOOL = "claude-code"
@@ -51,19 +51,21 @@ _SYNTHETIC_MODEL = "<synthetic>"
 
 @dataclass(slots=True)
 class _Call:
-    name: str
-    input: str
-    outcome: str | None = None
+    call: ToolCall
 
     @property
     def is_outside(self) -> bool:
         """Whether it brings text from outside."""
-        return is_outside(self.name, self.input)
+        return is_outside(self.call.name, self.call.input)
 
     @property
     def is_own(self) -> bool:
         """Whether it asks nacre."""
-        return is_own(self.name, self.input)
+        return is_own(self.call.name, self.call.input)
+
+    def answer(self, result: str, output: str) -> None:
+        """How it came out."""
+        self.call = answered(self.call, result, lambda: output)
 
 
 @dataclass(slots=True)
@@ -171,25 +173,24 @@ class _Reader:
 
     def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
         call = self.calls.pop(block.tool_use_id or "", None)
-        asked = call is not None and call.name == "AskUserQuestion"
+        asked = call is not None and call.call.name == "AskUserQuestion"
         output = plain_text(block.content)
         if not asked:
             self.hear(call, block, output)
         if not (block.is_error or asked):
             if call:
-                call.outcome = "ok"
+                call.answer("ok", output)
             return
         if output.startswith(_REJECTED):
             if call:
-                call.outcome = "rejected"
+                call.answer("rejected", output)
             words = _REJECTION_WORDS.search(output)
             if words and words.group(1).strip():
                 yield from self.owner(record, clean(words.group(1)).text)
         elif call:
             exit_code = _EXIT_CODE.match(output)
-            call.outcome = outcome(
-                output, exit_code=int(exit_code.group(1)) if exit_code else None, is_error=bool(block.is_error)
-            )
+            code = int(exit_code.group(1)) if exit_code else None
+            call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
         if asked and not block.is_error:
             answers = "\n".join(f"{question} → {answer}" for question, answer in _ANSWERED.findall(output))
             if answers:
@@ -258,7 +259,7 @@ class _Reader:
                 group.texts.append(block.text)
             elif block.type == "tool_use" and block.name:
                 arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
-                call = _Call(block.name, short_input(block.name, arguments))
+                call = _Call(asked(block.name, arguments))
                 group.calls.append(call)
                 if block.id:
                     self.calls[block.id] = call
@@ -288,7 +289,7 @@ class _Reader:
             return
         cleaned = self.clean("\n\n".join(part.strip() for part in group.texts if part.strip()))
         text = cleaned.text
-        calls = tuple(ToolCall(call.name, call.input, call.outcome) for call in group.calls)
+        calls = tuple(made.call for made in group.calls)
         if text or calls:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)

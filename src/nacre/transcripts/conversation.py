@@ -17,7 +17,7 @@ from nacre.ids import turn_hash
 from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned, clean
-from nacre.transcripts.tool_calls import INPUT_CHARACTERS, short_input
+from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
 
 _AWAITED = 50
@@ -28,11 +28,9 @@ _AWAITED = 50
 class Call:
     """A tool call whose result may still come."""
 
-    name: str
-    input: str
+    call: ToolCall
     outside: bool
     own: bool = False
-    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class OpenTurn:
     @property
     def waits(self) -> bool:
         """Whether the result of a call is still to come."""
-        return any(call.outcome is None for call in self.calls.values())
+        return any(waiting.call.outcome is None for waiting in self.calls.values())
 
 
 class Conversation:
@@ -121,12 +119,12 @@ class Conversation:
         """A call in the open turn; gives the id under which its result is awaited."""
         if self.opened is None:
             return call_id
-        brief = short_input(name, arguments)
-        outside = is_outside(name, brief)
-        if len(brief) >= INPUT_CHARACTERS:
+        call = asked(name, arguments)
+        outside = is_outside(name, call.input)
+        if len(call.input) >= INPUT_CHARACTERS:
             outside = outside or is_outside(name, str(arguments))
         call_id = call_id or f"#{len(self.opened.calls)}"
-        self.opened.calls[call_id] = Call(name, brief, outside, is_own(name, brief))
+        self.opened.calls[call_id] = Call(call, outside, is_own(name, call.input))
         return call_id
 
     def result(self, call_id: str, result: str, output: Callable[[], str]) -> None:
@@ -135,18 +133,18 @@ class Conversation:
         outside = call_id in self.source.carry.get("awaited", ()) or bool(call and call.outside)
         self.exchange.heard(output(), outside=outside, own=bool(call and call.own))
         if call:
-            call.outcome = result
+            call.call = answered(call.call, result, output)
 
     def close(self) -> Iterator[Session | Turn]:
         """The open turn is complete."""
         turn, self.opened, self.before = self.opened, None, None
         if turn is None:
             return
-        late = [key for key, call in turn.calls.items() if call.outside and call.outcome is None]
+        late = [key for key, made in turn.calls.items() if made.outside and made.call.outcome is None]
         if late:
             self.source.carry["awaited"] = [*self.source.carry.get("awaited", []), *late][-_AWAITED:]
         text = "\n\n".join(part for part in turn.texts if part)
-        calls = tuple(ToolCall(call.name, call.input, call.outcome) for call in turn.calls.values())
+        calls = tuple(made.call for made in turn.calls.values())
         if text or calls:
             yield from self._emit(
                 Turn(

@@ -28,7 +28,7 @@ from nacre.transcripts.generic_fields import (
 )
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
-from nacre.transcripts.tool_calls import short_input
+from nacre.transcripts.tool_calls import asked
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 
 TOOL = "jsonl"
@@ -121,12 +121,12 @@ class _Reader:
 
     def call(self, call: Mapping[str, Any]) -> ToolCall:
         name, arguments = str(call["name"]), call["arguments"]
-        brief = short_input(name, arguments if isinstance(arguments, str | dict) else "")
-        if is_outside(name, brief):
+        made = asked(name, arguments if isinstance(arguments, str | dict) else "")
+        if is_outside(name, made.input):
             self.outside.add(str(call["id"]))
-        if is_own(name, brief):
+        if is_own(name, made.input):
             self.own.add(str(call["id"]))
-        return ToolCall(name, brief)
+        return made
 
     def exchange(self, native_id: str) -> Exchange:
         if native_id not in self.exchanges:

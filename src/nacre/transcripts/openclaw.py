@@ -21,7 +21,7 @@ from nacre.transcripts.conversation import Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
-from nacre.transcripts.tool_calls import outcome, short_input
+from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import is_outside, is_own
 
 TOOL = "openclaw"
@@ -203,11 +203,10 @@ class _Reader:
     def bash(self, entry: Entry, message: Message) -> Said:
         """A command that the owner ran."""
         command = message.command or ""
-        brief = short_input("bash", {"command": command})
-        self.talk.exchange.heard(
-            str(plain(message.output)), outside=is_outside("bash", command), own=is_own("bash", command)
-        )
-        call = ToolCall("bash", brief, outcome(exit_code=message.exitCode or 0))
+        output = str(plain(message.output))
+        self.talk.exchange.heard(output, outside=is_outside("bash", command), own=is_own("bash", command))
+        result = outcome(exit_code=message.exitCode or 0)
+        call = answered(asked("bash", {"command": command}), result, lambda: output)
         yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
 
     def say(

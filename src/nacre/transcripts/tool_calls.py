@@ -1,24 +1,135 @@
-"""Tool calls in brief: what was asked for, in one readable line, and how it came out."""
+"""Tool calls in brief: what was asked for, in one readable line, what it does to which files, how it came out."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import msgspec
+
+from nacre.model.session import Action, ToolCall
 
 INPUT_CHARACTERS = 16_000
 """What an adapter keeps of an input or an outcome. Whoever stores it takes secrets out first and cuts then: half a
 secret would not be recognised."""
 
+ERROR_CHARACTERS = 600
+"""How much is kept of what a call that failed put out."""
+
+_PATHS = 50
+_ERROR_LINES = 4
+_TELLING = re.compile(
+    r"error|exception|fail(?:ed|ure)|fatal|panic|cannot|can't|not found|no such|denied|refused|undefined|unexpected|"
+    r"timed? ?out|abort|segfault|unhandled|rejected|invalid|missing|conflict|assert|错误|失败|异常",
+    re.IGNORECASE,
+)
+_PATH_KEYS = (
+    "file_path", "notebook_path", "path", "filePath", "filepath", "file", "target_file", "relative_path",
+    "absolute_path", "target_notebook", "filename", "relative_workspace_path", "relativeWorkspacePath",
+    "targetFile", "paths", "files",
+    "file_paths", "filePaths", "edits", "replacements", "changes",
+)  # fmt: skip
+_WORKING_KEYS = {
+    Action.RUN: ("command", "cmd", "commandLine"),
+    Action.EDIT: ("old_string", "new_string", "oldString", "newString", "diff", "new_str", "content", "contents"),
+    Action.SEARCH: ("pattern", "query", "regex", "glob"),
+    Action.FETCH: ("url", "urls"),
+}
+_NAME_DRESS = re.compile(r"^(?:builtin_|copilot_|functions\.)|^.*(?:__|\.)")
 _PATCHED_FILE = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _PATCH_START = "*** Begin Patch"
 _SHELLS = ("sh", "bash", "zsh", "dash", "fish", "powershell", "pwsh", "cmd", "cmd.exe", "powershell.exe")
 _SHELL_FLAG = re.compile(r"-[a-z]*c|/c|-command", re.IGNORECASE)
 _ERROR_PREFIX = re.compile(r"^(?:<tool_use_error>\s*)?(?:error:\s*)?", re.IGNORECASE)
+_EXIT_LINE = re.compile(r"(?:exit code:? \d+|command failed.*|process exited.*|wall time.*|output:)", re.IGNORECASE)
+_PATH_CHARACTERS = 500
 _TAG = re.compile(r"</?tool_use_error>")
+
+
+def asked(name: str, arguments: Mapping[str, Any] | str) -> ToolCall:
+    """A call as it was made: its brief input, what it does, and to which files.
+
+    ``arguments`` is what the model passed, as an object, as JSON text, or as plain text (a patch).
+    """
+    decoded = (_decode_object(arguments) if isinstance(arguments, str) else arguments) or {}
+    brief = short_input(name, arguments)
+    action = action_of(name, decoded)
+    paths: Iterable[str] = ()
+    if action in (Action.READ, Action.EDIT, Action.OTHER):
+        paths = _paths(decoded)
+    if action in (Action.EDIT, Action.RUN):
+        patched = [path for text in _patches(arguments, decoded) for path in _list_patched(text)]
+        action, paths = (Action.EDIT, patched) if patched else (action, paths)
+    return ToolCall(name, brief, action=action, paths=tuple(dict.fromkeys(paths))[:_PATHS])
+
+
+def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:
+    """A call with how it came out; what it put out is looked at only when it failed."""
+    call = replace(call, outcome=result)
+    return replace(call, error=telling(output()) or None) if call.failed else call
+
+
+def action_of(name: str, arguments: Mapping[str, Any] | None = None) -> Action:
+    """What a call does, by the tool's name, else by what it was given."""
+    known = _actions()
+    lowered = name.lower()
+    action = known.get(lowered) or known.get(_NAME_DRESS.sub("", lowered))
+    if action is None and arguments and "__" not in name:
+        action = next((a for a, keys in _WORKING_KEYS.items() if any(arguments.get(key) for key in keys)), None)
+    return action or Action.OTHER
+
+
+def telling(output: str) -> str:
+    """The lines of an output that say what went wrong, else its last ones; at most 600 characters."""
+    text = _TAG.sub("", output[-INPUT_CHARACTERS:])
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not _EXIT_LINE.fullmatch(line.strip())]
+    found = [line for line in lines if _TELLING.search(line)][-_ERROR_LINES:] or lines[-_ERROR_LINES:]
+    return "\n".join(dict.fromkeys(line[:ERROR_CHARACTERS] for line in found))[:INPUT_CHARACTERS]
+
+
+@cache
+def _actions() -> dict[str, Action]:
+    table = tomllib.loads(files("nacre.transcripts").joinpath("actions.toml").read_text(encoding="utf-8"))
+    return {name: Action(action) for action, names in table.items() for name in names}
+
+
+def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
+    for key in _PATH_KEYS:
+        value = arguments.get(key)
+        if isinstance(value, str):
+            yield from _whole_path(value)
+        elif isinstance(value, list):
+            for item in value[:_PATHS]:
+                if isinstance(item, str):
+                    yield from _whole_path(item)
+                elif isinstance(item, Mapping):
+                    yield from _paths(item)
+        elif isinstance(value, Mapping) and key == "changes":
+            yield from (path for path in value if isinstance(path, str))
+
+
+def _whole_path(text: str) -> Iterator[str]:
+    path = text.strip().removeprefix("file://")
+    if path and "\n" not in path and len(path) <= _PATH_CHARACTERS:
+        yield path
+
+
+def _patches(arguments: Mapping[str, Any] | str, decoded: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(arguments, str) and not decoded:
+        yield arguments
+    for key in ("input", "patch", "command", "cmd", "patchText"):
+        value = decoded.get(key)
+        yield from (text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str))
+
+
+def _list_patched(text: str) -> list[str]:
+    return [path.strip() for path in _PATCHED_FILE.findall(text)] if _PATCH_START in text else []
 
 
 def short_input(name: str, arguments: Mapping[str, Any] | str) -> str:
@@ -70,9 +181,7 @@ def _brief_patch(command: str) -> str:
 
 
 def _patched_files(text: str) -> str:
-    if _PATCH_START not in text:
-        return ""
-    return ", ".join(dict.fromkeys(path.strip() for path in _PATCHED_FILE.findall(text)))
+    return ", ".join(dict.fromkeys(_list_patched(text)))
 
 
 def _command(value: object, _: Mapping[str, Any]) -> str:

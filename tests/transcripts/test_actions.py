@@ -1,0 +1,71 @@
+"""What a call does and to which files, whatever its tool calls it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Action
+from nacre.transcripts.tool_calls import ERROR_CHARACTERS, answered, asked, telling
+
+PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File: docs/oven.md\n+x\n*** End Patch"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "action", "paths"),
+    [
+        ("Bash", {"command": "make"}, Action.RUN, ()),
+        ("exec_command", {"cmd": "make"}, Action.RUN, ()),
+        ("run_in_terminal", {"command": "make"}, Action.RUN, ()),
+        ("Read", {"file_path": "/code/oven/a.py"}, Action.READ, ("/code/oven/a.py",)),
+        ("builtin_read_file", {"filepath": "a.py"}, Action.READ, ("a.py",)),
+        ("read_many_files", {"paths": ["a.py", "b.py"]}, Action.READ, ("a.py", "b.py")),
+        ("MultiEdit", {"file_path": "a.py", "edits": [{"old_string": "x"}]}, Action.EDIT, ("a.py",)),
+        ("apply_patch", PATCH, Action.EDIT, ("src/oven.py", "docs/oven.md")),
+        ("shell", {"command": ["apply_patch", PATCH]}, Action.EDIT, ("src/oven.py", "docs/oven.md")),
+        ("write_to_file", '{"path": "a.py", "content": "x"}', Action.EDIT, ("a.py",)),
+        ("Grep", {"pattern": "bread", "path": "src"}, Action.SEARCH, ()),
+        ("WebFetch", {"url": "https://bakery.example"}, Action.FETCH, ()),
+        ("update_plan", {"plan": []}, Action.PLAN, ()),
+        ("Task", {"prompt": "look"}, Action.DELEGATE, ()),
+        ("mcp__files__edit_file", {"path": "a.py"}, Action.EDIT, ("a.py",)),
+        ("knead", {"old_string": "x", "file": "a.py"}, Action.EDIT, ("a.py",)),
+        ("knead", {"command": "make"}, Action.RUN, ()),
+        ("mcp__oven__bake", {"query": "bread"}, Action.OTHER, ()),
+        ("knead", {}, Action.OTHER, ()),
+    ],
+)
+def test_a_call_says_what_it_does_and_to_which_files(
+    name: str, arguments: dict[str, Any] | str, action: Action, paths: tuple[str, ...]
+) -> None:
+    call = asked(name, arguments)
+    assert (call.action, call.paths) == (action, paths)
+
+
+def test_what_is_no_path_is_none() -> None:
+    assert asked("Read", {"file_path": "two\nlines"}).paths == ()
+    assert asked("Read", {"file_path": "x" * 501}).paths == ()
+    assert asked("Read", {"file_path": 7, "paths": [None, {"path": "a.py"}]}).paths == ("a.py",)
+
+
+def test_a_call_that_failed_keeps_the_lines_that_tell() -> None:
+    output = "Exit code 1\ncollecting ...\nloaded 3 plugins\nModuleNotFoundError: No module named 'yeast'\n\n"
+    call = answered(asked("Bash", {"command": "pytest"}), "exit 1", lambda: output)
+    assert call.failed
+    assert call.error == "ModuleNotFoundError: No module named 'yeast'"
+
+
+@pytest.mark.parametrize("result", ["ok", "rejected", None])
+def test_what_did_not_fail_keeps_nothing_of_its_output(result: str | None) -> None:
+    call = answered(asked("Bash", {"command": "pytest"}), result, lambda: "error: none")
+    assert (call.failed, call.error) == (False, None)
+
+
+def test_an_output_that_names_no_error_is_told_by_its_end() -> None:
+    assert telling("one\ntwo\nthree\nfour\nfive\n") == "two\nthree\nfour\nfive"
+    assert telling("") == ""
+
+
+def test_a_long_line_is_told_in_part() -> None:
+    assert len(telling(f"error: {'x' * 5000}")) == ERROR_CHARACTERS
