@@ -21,6 +21,7 @@ from nacre.settings import Settings
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
+from nacre.storage.deeds import DeedIndex
 from nacre.storage.erasing import Erasing
 from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
@@ -79,6 +80,11 @@ class Context:
     def sessions(self) -> Sessions:
         """Sessions and turns in the index."""
         return Sessions(self.database)
+
+    @cached_property
+    def deeds(self) -> DeedIndex:
+        """What agents did."""
+        return DeedIndex(self.database)
 
     @cached_property
     def usage(self) -> UsageLog:

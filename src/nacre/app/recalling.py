@@ -46,6 +46,8 @@ Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000
 _EVIDENCE_CHARACTERS = 240
 _PATIENCE_SECONDS = 0.2
+_ASKED_FIRST = 100
+_ASKED_MOST = 6_400
 _CONFIRMATIONS = 2
 """Of a memory that was said again, the latest are shown as evidence."""
 _DIVERSIFY_FROM = 3
@@ -101,17 +103,33 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     return result
 
 
-def search_sessions(context: Context, query: RecallQuery) -> RecallResult:
-    """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search."""
+def search_sessions(
+    context: Context, query: RecallQuery, *, offset: int = 0, admits: Callable[[Turn], bool] | None = None
+) -> RecallResult:
+    """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search.
+
+    ``admits`` leaves out what it does not admit; it is asked of ever more of the best turns until enough are found.
+    ``truncated`` says that there are more.
+    """
     started = time.perf_counter()
     _check(query)
     query = _trusting(context, query)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
-    hits = tuple(_rank_turns(context, query, question, lanes, query.limit, confident=False))
+    if offset or admits:
+        query = replace(query, diversify=False)
+    wanted = offset + query.limit + 1
+    reach = wanted if admits is None else max(wanted, _ASKED_FIRST)
+    while True:
+        found = _rank_turns(context, query, question, lanes, reach, confident=False)
+        hits = [hit for hit in found if admits is None or admits(hit.turn)]
+        if len(hits) >= wanted or len(found) < reach or reach >= _ASKED_MOST:
+            break
+        reach *= 4
     return RecallResult(
-        query=query.text, turns=hits, lanes=lanes.told(), around=query.around,
-        since=query.filter.since, until=query.filter.until, took_ms=(time.perf_counter() - started) * 1000,
+        query=query.text, turns=tuple(hits[offset : wanted - 1]), lanes=lanes.told(), around=query.around,
+        since=query.filter.since, until=query.filter.until, truncated=len(hits) >= wanted,
+        took_ms=(time.perf_counter() - started) * 1000,
     )  # fmt: skip
 
 

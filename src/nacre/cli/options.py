@@ -30,6 +30,10 @@ IMPORTANCE = click.IntRange(1, 10)
 MODE = click.Choice(["hybrid", "lexical", "vector"], case_sensitive=False)
 
 
+ASPECT = click.Choice(["all", "errors", "plans", "configs", "tools", "files", "decisions"], case_sensitive=False)
+ROLE = click.Choice(["all", "owner", "agent"], case_sensitive=False)
+
+
 class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
     """A date as people say it."""
 

@@ -231,6 +231,7 @@ def search_record(result: RecallResult, message: str | None) -> Record:
         "hits": [turn_hit_record(hit) for hit in result.turns],
         "lanes": lane_records(result.lanes),
         "message": message,
+        "more": result.truncated,
         "took_ms": round(result.took_ms, 2),
     }
 
@@ -278,11 +279,12 @@ def _turn_record(stored: StoredTurn) -> Record:
         "text": turn.text,
         "trust": turn.trust.value,
         "flags": [flag.name.lower() for flag in turn.flags if flag.name],
-        "tool_calls": [_call_record(call) for call in turn.tool_calls],
+        "tool_calls": [call_record(call) for call in turn.tool_calls],
     }
 
 
-def _call_record(call: ToolCall) -> Record:
+def call_record(call: ToolCall) -> Record:
+    """One tool call of an agent."""
     return {
         "name": call.name,
         "input": call.input,

@@ -30,6 +30,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
+        "did": Entry("deeds:did", "Tell who changed a file, when and why."),
+        "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
         "list": Entry("memories:list_memories", "List memories, the newest first."),
         "show": Entry("memories:show", "Show one memory with its evidence and links."),
     },

@@ -14,13 +14,14 @@ import msgspec
 
 from nacre.errors import StoreBusy
 from nacre.storage.database import Database
+from nacre.storage.deeds import DeedIndex, Deeds
 from nacre.storage.erasing import Erasing
 from nacre.storage.sessions import did_of, names_of, stored_calls
 from nacre.text import segment
 
 BATCH = 500
 
-_FULL_TEXT = ("turns_fts", "turns_parts", "memories_fts", "memories_parts")
+_FULL_TEXT = ("turns_fts", "turns_parts", "failures_fts", "memories_fts", "memories_parts")
 
 _OWN_WAY = frozenset({"turns", "memories", "tags", "links", "vault_files", "git_state", "embedding"})
 """Turns are rewritten here with their full text; memories, and what follows them, come from their files."""
@@ -106,6 +107,7 @@ class StoredTexts:
         names = names_of(text, calls)
         if names:
             self._db.run("index_turn_parts", texts=_encoded([(identity.hex(), names)]), first=first)
+        DeedIndex(self._db).add([Deeds(identity, calls)], first=first)
 
     def purge(self) -> None:
         """Leave nothing of what was taken out in the file: merge the full text, overwrite what is free, cut the log.

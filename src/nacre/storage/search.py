@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -14,6 +15,7 @@ from nacre.storage.database import Database
 from nacre.storage.filters import Clause, memory_clause, turn_clause
 from nacre.storage.sessions import Sessions, StoredTurn, turn_identity
 
+_SESSIONS_A_PORTION = 100
 _MEMORY_FIELDS = "m.row"
 _TURN_FIELDS = "t.row, t.session, t.seq"
 
@@ -37,6 +39,11 @@ WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _ADMITTED_TURNS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session WHERE {where}
+"""
+_TURNS_OF_SESSIONS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.session IN (SELECT value FROM json_each(?)) AND {where}
+ORDER BY coalesce(t.time, s.ended, s.started, 0) DESC, t.session DESC, t.seq DESC
 """
 _ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
 _LIST_MEMORIES = """
@@ -143,6 +150,15 @@ def turn_search(database: Database) -> Search:
 def admitted_turns(database: Database, wanted: Filter) -> set[int] | None:
     """The turns a filter lets through; ``None`` when it lets all through."""
     return _admitted(database, _ADMITTED_TURNS, turn_clause(wanted))
+
+
+def newest_turns(database: Database, wanted: Filter) -> Iterator[list[int]]:
+    """The turns a filter lets through, session by session, a hundred of these at a time, what went on last first."""
+    where = turn_clause(wanted)
+    sessions = [row for (row,) in database.all("list_session_rows")]
+    for start in range(0, len(sessions), _SESSIONS_A_PORTION):
+        portion = json.dumps(sessions[start : start + _SESSIONS_A_PORTION])
+        yield [row for (row,) in database.rows(where.into(_TURNS_OF_SESSIONS), (portion, *where.values))]
 
 
 def admitted_memories(database: Database, wanted: Filter, *, today: date | None = None) -> set[int]:

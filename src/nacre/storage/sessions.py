@@ -13,6 +13,7 @@ import msgspec
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
 from nacre.storage.database import Database, Row
+from nacre.storage.deeds import DeedIndex, Deeds
 from nacre.storage.times import from_ms, to_ms
 from nacre.text import identifiers, segment
 
@@ -96,6 +97,7 @@ class Sessions:
                 (identity.hex(), names) for _, identity, turn in rows if (names := names_of(turn.text, turn.tool_calls))
             ]
             self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=first)
+            DeedIndex(self._db).add(_deeds(rows), first=first)
         return len(fresh)
 
     def _sort_out(
@@ -289,6 +291,10 @@ def turn_identity(tool: str, row: int, turn: Turn) -> bytes:
 def shared_identity(scope: str, turn_id: str) -> bytes:
     """The identity of a turn whose id its tool guarantees across sessions (then ``scope`` is the tool)."""
     return hashlib.blake2b(f"{scope}\0{turn_id}".encode("utf-8", errors="replace"), digest_size=16).digest()
+
+
+def _deeds(rows: Sequence[tuple[int, bytes, Turn]]) -> list[Deeds]:
+    return [Deeds(identity, turn.tool_calls) for _, identity, turn in rows if turn.tool_calls]
 
 
 def _tools(turn: Turn) -> str | None:

@@ -9,7 +9,7 @@ from nacre.storage.database import Database
 
 _FORGET = {
     "memories_fts": "unindex_memory", "memories_parts": "unindex_memory_parts", "turns_fts": "unindex_turn",
-    "turns_parts": "unindex_turn_parts",
+    "turns_parts": "unindex_turn_parts", "failures_fts": "unindex_failures",
 }  # fmt: skip
 
 

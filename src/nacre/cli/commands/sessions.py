@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli.command import TEXT, Group
-from nacre.cli.options import MODE, MOMENT, OFFSET, limit_option, project_slug, with_turn_filter
+from nacre.cli.options import ASPECT, MODE, MOMENT, OFFSET, ROLE, limit_option, project_slug, with_turn_filter
 from nacre.cli.paper import Paper
 from nacre.cli.run import Run
 from nacre.model.recall import Filter
+
+if TYPE_CHECKING:
+    from nacre.model.session import Turn
 
 _TURNS_SHOWN = 40
 
@@ -111,36 +116,64 @@ def show(run: Run, reference: str, first: int, limit: int | None, full: bool) ->
     "search",
     examples=[
         'nacre sessions search "migration failed"',
-        'nacre sessions search "what did I say about retries" --user-only --since march',
-        "nacre sessions search billing --tool codex --json",
+        'nacre sessions search "what did I say about retries" --role owner --since march',
+        "nacre sessions search billing --scope decisions --tool codex --json",
+        "nacre sessions search --regex 'E[A-Z]+REFUSED' --scope errors",
     ],
 )
 @click.argument("question", nargs=-1, type=TEXT)
 @limit_option(10, "Turns")
+@OFFSET
 @with_turn_filter
+@click.option(
+    "--scope", "aspect", type=ASPECT, default="all", show_default=True, help="Only turns that are about this."
+)
+@click.option("--role", type=ROLE, default="all", show_default=True, help="Only what you, or what agents said.")
+@click.option("--regex", is_flag=True, help="Look through all turns for a regular expression, the latest first.")
+@click.option("--semantic", is_flag=True, help="By meaning alone, not by words: the same as --mode vector.")
 @click.option("--around", type=MOMENT, help="Prefer turns from about then.")
 @click.option("--mode", type=MODE, help="The lanes to use.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
-def search(
-    run: Run, question: tuple[str, ...], limit: int, wanted: Filter, around: datetime | None, mode: str | None,
-    explain: bool,
+def search(  # noqa: PLR0913 - one parameter an option
+    run: Run, question: tuple[str, ...], limit: int, offset: int, wanted: Filter, aspect: str, role: str, regex: bool,
+    semantic: bool, around: datetime | None, mode: str | None, explain: bool,
 ) -> None:  # fmt: skip
-    """Search everything that was said."""
+    """Search everything that was said and done."""
     from nacre.app import recalling
     from nacre.app.looking import is_empty
     from nacre.cli.records import search_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_search
     from nacre.model.recall import Mode, RecallQuery
+    from nacre.recall.aspects import admission
 
-    query = RecallQuery(
-        text=" ".join(question),
-        filter=wanted,
-        limit=limit,
-        around=around,
-        mode=Mode(mode or run.settings["recall.mode"]),
-    )
-    result = recalling.search_sessions(run.context, query)
+    words = " ".join(question)
+    admits = admission(aspect, role)
+    if regex:
+        _match(run, words, wanted, limit=limit, offset=offset, admits=admits)
+        return
+    chosen = Mode.VECTOR if semantic else Mode(mode or run.settings["recall.mode"])
+    query = RecallQuery(words, wanted, mode=chosen, limit=limit, around=around)
+    result = recalling.search_sessions(run.context, query, offset=offset, admits=admits)
     message = None if result.turns else EMPTY if is_empty(run.context) else NOTHING_SAID
+    record = search_record(result, message) | {"offset": offset}
+    run.answer(record, lambda paper: render_search(paper, result, message=message, explain=explain, offset=offset))
+
+
+def _match(
+    run: Run, expression: str, wanted: Filter, *, limit: int, offset: int, admits: Callable[[Turn], bool] | None
+) -> None:
+    from nacre.app.looking import is_empty
+    from nacre.app.matching import match_turns
+    from nacre.cli.deed_records import matches_record
+    from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_matches
+
+    found = match_turns(run.context, expression, wanted, limit=limit, offset=offset, admits=admits)
+    message = None if found.turns else EMPTY if is_empty(run.context) else NOTHING_SAID
+    if found.unread:
+        run.warnings.append("not all turns were looked at in the time there is: narrow it with --since or --project")
+    if found.given_up:
+        run.warnings.append(f"on {found.given_up} turns the expression takes too long; they were left out")
     run.answer(
-        search_record(result, message), lambda paper: render_search(paper, result, message=message, explain=explain)
+        matches_record(found, expression, message, offset),
+        lambda paper: render_matches(paper, found, message=message, offset=offset),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import components, render_hit
@@ -10,6 +11,9 @@ from nacre.cli.render.words import day, short_session, speaker_name, when
 from nacre.model.recall import Lane, RecallResult, TurnHit
 from nacre.model.session import Trust
 from nacre.text import shorten
+
+if TYPE_CHECKING:
+    from nacre.app.matching import Matches
 
 NOTHING = "Nothing in memory answers that."
 NOTHING_SAID = "No session says anything about that."
@@ -36,20 +40,33 @@ def render_recall(paper: Paper, result: RecallResult, *, message: str | None, ex
     _render_lanes(paper, result, explain=explain)
 
 
-def render_search(paper: Paper, result: RecallResult, *, message: str | None, explain: bool) -> None:
+def render_search(paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0) -> None:
     """Turns, then what was less than it should be."""
     if message == EMPTY:
         render_beginning(paper)
         return
     if message:
         _render_nothing(paper, message, result)
-    render_turns(paper, result.turns, explain=explain)
+    render_turns(paper, result.turns, explain=explain, offset=offset)
     _render_lanes(paper, result, explain=explain)
+    if result.truncated:
+        paper.line(dim(f"more: --offset {offset + len(result.turns)}"))
 
 
-def render_turns(paper: Paper, turns: Sequence[TurnHit], *, explain: bool) -> None:
+def render_matches(paper: Paper, found: Matches, *, message: str | None, offset: int) -> None:
+    """Turns that match an expression."""
+    if message == EMPTY:
+        render_beginning(paper)
+    elif message:
+        paper.line(bold(message))
+    render_turns(paper, found.turns, explain=False, offset=offset)
+    if found.more:
+        paper.line(dim(f"more: --offset {offset + len(found.turns)}"))
+
+
+def render_turns(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0) -> None:
     """Who said it in which session, and the words."""
-    for rank, hit in enumerate(turns, start=1):
+    for rank, hit in enumerate(turns, start=offset + 1):
         session = hit.session
         title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
         place = joined((f"{session.tool} {short_session(session.native_id)}", hit.project, when(hit.turn.time), title))

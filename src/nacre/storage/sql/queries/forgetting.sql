@@ -170,6 +170,10 @@ UPDATE passage_bits SET bits = :bits WHERE first = :first;
 -- Full text is in its segments until these are merged: a piece of that work.
 INSERT INTO turns_fts (turns_fts, rank) VALUES ('merge', :pages);
 
+-- merge_failures_fts --
+-- As above.
+INSERT INTO failures_fts (failures_fts, rank) VALUES ('merge', :pages);
+
 -- merge_turns_parts --
 -- As above.
 INSERT INTO turns_parts (turns_parts, rank) VALUES ('merge', :pages);

@@ -130,6 +130,10 @@ WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :projec
     AND (:subagents OR kind = 'main')
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
 
+-- list_session_rows --
+-- All, those that went on last first.
+SELECT row FROM sessions ORDER BY coalesce(ended, started, 0) DESC, row DESC;
+
 -- count_sessions --
 -- By tool.
 SELECT tool, count(*), sum(turns), min(started), max(ended) FROM sessions GROUP BY tool ORDER BY count(*) DESC;

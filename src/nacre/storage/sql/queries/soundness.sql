@@ -26,7 +26,9 @@ SELECT 'memories_parts', id FROM memories_parts_docsize WHERE id NOT IN (SELECT 
 UNION ALL
 SELECT 'turns_fts', id FROM turns_fts_docsize WHERE id NOT IN (SELECT row FROM turns)
 UNION ALL
-SELECT 'turns_parts', id FROM turns_parts_docsize WHERE id NOT IN (SELECT row FROM turns);
+SELECT 'turns_parts', id FROM turns_parts_docsize WHERE id NOT IN (SELECT row FROM turns)
+UNION ALL
+SELECT 'failures_fts', id FROM failures_fts_docsize WHERE id NOT IN (SELECT row FROM turns);
 
 -- count_odd_vectors --
 -- int8 vectors: a byte a component.

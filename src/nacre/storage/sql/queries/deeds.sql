@@ -1,0 +1,81 @@
+-- insert_files --
+-- Paths that were never touched before.
+INSERT INTO files (path, name)
+SELECT DISTINCT value ->> 1, value ->> 2 FROM json_each(:uses) WHERE true
+ON CONFLICT DO NOTHING;
+
+-- insert_file_uses --
+-- Which turn touched which file, and how.
+INSERT INTO file_uses (file, turn, action)
+SELECT f.row, t.row, value ->> 3
+FROM json_each(:uses)
+    JOIN turns t ON t.identity = unhex(value ->> 0)
+    JOIN files f ON f.path = value ->> 1
+WHERE true
+ON CONFLICT DO NOTHING;
+
+-- insert_failures --
+-- Full text of what failed; the rows were given their numbers just before.
+INSERT INTO failures_fts (rowid, tried, error)
+SELECT t.row, value ->> 1, value ->> 2
+FROM json_each(:failures) JOIN turns t ON t.identity = unhex(value ->> 0)
+WHERE t.row >= :first;
+
+-- find_deeds_behind --
+-- Turns whose calls nobody looked through yet.
+SELECT after, until FROM deeds_behind;
+
+-- list_calls_behind --
+-- A portion of them.
+SELECT row, identity, tools FROM turns
+WHERE row > :after AND row <= :until AND tools IS NOT NULL ORDER BY row LIMIT :limit;
+
+-- unindex_failures --
+-- In case a portion was looked through before.
+DELETE FROM failures_fts WHERE rowid = :row;
+
+-- save_deeds_behind --
+-- How far one got.
+UPDATE deeds_behind SET after = :after;
+
+-- clear_deeds_behind --
+-- All were looked through.
+DELETE FROM deeds_behind;
+
+-- list_files_named --
+-- Files of a name, wherever they lie.
+SELECT row, path FROM files WHERE name = :last;
+
+-- list_all_files --
+-- Every path that was ever touched.
+SELECT row, path FROM files;
+
+-- match_failures --
+-- Failures whose words are like those of an error, the best first.
+SELECT f.rowid, t.session, t.seq
+FROM failures_fts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
+WHERE failures_fts MATCH :words
+    AND (:project IS NULL OR s.project = :project)
+    AND (:tool IS NULL OR s.tool = :tool)
+    AND (:since IS NULL OR coalesce(t.time, s.ended) >= :since)
+ORDER BY bm25(failures_fts, 0.5, 1.0), f.rowid DESC
+LIMIT :limit;
+
+-- list_file_uses --
+-- What was done to some files, the newest first.
+SELECT u.file, t.row, t.session, t.seq, coalesce(t.time, s.ended, s.started), u.action
+FROM file_uses u JOIN turns t ON t.row = u.turn JOIN sessions s ON s.row = t.session
+WHERE u.file IN (SELECT value FROM json_each(:files))
+    AND (:project IS NULL OR s.project = :project)
+    AND (:tool IS NULL OR s.tool = :tool)
+    AND (:since IS NULL OR coalesce(t.time, s.ended, 0) >= :since)
+    AND (:until IS NULL OR coalesce(t.time, s.ended, 0) < :until)
+    AND (:reads OR u.action = 'edit')
+ORDER BY coalesce(t.time, s.ended, s.started) DESC, t.row DESC
+LIMIT :limit;
+
+-- list_requests --
+-- What was asked for before a place in a session, the latest first: words of the owner, or of the agent that sent this one.
+SELECT row FROM turns
+WHERE session = :session AND seq < :seq AND speaker = :speaker AND flags & :noise = 0 AND text <> ''
+ORDER BY seq DESC LIMIT :limit;

@@ -1,0 +1,311 @@
+"""What agents did, apart from what was said: who changed a file and why, what mended an error, narrower searches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app.context import Context
+from nacre.app.doing import DidQuery, did
+from nacre.app.fixing import FixQuery, fix
+from nacre.app.maintenance import rebuild
+from nacre.app.matching import match_turns
+from nacre.app.memory_home import MemoryHome
+from nacre.app.recalling import search_sessions
+from nacre.app.scrubbing import ScrubOptions, scrub
+from nacre.errors import QueryInvalid
+from nacre.model.recall import Filter, RecallQuery
+from nacre.model.session import Trust
+from nacre.recall.aspects import admission
+from nacre.storage.deeds import DeedFilter
+from tests.app.conftest import World, says
+
+BEGAN = "2026-11-18T09:00:00.000Z"
+ERROR = "ModuleNotFoundError: No module named 'yeast'"
+
+
+@contextmanager
+def opened(world: World) -> Iterator[tuple[MemoryHome, Context]]:
+    context = world.context()
+    with MemoryHome(context) as memory:
+        yield memory, context
+
+
+def calls(
+    uuid: str, name: str, at: str, text: str = "", session: str = "5e55-0001", **arguments: Any
+) -> dict[str, Any]:
+    record = says("assistant", text, uuid=uuid, at=at, session=session)
+    content = record["message"]["content"] if text else []
+    record["message"]["content"] = [
+        *content,
+        {"type": "tool_use", "id": f"toolu_{uuid}", "name": name, "input": arguments},
+    ]
+    return record
+
+
+def gives(uuid: str, output: str, at: str, *, fails: bool = False, session: str = "5e55-0001") -> dict[str, Any]:
+    record = says("user", "", uuid=f"{uuid}-result", at=at, session=session)
+    result = {"type": "tool_result", "tool_use_id": f"toolu_{uuid}", "content": output, "is_error": fails}
+    record["message"]["content"] = [result]
+    return record
+
+
+def bakery(world: World) -> None:
+    """A session in which a failing test is mended by an edit and an installation."""
+    world.transcript(
+        "5e55-0001",
+        says("user", "The dough tests fail since yesterday, please mend them.", uuid="u1", at=BEGAN),
+        calls("a1", "Bash", "2026-11-18T09:00:10.000Z", command="cd oven && pytest -q tests/dough"),
+        gives("a1", f"Exit code 1\ncollected 3 items\n{ERROR}", "2026-11-18T09:00:11.000Z", fails=True),
+        calls("a2", "Read", "2026-11-18T09:00:20.000Z", file_path="/code/acme-billing/src/dough.py"),
+        gives("a2", "import yeast", "2026-11-18T09:00:21.000Z"),
+        calls("a3", "Bash", "2026-11-18T09:00:30.000Z", command="pip install yeast-tools"),
+        gives("a3", "done", "2026-11-18T09:00:31.000Z"),
+        calls("a4", "Edit", "2026-11-18T09:00:40.000Z", file_path="/code/acme-billing/src/dough.py",
+              old_string="import yeast", new_string="import yeast_tools"),
+        gives("a4", "edited", "2026-11-18T09:00:41.000Z"),
+        calls("a5", "Bash", "2026-11-18T09:00:50.000Z", command="pytest -q tests/dough"),
+        gives("a5", "3 passed", "2026-11-18T09:00:51.000Z"),
+        says("assistant", "The package was renamed: it is yeast_tools now, and the tests pass.", uuid="a6",
+             at="2026-11-18T09:01:00.000Z"),
+        says("user", "ok", uuid="u2", at="2026-11-18T09:02:00.000Z"),
+        calls("a7", "Edit", "2026-11-18T09:02:10.000Z", file_path="/code/acme-billing/src/dough.py",
+              old_string="x", new_string="y"),
+        gives("a7", "String to replace not found in file.", "2026-11-18T09:02:11.000Z", fails=True),
+    )  # fmt: skip
+
+
+def elsewhere(world: World) -> None:
+    """Another project with a file of the same name, and an error that nothing mended."""
+    cwd, mill = "/code/mill", "5e55-0002"
+    at = "2026-11-19T09:00:{:02}.000Z".format
+    jammed = "Exit code 2\nmill: stone 7 is jammed at 0x7f31aa"
+    records = [
+        says("user", "Grind finer, the flour is too coarse.", uuid="m1", session=mill, at=at(0)),
+        calls("m2", "Write", at(10), file_path="/code/mill/src/dough.py", content="x", session=mill),
+        gives("m2", "written", at(11), session=mill),
+        calls("m3", "Bash", at(20), command="make flour", session=mill),
+        gives("m3", jammed, at(21), fails=True, session=mill),
+    ]
+    world.transcript("5e55-0002", *({**record, "cwd": cwd} for record in records), folder="-code-mill")
+
+
+def test_a_file_tells_who_changed_it_when_and_why(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        history = did(context, DidQuery("src/dough.py"))
+    assert history.paths == ("/code/acme-billing/src/dough.py",)
+    assert (history.edits, history.reads, history.sessions) == (2, 1, 1)
+    change = history.changes[0]
+    assert change.request
+    assert change.request.text == "The dough tests fail since yesterday, please mend them."
+    assert change.session.tool == "claude-code"
+    assert (change.edits, change.failed) == (2, 1), "an ok asks for nothing new"
+    assert len(history.changes) == 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("dough.py", 2),
+        ("DOUGH.py", 2),
+        ("./src/dough.py", 2),
+        ("/code/mill/src/dough.py", 1),
+        ("C:\\code\\mill\\src\\dough.py", 0),
+        ("/elsewhere/src/dough.py", 0),
+        ("acme-billing", 1),
+        ("mill/src/", 1),
+        ("ough.py", 0),
+        ("rc/dough.py", 0),
+    ],
+)
+def test_a_file_is_named_in_any_way_a_person_names_it(world: World, asked: str, found: int) -> None:
+    bakery(world)
+    elsewhere(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        assert len(did(context, DidQuery(asked)).paths) == found
+
+
+def test_deeds_are_told_by_project_and_time_in_pages(world: World) -> None:
+    bakery(world)
+    elsewhere(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        page = did(context, DidQuery("dough.py", limit=1))
+        assert [change.project for change in page.changes] == ["mill"]
+        assert page.more
+        rest = did(context, DidQuery("dough.py", limit=1, offset=1))
+        assert [change.project for change in rest.changes] == ["acme-billing"]
+        assert not rest.more
+        only = did(context, DidQuery("dough.py", DeedFilter(project="mill")))
+        assert [change.session.native_id for change in only.changes] == ["5e55-0002"]
+
+
+def test_commands_that_name_a_file_are_told_when_asked_for(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        history = did(context, DidQuery("tests/dough", commands=True))
+    assert [call.input for change in history.changes for call in change.commands] == [
+        "cd oven && pytest -q tests/dough", "pytest -q tests/dough",
+    ]  # fmt: skip
+
+
+def test_an_error_tells_what_mended_it(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        trace = f'Traceback (most recent call last):\n  File "/other/x.py", line 9, in <module>\n{ERROR}\n'
+        found = fix(context, FixQuery(trace))
+    assert len(found.troubles) == 1
+    repair = found.troubles[0].repairs[0]
+    assert (repair.worked, repair.attempts) == (True, 0)
+    assert [call.input for call in repair.steps] == [
+        "pip install yeast-tools", "/code/acme-billing/src/dough.py", "pytest -q tests/dough",
+    ]  # fmt: skip
+    assert repair.words
+    assert "renamed" in repair.words.text
+
+
+def test_an_error_that_nothing_mended_is_told_as_such(world: World) -> None:
+    elsewhere(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        found = fix(context, FixQuery("mill: stone 12 is jammed at 0x99aa10"))
+        assert [(trouble.mended, trouble.times) for trouble in found.troubles] == [(0, 1)], "numbers are new each time"
+        other = fix(context, FixQuery("mill: no grain left in the funnel"))
+        assert other.troubles == ()
+
+
+def test_an_error_that_was_only_pasted_is_found_in_the_talk(world: World) -> None:
+    world.transcript(
+        "5e55-0001",
+        says("user", "What is this?\nfunnel.GrainMissing: no grain in funnel 3", uuid="u1"),
+        says("assistant", "The hopper is empty. Fill it before you start the mill.", uuid="a1"),
+    )
+    with opened(world) as (memory, context):
+        memory.ingest()
+        found = fix(context, FixQuery("funnel.GrainMissing: no grain in funnel 8"))
+    assert found.troubles == ()
+    assert [hit.turn.id for hit in found.talk] == ["u1"]
+
+
+def test_no_error_is_a_clear_mistake(world: World) -> None:
+    with opened(world) as (_, context), pytest.raises(QueryInvalid):
+        fix(context, FixQuery("  \n"))
+
+
+def test_what_is_forgotten_is_in_no_index_of_deeds(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        memory.forget(memory.plan_forgetting(sessions=["5e55-0001"]))
+        assert did(context, DidQuery("dough.py")).paths == ()
+        assert fix(context, FixQuery(ERROR)).troubles == ()
+    assert b"dough.py" not in b"".join(path.read_bytes() for path in world.home.glob("nacre.db*"))
+
+
+def test_a_rebuilt_home_knows_the_same_deeds(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        before = did(context, DidQuery("dough.py"))
+    rebuild(world.settings(), world.context)
+    with opened(world) as (_, context):
+        assert did(context, DidQuery("dough.py")) == before
+
+
+def test_scrubbing_takes_a_new_secret_out_of_deeds(world: World) -> None:
+    world.transcript(
+        "5e55-0001",
+        says("user", "Show the recipe, please, it must be somewhere.", uuid="u1"),
+        calls("a1", "Read", "2026-11-18T09:00:10.000Z", file_path="/code/recipe-SECRETBUNS.md"),
+        gives("a1", "no such file: recipe-SECRETBUNS.md", "2026-11-18T09:00:11.000Z", fails=True),
+    )
+    with opened(world) as (memory, context):
+        memory.ingest()
+        assert did(context, DidQuery("recipe-SECRETBUNS.md", reads=True)).reads == 1
+    world.environ |= {"NACRE_REDACTION_PATTERNS": '["SECRETBUNS"]'}
+    with opened(world) as (memory, context):
+        scrub(context, ScrubOptions())
+        assert did(context, DidQuery("recipe-SECRETBUNS.md", reads=True)).reads == 0
+        assert fix(context, FixQuery("no such file: recipe-SECRETBUNS.md")).troubles == ()
+    assert b"SECRETBUNS" not in (world.home / "nacre.db").read_bytes()
+
+
+def test_turns_that_were_stored_before_there_were_deeds_are_looked_through_when_asked(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        older = context.database
+        older.rows("DELETE FROM file_uses")
+        older.rows("DELETE FROM failures_fts WHERE rowid IN (SELECT row FROM turns)")
+        older.rows(
+            "UPDATE turns SET tools = json_array(json_array('Edit', '/code/x/flour.py', 'ok')) WHERE native_id = 'a4'"
+        )
+        older.rows("INSERT INTO deeds_behind (after, until) SELECT 0, max(row) FROM turns")
+    with opened(world) as (memory, context):
+        assert did(context, DidQuery("flour.py")).edits == 1
+        assert len(fix(context, FixQuery(ERROR)).troubles) == 1
+
+
+def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+
+        def found(aspect: str, role: str = "all") -> list[str]:
+            result = search_sessions(context, RecallQuery("dough tests"), admits=admission(aspect, role))
+            return sorted(hit.turn.id for hit in result.turns)
+
+        assert set(found("errors")) == {"u1", "a1", "a7"}
+        assert found("errors", "owner") == ["u1"]
+        assert set(found("files")) >= {"a2", "a4"}
+        assert "u1" not in found("tools")
+        assert found("plans") == []
+
+
+def test_pages_of_a_search_follow_each_other(world: World) -> None:
+    for number in range(7):
+        world.transcript("5e55-0001", says("user", f"The loaf number {number} was too dark.", uuid=f"u{number}"))
+    with opened(world) as (memory, context):
+        memory.ingest()
+        pages = [search_sessions(context, RecallQuery("loaf dark", limit=3), offset=at) for at in (3, 6)]
+        assert [page.truncated for page in pages] == [True, False]
+        assert len({hit.turn.id for page in pages for hit in page.turns}) == 4
+
+
+def test_an_expression_is_looked_for_in_words_and_deeds(world: World) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        found = match_turns(context, r"no module named '\w+'", Filter(), limit=5)
+        assert [hit.turn.id for hit in found.turns] == ["a1"]
+        assert found.turns[0].turn.trust is Trust.UNTRUSTED, "a tool said it"
+        assert "ModuleNotFoundError" in found.turns[0].excerpt
+        with pytest.raises(QueryInvalid):
+            match_turns(context, "(", Filter(), limit=5)
+
+
+def test_an_expression_that_takes_for_ever_is_given_up(world: World) -> None:
+    world.transcript(
+        "5e55-0001", says("user", "oh ah " * 300 + ".", uuid="u1"), says("user", "bread and butter", uuid="u2")
+    )
+    with opened(world) as (memory, context):
+        memory.ingest()
+        found = match_turns(context, r"(.*h){20}\Z|bread", Filter(), limit=5)
+        assert found.given_up == 1
+        assert [hit.turn.id for hit in found.turns] == ["u2"]
+
+
+def test_a_home_on_another_path_is_never_read(world: World, tmp_path: Path) -> None:
+    bakery(world)
+    with opened(world) as (memory, context):
+        memory.ingest()
+        assert did(context, DidQuery(str(tmp_path / "dough.py"))).paths == ()
