@@ -115,7 +115,6 @@ def show(run: Run, reference: str, first: int, limit: int | None, full: bool) ->
 @sessions.command(
     "search",
     examples=[
-        'nacre sessions search "migration failed"',
         'nacre sessions search "what did I say about retries" --role owner --since march',
         "nacre sessions search billing --scope decisions --tool codex --json",
         "nacre sessions search --regex 'E[A-Z]+REFUSED' --scope errors",
