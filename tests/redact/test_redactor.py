@@ -441,7 +441,22 @@ def test_a_hint_leads_to_every_literal_that_is_looked_for_everywhere() -> None:
     table = load_table()
     hinted = {literal for literals in table.by_hint.values() for literal, _ in literals}
     assert hinted | table.foreign == set(table.by_literal)
-    assert not any(character.isascii() for literal in table.foreign for character in literal)
+    assert not any(byte < 128 for literal in table.foreign for byte in literal)
+
+
+def test_no_literal_reaches_from_one_text_of_several_into_the_next() -> None:
+    table = load_table()
+    literals = [*table.by_literal, *table.by_run_literal]
+    assert len(literals) == len(set(literals))
+    assert not any(b"\n" in literal for literal in literals)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("docs://me:", "@git.example.com"), ("-----Bearer ", " here"), ("see -----bearer ", "")]
+)
+def test_a_hint_does_not_hide_what_begins_within_it(before: str, after: str) -> None:
+    secret = body(40)
+    assert secret not in REDACTOR.clean(before + secret + after)
 
 
 def test_a_private_key_without_an_end_is_cut_where_its_lines_stop() -> None:
@@ -558,6 +573,25 @@ def test_redacting_twice_changes_nothing(text: str) -> None:
 def test_no_secret_survives_beside_others(secrets: list[str], separator: str) -> None:
     cleaned = REDACTOR.clean(separator + separator.join(secrets) + separator)
     assert not any(secret in cleaned for secret in secrets)
+
+
+@given(st.lists(st.lists(FRAGMENTS | st.text(max_size=12), max_size=6).map("".join), max_size=12))
+@example(["password:", "hunter2hunter2", "kind: Secret", "data:", "  x: " + "QUJD" * 9])
+@example(["curl -u me:", "", "\u200b", "\x1b[1m" + TOKENS["jwt"][0], "<private>", "x</private>", TOKENS["jwt"][0]])
+def test_many_texts_at_once_become_what_each_becomes_alone(texts: list[str]) -> None:
+    for redactor in (REDACTOR, Redactor(extra_patterns=["^x", "[a-z]+ $"], allow=["hunter2hunter2"])):
+        alone = [redactor.redact(text) for text in texts]
+        assert redactor.redact_all(texts) == alone
+        assert redactor.clean_all(texts) == [redacted.text for redacted in alone]
+
+
+def test_a_batch_of_any_size_loses_no_secret() -> None:
+    texts = [f"{number} " + "harmless words " * (number % 40) for number in range(3000)]
+    hidden = {17: TOKENS["npm-token"][0], 1500: EVERY_CONTEXT[0][1] + EVERY_CONTEXT[0][2], 2999: TOKENS["jwt"][0]}
+    for number, secret in hidden.items():
+        texts[number] += secret
+    cleaned = REDACTOR.clean_all(texts)
+    assert {number for number, text in enumerate(texts) if cleaned[number] is not text} == hidden.keys()
 
 
 UNITS = [

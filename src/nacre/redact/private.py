@@ -18,6 +18,15 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 
+_OPENINGS = (b"<", b"&lt;", b"u003c")
+_BEFORE = 13  # the longest of them, and blanks
+
+
+def may_begin(lower: bytes, place: int) -> bool:
+    """Whether a block may begin where "private" is in a text in lower case."""
+    before = lower[max(0, place - _BEFORE) : place]
+    return any(opening in before for opening in _OPENINGS)
+
 
 def iter_blocks(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield where the outermost private blocks lie, tags and all. An end without a beginning is no block."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import AnyStr
 
 from nacre.errors import SettingsInvalid
-from nacre.redact.private import PRIVATE, iter_blocks
+from nacre.redact.private import PRIVATE, iter_blocks, may_begin
 from nacre.redact.rules import (
     HEAD,
     HINT,
+    HINTS_BY_LETTER,
     PRIVATE_HINT,
     RUN_BYTES,
     Rule,
     RuleTable,
+    Step,
     compile_any,
     compile_rule,
     load_table,
@@ -35,18 +37,28 @@ PASSES = 16
 INNER = 8
 """Bytes after a dash or dot inside a run that are compared with the beginnings of literals."""
 
+BATCH_BYTES = 60_000
+"""About how much is looked at in one go where many texts are redacted."""
+
 RETRIES = 8
 """Most further matches of a rule that start inside a match it refused; bounds the work on any text."""
 
 OWNER = "owner"
 """The rule name under which the owner's patterns are reported."""
 
+_LONG_TEXT = 2000
+"""Bytes of a text from which on its hints are looked for letter by letter."""
+
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _MARKER = re.compile(rb"\[(?:REDACTED:[a-z0-9-]+|private)\]")
-_RUN_TABLE = bytes(97 if byte in RUN_BYTES else 32 for byte in range(256))
+_ODD = b"!"
+_CLASSES = bytes(
+    97 if byte in RUN_BYTES else 32 if byte > 127 or is_visible(bytes([byte])) else 33 for byte in range(256)
+)
 _INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
 _ASCII = bytes(range(128))
 _LONG_RUN = b"a" * RUN
+_COLOURS = (b"1b[", b"033[")
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
@@ -58,101 +70,160 @@ class Redacted:
     found: Mapping[str, int]
 
 
-class _Scan:
-    """One text under redaction: where the literals of the rules lie in it."""
+class _Places:
+    """Where in a text the literals of rules lie, and what may be a block of private words."""
 
     def __init__(self, data: bytes, table: RuleTable) -> None:
         self.data = data
         self._table = table
-        # Latin-1 keeps every place where it is, and `in` is ten times faster on short str than on bytes.
-        self._lower = data.lower().decode("latin-1")
-        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
-        if b"\\" in data and _COLOUR.search(data):
-            self.data = data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
-            self._lower = data.lower().decode("latin-1")
-        self._everywhere: dict[str, list[int]] = {}
-        self._in_runs: dict[bytes, list[int]] = {}
-        self.suspects: set[int] = set()
-        self.is_private = False
-        self._look_everywhere()
-        self._look_at_runs()
+        self._at: dict[bytes, list[int]] = {}
 
-    def list_places(self, literal: bytes, *, ignore_case: bool) -> Sequence[int]:
+    def __bool__(self) -> bool:
+        return bool(self._at)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether some of the text may be marked as private."""
+        return PRIVATE_HINT in self._at
+
+    def add(self, literal: bytes, place: int) -> None:
+        """Note a place. Those of one literal come in order."""
+        self._at.setdefault(literal, []).append(place)
+
+    def add_all(self, literal: bytes) -> None:
+        """Note every place where a literal is."""
+        self._at.pop(literal, None)
+        place = self.data.find(literal)
+        while place >= 0:
+            self.add(literal, place)
+            place = self.data.find(literal, place + 1)
+
+    def list_steps(self) -> list[Step]:
+        """What to try, in the order of the rules."""
+        table = self._table
+        steps: list[Step] = []
+        for literal in self._at:
+            steps += table.by_literal.get(literal, ())
+            steps += table.by_run_literal.get(literal, ())
+        steps.sort()
+        return steps
+
+    def list_places(self, literal: bytes) -> Sequence[int]:
         """Return where a rule's literal lies."""
-        return self._list_everywhere(literal.decode("latin-1")) if ignore_case else self._in_runs.get(literal, ())
+        gate = self._table.gates.get(literal)
+        if gate is None:
+            return self._at.get(literal, ())
+        return [at for at in self._at.get(gate, ()) if self.data[at : at + len(literal)].lower() == literal]
 
-    def _list_everywhere(self, literal: str) -> list[int]:
-        places = self._everywhere.get(literal)
-        if places is None:
-            gate = self._table.gates.get(literal)
-            found = self._list_everywhere(gate) if gate else ()
-            places = self._everywhere[literal] = [at for at in found if self._lower.startswith(literal, at)]
+    def split(self, ends: Sequence[int]) -> dict[int, _Places]:
+        """The places in each piece of the text that has any, by its number; a character follows every piece."""
+        pieces: dict[int, _Places] = {}
+        for literal, places in self._at.items():
+            for place in places:
+                number = bisect_right(ends, place)
+                start = ends[number - 1] + 1 if number else 0
+                if number not in pieces:
+                    pieces[number] = _Places(self.data[start : ends[number]], self._table)
+                pieces[number].add(literal, place - start)
+        return pieces
+
+
+class _Scan:
+    """A first look at one text, or at several in a row with a line break between them.
+
+    No literal holds a line break, and before one a regex sees what it sees at the beginning of a text.
+    """
+
+    def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
+        """Take a text, and where its pieces end, if it has several."""
+        self._data = data
+        self._table = table
+        self._ends = ends or (len(data),)
+        self._classes = data.translate(_CLASSES)
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether nothing in the text has to be taken out before it is looked at."""
+        return _ODD not in self._classes and (self._data.isascii() or is_visible(self._data))
+
+    def look(self) -> _Places:
+        """Find the literals of rules that may match there."""
+        data = self._data
+        lower = data.lower()
+        # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
+        if b"\\" in data and any(colour in lower for colour in _COLOURS):
+            data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
+            lower = data.lower()
+            self._classes = data.translate(_CLASSES)
+        places = _Places(data, self._table)
+        self._look_everywhere(lower, places)
+        if not lower.isascii():
+            self._look_abroad(places)
+        self._look_at_runs(places)
         return places
 
-    def _look_everywhere(self) -> None:
-        lower, table, places = self._lower, self._table, self._everywhere
-        reached: dict[str, int] = {}
-        for hint in HINT.finditer(lower):
-            if hint[0] == PRIVATE_HINT:
-                self.is_private = True
-            for literal, offset in table.by_hint[hint[0]]:
+    def _look_everywhere(self, lower: bytes, places: _Places) -> None:
+        data, ends, by_hint = places.data, self._ends, self._table.by_hint
+        reached: dict[bytes, int] = {}
+        for hint in _iter_hints(lower):
+            if hint[0] == PRIVATE_HINT and may_begin(lower, hint.start()):
+                places.add(PRIVATE_HINT, hint.start())
+            for literal, offset in by_hint[hint[0]]:
                 place = hint.start() - offset
                 if not lower.startswith(literal, place):
                     continue
                 if place >= reached.get(literal, 0):  # else it lies in what matched: looking at it each time takes ages
-                    match = compile_any(literal).match(self.data, place)
+                    match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
                     if match is None:
                         continue
                     reached[literal] = match.end()
-                places.setdefault(literal, []).append(place)
-        if not lower.isascii():
-            rest = self.data.translate(None, _ASCII).decode("latin-1")
-            for literal in [literal for literal in table.foreign if literal in rest]:
-                places[literal] = list(_iter_places(lower, literal))
-        for literal in places:
-            self.suspects |= table.by_literal[literal]
+                places.add(literal, place)
 
-    def _look_at_runs(self) -> None:
-        data, by_head = self.data, self._table.by_head
-        spans = _list_runs(data.translate(_RUN_TABLE))
-        if not spans:
-            return
-        for start in [start for start, _ in spans if data[start : start + HEAD] in by_head]:
-            for literal in by_head[data[start : start + HEAD]]:
-                if data.startswith(literal, start):
-                    self._add_places(literal, [start])
-                elif data.startswith(literal, start + 1):
-                    self._add_places(literal, [start + 1])
-        runs = b"\n".join({data[start:end] for start, end in spans})
+    def _look_abroad(self, places: _Places) -> None:
+        rest = places.data.translate(None, _ASCII)
+        for literal in self._table.foreign:
+            if literal in rest:
+                places.add_all(literal)
+
+    def _look_at_runs(self, places: _Places) -> None:
+        data, by_head = places.data, self._table.by_head
+        runs: set[bytes] = set()
+        for start, end in _iter_runs(self._classes):
+            run = data[start:end]
+            runs.add(run)
+            for literal in by_head.get(run[:HEAD], ()):
+                if run.startswith(literal):
+                    places.add(literal, start)
+                elif run.startswith(literal, 1):
+                    places.add(literal, start + 1)
+        if runs:
+            self._look_inside(b"\n".join(runs), places)
+
+    def _look_inside(self, runs: bytes, places: _Places) -> None:
+        by_head = self._table.by_head
         inside: set[bytes] = set()
-        for inner in [inner for inner in set(_INNER.findall(runs)) if inner[:HEAD] in by_head]:
-            inside.update(literal for literal in by_head[inner[:HEAD]] if inner.startswith(literal[:INNER]))
+        for inner in _INNER.findall(runs):
+            if inner[:HEAD] in by_head:
+                inside.update(literal for literal in by_head[inner[:HEAD]] if inner.startswith(literal[:INNER]))
         for literal in inside:
             if len(literal) >= HEAD:
-                self._in_runs[literal] = []
-                self._add_places(literal, _iter_places(data, literal))
-
-    def _add_places(self, literal: bytes, places: Iterable[int]) -> None:
-        self._in_runs.setdefault(literal, []).extend(places)
-        self.suspects |= self._table.by_run_literal[literal]
+                places.add_all(literal)
 
 
-def _list_runs(classes: bytes) -> list[tuple[int, int]]:
-    """Where the long runs lie, in a text whose run bytes are "a" and all others blanks."""
-    spans = []
+def _iter_hints(lower: bytes) -> Iterator[re.Match[bytes]]:
+    if len(lower) < _LONG_TEXT:
+        return HINT.finditer(lower)
+    return itertools.chain.from_iterable(hint.finditer(lower) for letter, hint in HINTS_BY_LETTER if letter in lower)
+
+
+def _iter_runs(classes: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the long runs lie, in a text whose run bytes are "a" and whose others are blanks."""
+    classes += b" "
     start = classes.find(_LONG_RUN)
     while start >= 0:
         end = classes.find(b" ", start + RUN)
-        spans.append((start, end if end >= 0 else len(classes)))
-        start = classes.find(_LONG_RUN, end) if end >= 0 else -1
-    return spans
-
-
-def _iter_places(data: AnyStr, literal: AnyStr) -> Iterator[int]:
-    position = data.find(literal)
-    while position >= 0:
-        yield position
-        position = data.find(literal, position + 1)
+        yield start, end
+        start = classes.find(_LONG_RUN, end)
 
 
 class _Spans:
@@ -209,55 +280,101 @@ class Redactor:
         What nobody sees (terminal colours, control characters) is taken out first: it hides where a secret begins.
         """
         data = text.encode("utf-8", "surrogatepass")
-        if not is_visible(data):
+        scan = _Scan(data, self._table)
+        if not scan.is_visible:
             text = visible(text)
             data = text.encode("utf-8", "surrogatepass")
-        spans = self._find_spans(data)
+            scan = _Scan(data, self._table)
+        spans = self._find_spans(data, scan)
         if not spans:
             return Redacted(text, _NOTHING)
         found: Counter[str] = Counter()
         for _ in range(PASSES):
             found.update(spans.iter_names())
             data = spans.replace_in(data)
-            spans = self._find_spans(data)
+            spans = self._find_spans(data, _Scan(data, self._table))
             if not spans:
                 break
         return Redacted(data.decode("utf-8", "surrogatepass"), MappingProxyType(dict(found)))
+
+    def redact_all(self, texts: Sequence[str]) -> list[Redacted]:
+        """Redact many texts, each for itself, but look for what calls for a closer look in all of them at once."""
+        suspects = self._list_suspects(texts)
+        return [
+            self.redact(text) if number in suspects else Redacted(text, _NOTHING) for number, text in enumerate(texts)
+        ]
+
+    def clean_all(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts without secrets, as `clean` does with each of them; much faster for many short ones."""
+        suspects = self._list_suspects(texts)
+        return [self.clean(text) if number in suspects else text for number, text in enumerate(texts)]
 
     def clean(self, text: str) -> str:
         """Return the text without secrets; the very same object when there are none."""
         return self.redact(text).text
 
-    def _find_spans(self, data: bytes) -> _Spans:
+    def _list_suspects(self, texts: Sequence[str]) -> set[int]:
+        """The numbers of the texts that have to be looked at alone: in all others is nothing to redact."""
+        suspects = {number for number, text in enumerate(texts) if self._owner and self._calls_owner(text)}
+        batch: list[bytes] = []
+        ends: list[int] = []
+        for number, text in enumerate(texts, 1):
+            batch.append(text.encode("utf-8", "surrogatepass"))
+            ends.append((ends[-1] + 1 if ends else 0) + len(batch[-1]))
+            if ends[-1] >= BATCH_BYTES or number == len(texts):
+                suspects.update(number - len(batch) + piece for piece in self._iter_suspect_pieces(batch, ends))
+                batch, ends = [], []
+        return suspects
+
+    def _iter_suspect_pieces(self, pieces: Sequence[bytes], ends: Sequence[int]) -> Iterator[int]:
+        scan = _Scan(b"\n".join(pieces), self._table, ends)
+        if not scan.is_visible:
+            yield from (number for number, piece in enumerate(pieces) if not is_visible(piece))
+        for number, places in scan.look().split(ends).items():
+            if places.is_private or self._claim_all(places, _Spans()):
+                yield number
+
+    def _calls_owner(self, text: str) -> bool:
+        """Whether one of the owner's patterns may match in a text; it is looked for between markers only."""
+        return any(pattern.search(text) for pattern in self._owner) or "[REDACTED:" in text or "[private]" in text
+
+    def _find_spans(self, data: bytes, scan: _Scan) -> _Spans | None:
+        places = scan.look()
+        if not places and not self._owner:
+            return None
         spans = _Spans()
-        scan = _Scan(data, self._table)
-        if scan.is_private:
+        if places.is_private:
             for start, end in iter_blocks(data):
                 spans.claim(start, end, PRIVATE)
-        for number in sorted(scan.suspects):
-            self._claim_matches(self._table.rules[number], scan, spans)
+        self._claim_all(places, spans)
         for pattern in self._owner:
             for start, end in _iter_owner_spans(pattern, data):
                 if data[start:end] not in self._allow:
                     spans.claim(start, end, OWNER)
         return spans
 
-    def _claim_matches(self, rule: Rule, scan: _Scan, spans: _Spans) -> None:
+    def _claim_all(self, places: _Places, spans: _Spans) -> _Spans:
+        """Claim what the rules take for secrets."""
+        for number, index in places.list_steps():
+            rule = self._table.rules[number]
+            self._claim_matches(rule, places.data, places.list_places(rule.literals[index]), spans)
+        return spans
+
+    def _claim_matches(self, rule: Rule, data: bytes, places: Sequence[int], spans: _Spans) -> None:
         regex = compile_rule(rule)
-        for literal in rule.literals:
-            done = retried = tries = 0
-            for place in scan.list_places(literal, ignore_case=rule.ignore_case):
-                if place < done or (place < retried and tries >= RETRIES):
-                    continue
-                match = regex.match(scan.data, place)
-                if match is None:
-                    continue
-                for start, end in rule.iter_secrets(match):
-                    if self._is_to_go(scan.data, start, end):
-                        spans.claim(start, end, rule.name)
-                        done = match.end()
-                tries = tries + 1 if place < retried else 0
-                retried = max(retried, match.end())
+        done = retried = tries = 0
+        for place in places:
+            if place < done or (place < retried and tries >= RETRIES):
+                continue
+            match = regex.match(data, place)
+            if match is None:
+                continue
+            for start, end in rule.iter_secrets(match):
+                if self._is_to_go(data, start, end):
+                    spans.claim(start, end, rule.name)
+                    done = match.end()
+            tries = tries + 1 if place < retried else 0
+            retried = max(retried, match.end())
 
     def _is_to_go(self, data: bytes, start: int, end: int) -> bool:
         """Whether a secret is neither allowed nor made of markers, and cuts none."""

@@ -18,15 +18,27 @@ RUN_BYTES = b"+-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz
 HEAD = 3
 """Bytes of a run that select the rules worth trying."""
 
-# One of these is in every ASCII literal that is looked for everywhere (a test holds us to it): one scan is cheaper than
-# many, and few texts hold more than two of them.
-HINT = re.compile(
-    "k(?:ey|en|ie)|c(?:re|s:|ontrase)|uth|udo -s|p(?:ass|w|hr|riv)|b(?:earer|y ')|://|&(?:sig=|x-amz-s|x-goog-s)|~|!aq"
-    "|-(?:----b|us(?=\\d|er)|[akwu](?=[ ='\"])|p(?!ass|w))"
+# One of these is in every literal with an ASCII character that is looked for everywhere (a test holds us to it): one
+# scan is cheaper than many, and few texts hold more than two of them. No hint ends within another one.
+_HINTS = (
+    rb"k(?:ey|en(?:(?<=token)|(?=nwort))|ie(?<=cookie))",
+    rb"c(?:re(?:d|t(?<=secret))|s(?<=astracs)(?=:)|ontrase)",
+    rb"u(?:th(?<=auth)|do -s(?<=sudo -s))",
+    rb"p(?:ass|w|hrase|rivate)",
+    rb"b(?:earer|y ')",
+    rb"://",
+    rb"&(?:sig=|x-amz-s|x-goog-s)",
+    rb"~",
+    rb"!aq",
+    rb"-(?:----(?=b)|us(?=\d|er)|[akwu](?=[ ='\"])|p(?!ass|w))",
 )
+HINT = re.compile(b"|".join(_HINTS))
 """Where one of these is in a text in lower case, some rule that ignores case may apply."""
 
-PRIVATE_HINT = "priv"
+HINTS_BY_LETTER = tuple((hint[:1], re.compile(hint)) for hint in _HINTS)
+"""The same by their first letters: in long texts, ten regexes that begin with one letter are faster than one of all."""
+
+PRIVATE_HINT = b"private"
 """The hint of what is marked as private, which is no rule of the table."""
 
 _STRETCH = 4000
@@ -61,13 +73,13 @@ class Rule:
             before = self._precedes(match)
             if before and self._is_secret(data, *before):
                 yield before
-        elif self._is_secret(data, *secret_span(match)) and self._precedes(match):
+        elif self._precedes(match) and self._is_secret(data, *secret_span(match)):
             yield secret_span(match)
 
     def _is_secret(self, data: bytes, start: int, end: int) -> bool:
-        if self.entropy and measure_entropy(data[start:end]) < self.entropy:
+        if not CHECKS[self.value](data, start, end):
             return False
-        return CHECKS[self.value](data, start, end)
+        return not self.entropy or measure_entropy(data[start:end]) >= self.entropy
 
     def _precedes(self, match: re.Match[bytes]) -> tuple[int, int] | None:
         """Where what must stand before a match lies (its group, if it has one); ``None`` where it does not."""
@@ -103,21 +115,25 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
     return start, end
 
 
+Step = tuple[int, int]
+"""A rule's number, and that of the literal among the rule's own which it is looked for at."""
+
+
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """The rules in order, and the numbers of those to try by what was seen in a text.
+    """The rules in order, and the steps to try by what was seen in a text: ``by_run_literal`` heeds case.
 
     ``by_hint`` leads from a hint to the literals that hold it, and where in them it is; ``foreign`` are the literals
     that have none: not one character of them is ASCII.
     """
 
     rules: tuple[Rule, ...]
-    by_literal: Mapping[str, frozenset[int]]
-    by_hint: Mapping[str, tuple[tuple[str, int], ...]]
-    foreign: frozenset[str]
-    by_run_literal: Mapping[bytes, frozenset[int]]
+    by_literal: Mapping[bytes, frozenset[Step]]
+    by_hint: Mapping[bytes, tuple[tuple[bytes, int], ...]]
+    foreign: frozenset[bytes]
+    by_run_literal: Mapping[bytes, frozenset[Step]]
     by_head: Mapping[bytes, tuple[bytes, ...]]
-    gates: Mapping[str, str]
+    gates: Mapping[bytes, bytes]
 
 
 @cache
@@ -128,44 +144,39 @@ def load_table() -> RuleTable:
     rules = tuple(_parse_rule(row, parts) for row in content["rule"])
     by_literal = _number_literals(rules, ignore_case=True)
     # A literal that begins with another one is looked for where that one is: "key=" at "key".
-    gates: dict[str, str] = {}
+    gates: dict[bytes, bytes] = {}
     for literal in sorted(by_literal, key=len, reverse=True):
         gate = next((other for other in by_literal if other != literal and literal.startswith(other)), None)
         if gate is not None:
             by_literal[gate] |= by_literal.pop(literal)
-            gates[_as_latin(literal)] = _as_latin(gate)
+            gates[literal] = gate
     by_run_literal = _number_literals(rules, ignore_case=False)
     by_head: dict[bytes, tuple[bytes, ...]] = {}
     for literal in by_run_literal:
         for head in _list_heads(literal):
             by_head[head] = (*by_head.get(head, ()), literal)
-    everywhere = {_as_latin(literal): numbers for literal, numbers in by_literal.items()}
-    hints = _list_hints(everywhere)
-    foreign = frozenset(everywhere) - {literal for holders in hints.values() for literal, _ in holders}
-    return RuleTable(rules, everywhere, hints, foreign, by_run_literal, by_head, gates)
+    hints = _list_hints(by_literal)
+    foreign = frozenset(by_literal) - {literal for holders in hints.values() for literal, _ in holders}
+    return RuleTable(rules, by_literal, hints, foreign, by_run_literal, by_head, gates)
 
 
-def _list_hints(literals: Iterable[str]) -> dict[str, tuple[tuple[str, int], ...]]:
-    hints: dict[str, tuple[tuple[str, int], ...]] = {PRIVATE_HINT: ()}
+def _list_hints(literals: Iterable[bytes]) -> dict[bytes, tuple[tuple[bytes, int], ...]]:
+    hints: dict[bytes, tuple[tuple[bytes, int], ...]] = {PRIVATE_HINT: ()}
     for literal in literals:
-        for following in " 1":  # some hints look one character beyond their literal
+        for following in (b" ", b"1"):  # some hints look one character beyond their literal
             hint = HINT.search(literal + following)
             if hint and (literal, hint.start()) not in hints.get(hint[0], ()):
                 hints[hint[0]] = (*hints.get(hint[0], ()), (literal, hint.start()))
     return hints
 
 
-def _as_latin(literal: bytes) -> str:
-    """A literal as the text is looked at: one character a byte."""
-    return literal.decode("latin-1")
-
-
-def _number_literals(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, frozenset[int]]:
-    numbers: dict[bytes, frozenset[int]] = {}
+def _number_literals(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, frozenset[Step]]:
+    steps: dict[bytes, frozenset[Step]] = {}
     for number, rule in enumerate(rules):
         if rule.ignore_case == ignore_case:
-            numbers |= {literal: numbers.get(literal, frozenset()) | {number} for literal in rule.literals}
-    return numbers
+            for index, literal in enumerate(rule.literals):
+                steps[literal] = steps.get(literal, frozenset()) | {(number, index)}
+    return steps
 
 
 def _list_heads(literal: bytes) -> list[bytes]:
@@ -207,10 +218,11 @@ def compile_rule(rule: Rule) -> re.Pattern[bytes]:
 
 
 @cache
-def compile_any(literal: str) -> re.Pattern[bytes]:
+def compile_any(literal: bytes) -> re.Pattern[bytes]:
     """Compile all rules that begin with a literal to one: where it does not match, none of them does."""
     table = load_table()
-    regexes = (table.rules[number].regex for number in sorted(table.by_literal[literal]))
+    numbers = sorted({number for number, _ in table.by_literal[literal]})
+    regexes = (table.rules[number].regex for number in numbers)
     return re.compile(b"|".join(b"(?:%s)" % regex for regex in regexes), re.IGNORECASE)
 
 
