@@ -440,15 +440,19 @@ def test_rule_names_are_slugs_and_regexes_begin_where_a_literal_is() -> None:
 def test_a_hint_leads_to_every_literal_that_is_looked_for_everywhere() -> None:
     table = load_table()
     hinted = {literal for literals in table.by_hint.values() for literal, _ in literals}
-    assert hinted | table.foreign == set(table.by_literal)
+    assert hinted | table.foreign == table.anywhere
     assert not any(byte < 128 for literal in table.foreign for byte in literal)
 
 
 def test_no_literal_reaches_from_one_text_of_several_into_the_next() -> None:
-    table = load_table()
-    literals = [*table.by_literal, *table.by_run_literal]
-    assert len(literals) == len(set(literals))
-    assert not any(b"\n" in literal for literal in literals)
+    rules = load_table().rules
+    assert not any(b"\n" in literal for rule in rules for literal in rule.literals)
+
+
+def test_a_literal_is_looked_for_either_with_or_without_heed_of_case() -> None:
+    rules = load_table().rules
+    heeding = {literal for rule in rules if not rule.ignore_case for literal in rule.literals}
+    assert not heeding & {literal for rule in rules if rule.ignore_case for literal in rule.literals}
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ _CLASSES = bytes(
 _INNER = re.compile(rb"[-_.](?=([A-Za-z0-9].{%d}))" % (INNER - 1))
 _ASCII = bytes(range(128))
 _LONG_RUN = b"a" * RUN
-_COLOURS = (b"1b[", b"033[")
+_COLOURED = re.compile(rb"\\(?:u001b|x1b|033)\[")  # one backslash first: then a search is fast
 _COLOUR = re.compile(rb"\\{1,4}(?:u001b|x1b|033)\[[0-9;]{0,12}m")
 
 
@@ -72,6 +72,8 @@ class Redacted:
 
 class _Places:
     """Where in a text the literals of rules lie, and what may be a block of private words."""
+
+    __slots__ = ("_at", "_table", "data")
 
     def __init__(self, data: bytes, table: RuleTable) -> None:
         self.data = data
@@ -98,22 +100,13 @@ class _Places:
             self.add(literal, place)
             place = self.data.find(literal, place + 1)
 
-    def list_steps(self) -> list[Step]:
-        """What to try, in the order of the rules."""
-        table = self._table
-        steps: list[Step] = []
-        for literal in self._at:
-            steps += table.by_literal.get(literal, ())
-            steps += table.by_run_literal.get(literal, ())
+    def list_steps(self) -> list[tuple[Step, Sequence[int]]]:
+        """What to try, in the order of the rules, and where."""
+        by_literal = self._table.by_literal
+        steps: list[tuple[Step, Sequence[int]]]
+        steps = [(step, places) for literal, places in self._at.items() for step in by_literal.get(literal, ())]
         steps.sort()
         return steps
-
-    def list_places(self, literal: bytes) -> Sequence[int]:
-        """Return where a rule's literal lies."""
-        gate = self._table.gates.get(literal)
-        if gate is None:
-            return self._at.get(literal, ())
-        return [at for at in self._at.get(gate, ()) if self.data[at : at + len(literal)].lower() == literal]
 
     def split(self, ends: Sequence[int]) -> dict[int, _Places]:
         """The places in each piece of the text that has any, by its number; a character follows every piece."""
@@ -134,31 +127,35 @@ class _Scan:
     No literal holds a line break, and before one a regex sees what it sees at the beginning of a text.
     """
 
+    __slots__ = ("_classes", "_data", "_ends", "_rest", "_table")
+
     def __init__(self, data: bytes, table: RuleTable, ends: Sequence[int] = ()) -> None:
         """Take a text, and where its pieces end, if it has several."""
         self._data = data
         self._table = table
         self._ends = ends or (len(data),)
         self._classes = data.translate(_CLASSES)
+        self._rest = b"" if data.isascii() else data.translate(None, _ASCII)
 
     @property
     def is_visible(self) -> bool:
         """Whether nothing in the text has to be taken out before it is looked at."""
-        return _ODD not in self._classes and (self._data.isascii() or is_visible(self._data))
+        return _ODD not in self._classes and (not self._rest or is_visible(self._rest))
 
     def look(self) -> _Places:
         """Find the literals of rules that may match there."""
         data = self._data
         lower = data.lower()
         # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
-        if b"\\" in data and any(colour in lower for colour in _COLOURS):
+        if _COLOURED.search(data):
             data = _COLOUR.sub(lambda match: b" " * len(match[0]), data)
             lower = data.lower()
             self._classes = data.translate(_CLASSES)
         places = _Places(data, self._table)
         self._look_everywhere(lower, places)
-        if not lower.isascii():
-            self._look_abroad(places)
+        for literal in self._table.foreign if self._rest else ():
+            if literal in self._rest:
+                places.add_all(literal)
         self._look_at_runs(places)
         return places
 
@@ -179,23 +176,21 @@ class _Scan:
                     reached[literal] = match.end()
                 places.add(literal, place)
 
-    def _look_abroad(self, places: _Places) -> None:
-        rest = places.data.translate(None, _ASCII)
-        for literal in self._table.foreign:
-            if literal in rest:
-                places.add_all(literal)
-
     def _look_at_runs(self, places: _Places) -> None:
-        data, by_head = places.data, self._table.by_head
+        data, classes, by_head = places.data, self._classes + b" ", self._table.by_head
         runs: set[bytes] = set()
-        for start, end in _iter_runs(self._classes):
+        start = classes.find(_LONG_RUN)
+        while start >= 0:
+            end = classes.find(b" ", start + RUN)
             run = data[start:end]
             runs.add(run)
-            for literal in by_head.get(run[:HEAD], ()):
-                if run.startswith(literal):
-                    places.add(literal, start)
-                elif run.startswith(literal, 1):
-                    places.add(literal, start + 1)
+            if (head := run[:HEAD]) in by_head:
+                for literal in by_head[head]:
+                    if run.startswith(literal):
+                        places.add(literal, start)
+                    elif run.startswith(literal, 1):
+                        places.add(literal, start + 1)
+            start = classes.find(_LONG_RUN, end)
         if runs:
             self._look_inside(b"\n".join(runs), places)
 
@@ -214,16 +209,6 @@ def _iter_hints(lower: bytes) -> Iterator[re.Match[bytes]]:
     if len(lower) < _LONG_TEXT:
         return HINT.finditer(lower)
     return itertools.chain.from_iterable(hint.finditer(lower) for letter, hint in HINTS_BY_LETTER if letter in lower)
-
-
-def _iter_runs(classes: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where the long runs lie, in a text whose run bytes are "a" and whose others are blanks."""
-    classes += b" "
-    start = classes.find(_LONG_RUN)
-    while start >= 0:
-        end = classes.find(b" ", start + RUN)
-        yield start, end
-        start = classes.find(_LONG_RUN, end)
 
 
 class _Spans:
@@ -355,26 +340,33 @@ class Redactor:
 
     def _claim_all(self, places: _Places, spans: _Spans) -> _Spans:
         """Claim what the rules take for secrets."""
-        for number, index in places.list_steps():
-            rule = self._table.rules[number]
-            self._claim_matches(rule, places.data, places.list_places(rule.literals[index]), spans)
+        data, rules = places.data, self._table.rules
+        for (number, _, longer), at in places.list_steps():
+            rule = rules[number]
+            match = compile_rule(rule).match
+            done = retried = tries = 0
+            for place in at:
+                if place < done or (place < retried and tries >= RETRIES):
+                    continue
+                if longer and data[place : place + len(longer)].lower() != longer:
+                    continue
+                found = match(data, place)
+                if found is None:
+                    continue
+                if self._claim(rule, found, spans):
+                    done = found.end()
+                tries = tries + 1 if place < retried else 0
+                retried = max(retried, found.end())
         return spans
 
-    def _claim_matches(self, rule: Rule, data: bytes, places: Sequence[int], spans: _Spans) -> None:
-        regex = compile_rule(rule)
-        done = retried = tries = 0
-        for place in places:
-            if place < done or (place < retried and tries >= RETRIES):
-                continue
-            match = regex.match(data, place)
-            if match is None:
-                continue
-            for start, end in rule.iter_secrets(match):
-                if self._is_to_go(data, start, end):
-                    spans.claim(start, end, rule.name)
-                    done = match.end()
-            tries = tries + 1 if place < retried else 0
-            retried = max(retried, match.end())
+    def _claim(self, rule: Rule, match: re.Match[bytes], spans: _Spans) -> bool:
+        """Claim the secrets in what a rule matched. Tell whether there are any."""
+        is_any = False
+        for start, end in rule.iter_secrets(match):
+            if self._is_to_go(match.string, start, end):
+                spans.claim(start, end, rule.name)
+                is_any = True
+        return is_any
 
     def _is_to_go(self, data: bytes, start: int, end: int) -> bool:
         """Whether a secret is neither allowed nor made of markers, and cuts none."""

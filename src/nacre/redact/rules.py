@@ -115,25 +115,25 @@ def secret_span(match: re.Match[bytes]) -> tuple[int, int]:
     return start, end
 
 
-Step = tuple[int, int]
-"""A rule's number, and that of the literal among the rule's own which it is looked for at."""
+Step = tuple[int, int, bytes]
+"""The number of a rule, which of its literals it is looked for at, and this, if it is longer than what was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleTable:
-    """The rules in order, and the steps to try by what was seen in a text: ``by_run_literal`` heeds case.
+    """The rules in order, and what to try by what was seen in a text.
 
-    ``by_hint`` leads from a hint to the literals that hold it, and where in them it is; ``foreign`` are the literals
-    that have none: not one character of them is ASCII.
+    ``by_literal`` has the steps for each literal, of which ``anywhere`` are those of rules that ignore case.
+    ``by_hint`` leads from a hint to those of them that hold it, and where in them it is; ``foreign`` are those that
+    have none: not one character of them is ASCII. ``by_head`` leads from the beginning of a run to the other literals.
     """
 
     rules: tuple[Rule, ...]
-    by_literal: Mapping[bytes, frozenset[Step]]
+    by_literal: Mapping[bytes, tuple[Step, ...]]
+    anywhere: frozenset[bytes]
     by_hint: Mapping[bytes, tuple[tuple[bytes, int], ...]]
     foreign: frozenset[bytes]
-    by_run_literal: Mapping[bytes, frozenset[Step]]
     by_head: Mapping[bytes, tuple[bytes, ...]]
-    gates: Mapping[bytes, bytes]
 
 
 @cache
@@ -142,22 +142,20 @@ def load_table() -> RuleTable:
     content = tomllib.loads(files("nacre.redact").joinpath("rules.toml").read_text(encoding="utf-8"))
     parts = {name: text.encode() for name, text in content["parts"].items()}
     rules = tuple(_parse_rule(row, parts) for row in content["rule"])
-    by_literal = _number_literals(rules, ignore_case=True)
+    anywhere = _list_steps(rules, ignore_case=True)
     # A literal that begins with another one is looked for where that one is: "key=" at "key".
-    gates: dict[bytes, bytes] = {}
-    for literal in sorted(by_literal, key=len, reverse=True):
-        gate = next((other for other in by_literal if other != literal and literal.startswith(other)), None)
+    for literal in sorted(anywhere, key=len, reverse=True):
+        gate = next((other for other in anywhere if other != literal and literal.startswith(other)), None)
         if gate is not None:
-            by_literal[gate] |= by_literal.pop(literal)
-            gates[literal] = gate
-    by_run_literal = _number_literals(rules, ignore_case=False)
+            anywhere[gate] += tuple((number, index, literal) for number, index, _ in anywhere.pop(literal))
+    in_runs = _list_steps(rules, ignore_case=False)
     by_head: dict[bytes, tuple[bytes, ...]] = {}
-    for literal in by_run_literal:
+    for literal in in_runs:
         for head in _list_heads(literal):
             by_head[head] = (*by_head.get(head, ()), literal)
-    hints = _list_hints(by_literal)
-    foreign = frozenset(by_literal) - {literal for holders in hints.values() for literal, _ in holders}
-    return RuleTable(rules, by_literal, hints, foreign, by_run_literal, by_head, gates)
+    hints = _list_hints(anywhere)
+    foreign = frozenset(anywhere) - {literal for holders in hints.values() for literal, _ in holders}
+    return RuleTable(rules, in_runs | anywhere, frozenset(anywhere), hints, foreign, by_head)
 
 
 def _list_hints(literals: Iterable[bytes]) -> dict[bytes, tuple[tuple[bytes, int], ...]]:
@@ -170,12 +168,12 @@ def _list_hints(literals: Iterable[bytes]) -> dict[bytes, tuple[tuple[bytes, int
     return hints
 
 
-def _number_literals(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, frozenset[Step]]:
-    steps: dict[bytes, frozenset[Step]] = {}
+def _list_steps(rules: Sequence[Rule], *, ignore_case: bool) -> dict[bytes, tuple[Step, ...]]:
+    steps: dict[bytes, tuple[Step, ...]] = {}
     for number, rule in enumerate(rules):
         if rule.ignore_case == ignore_case:
             for index, literal in enumerate(rule.literals):
-                steps[literal] = steps.get(literal, frozenset()) | {(number, index)}
+                steps[literal] = (*steps.get(literal, ()), (number, index, b""))
     return steps
 
 
@@ -221,7 +219,7 @@ def compile_rule(rule: Rule) -> re.Pattern[bytes]:
 def compile_any(literal: bytes) -> re.Pattern[bytes]:
     """Compile all rules that begin with a literal to one: where it does not match, none of them does."""
     table = load_table()
-    numbers = sorted({number for number, _ in table.by_literal[literal]})
+    numbers = sorted({number for number, _, _ in table.by_literal[literal]})
     regexes = (table.rules[number].regex for number in numbers)
     return re.compile(b"|".join(b"(?:%s)" % regex for regex in regexes), re.IGNORECASE)
 

@@ -164,7 +164,7 @@ def _is_literal(data: bytes, start: int, end: int) -> bool:
 
 def _is_random(data: bytes, start: int, end: int) -> bool:
     secret = data[start:end]
-    if _IDENTITY.match(secret) or not _is_literal(data, start, end):
+    if not _CHANGES.search(secret) or _IDENTITY.match(secret) or not _is_literal(data, start, end):
         return False
     if _DOTENV_NAME.search(data[max(0, start - LOOK_BACK) : start]):
         return any(_DIGIT.search(piece) and _LETTER.search(piece) for piece in _PIECES.findall(secret))
