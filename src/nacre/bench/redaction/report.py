@@ -44,7 +44,12 @@ def render_redaction(paper: Paper, result: RedactionResult, machine: Machine, *,
         paper.table([(family.name, f"{family.right} of {family.samples}") for family in weak], indent=2)
     paper.heading("Speed on clean text")
     rows = [
-        (f"pieces of {speed.piece:,} characters", f"{speed.megabytes_per_second:.0f} MB/s") for speed in result.speeds
+        (
+            f"pieces of {speed.piece:,} characters",
+            "all at once" if speed.at_once else "one by one",
+            f"{speed.megabytes_per_second:.0f} MB/s",
+        )
+        for speed in result.speeds
     ]
     paper.table(rows, indent=2)
     if misses:
