@@ -99,6 +99,15 @@ class Source(Protocol):
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
     """The records on a line, nearly always one; what on it is none is counted."""
+    try:
+        record = decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        yield from _records_apart(source, line, decoder)
+    else:
+        yield record
+
+
+def _records_apart(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
     split = split_objects(line)
     if split.torn:
         source.corrupt()

@@ -25,10 +25,7 @@ class SplitLine:
 
 
 def split_objects(line: bytes) -> SplitLine:
-    """Split a line that may hold several JSON objects glued together.
-
-    Good lines, nearly all of them, cost one scan for ``}{``.
-    """
+    """Split a line that may hold several JSON objects glued together."""
     if b"}{" not in line:
         return SplitLine((line,), torn=False)
     try:

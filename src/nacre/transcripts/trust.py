@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from nacre.model.session import Flag, Trust
-from nacre.text import visible
+from nacre.text import is_visible, visible
 
 RUN = 5.0
 """Words in a row that text from outside and a statement share (DESIGN section 4)."""
@@ -24,15 +24,17 @@ RUN = 5.0
 SHORT_RUN = 3.0
 """A statement of fewer than five words is compared whole, from three words on."""
 
-_DIRECTIVES: tuple[str, ...] = (
+_WORDS = (
     "always ", "never ", "remember", "must ", "do not ", "prefer", "important:", "ignore ", "memory", "make sure",
-    "from now on", "| sh", "| bash",
+    "from now on",
 )  # fmt: skip
 """What marks a line that tells somebody what to do. Of what tools of this machine say (files, logs, errors, commits)
 only such lines are compared: who describes code uses its words, and what tells nobody what to do does little harm."""
-_DIRECTIVES_UNSPACED = (
-    "记住", "记得", "务必", "必须", "总是", "永远", "不要", "重要", "以后",
-)  # fmt: skip
+_PIPES = ("| sh", "| bash")
+_HAN_WORDS = tuple(word.encode().decode("latin-1") for word in "记住 记得 务必 必须 总是 永远 不要 重要 以后".split())
+"""As the bytes of their UTF-8, a character each. The first of each is one of ``_HAN_BYTES``."""
+_HAN_BYTES = bytes(range(0xE4, 0xEA))
+_NO_HAN_BYTES = bytes(set(range(256)) - set(_HAN_BYTES))
 
 _CHARACTER = 0.625
 _MAX_CHARACTERS = 200_000
@@ -46,8 +48,10 @@ _REMEMBERED = 512
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\u0e00-\u0e7f"
 _UNIT = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ASCII_UNIT = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+_HUMP = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|(?<=[A-Z].)(?=[a-z]))")
+_APART = str.maketrans({chr(code): " " for code in range(128) if not chr(code).isalnum()})
+_ASCII = bytes(range(128))
+_EMOJI_JOINTS = "\ufe0f\u200d"
 _LIST_MARK = re.compile(r"\n[ \t]*(?:\d{1,3}|[A-Za-z])[.)][ \t]+")
 _STATEMENT = re.compile(r"[\n。！？；，：]+|[.!?;:](?:\s+|$)")
 _QUOTED = re.compile(r"[\"“”«»「」`]([^\"“”«»「」`\n]{25,400})[\"“”«»「」`]")
@@ -243,18 +247,40 @@ def _weigh(unit: str) -> float:
 
 
 def _directives(output: str) -> list[str]:
-    """The lines that tell somebody what to do; of long ones what stands around the mark."""
-    lower = output.lower()
+    """The lines that tell somebody what to do; of long ones what stands around the mark.
+
+    Looked for in the bytes of UTF-8, a character each: all the words of a transcript's tools pass here, and searching
+    is several times faster where every character is of one byte.
+    """
+    data = output.encode("utf-8", "surrogatepass")
+    lower = data.lower().decode("latin-1")
     found: dict[int, str] = {}
-    for mark in _DIRECTIVES if output.isascii() else (*_DIRECTIVES, *_DIRECTIVES_UNSPACED):
+    for mark in _marks_for(data, lower):
         at = lower.find(mark)
         while at >= 0:
-            begin = max(output.rfind("\n", 0, at) + 1, at - _LINE_CHARACTERS)
-            end = output.find("\n", at)
-            end = min(end if end >= 0 else len(output), at + _LINE_CHARACTERS)
-            found[begin] = output[begin:end]
+            begin, end = _around(data, at)
+            found[begin] = data[begin:end].decode("utf-8", "replace")
             at = lower.find(mark, end)
     return list(found.values())
+
+
+def _marks_for(data: bytes, lower: str) -> Iterator[str]:
+    """The marks that may be in a text, as it is searched."""
+    yield from _WORDS
+    if "|" in lower:
+        yield from _PIPES
+    if not data.isascii() and data.translate(None, _NO_HAN_BYTES):
+        yield from _HAN_WORDS
+
+
+def _around(data: bytes, at: int) -> tuple[int, int]:
+    """Begin and end of the line around a place, at most so many characters to either side."""
+    begin = max(data.rfind(b"\n", 0, at) + 1, at - 4 * _LINE_CHARACTERS)
+    end = data.find(b"\n", at, at + 4 * _LINE_CHARACTERS)
+    end = end if end >= 0 else min(len(data), at + 4 * _LINE_CHARACTERS)
+    before = data[begin:at].decode("utf-8", "ignore")[-_LINE_CHARACTERS:]
+    after = data[at:end].decode("utf-8", "ignore")[:_LINE_CHARACTERS]
+    return at - len(before.encode()), at + len(after.encode())
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -269,10 +295,28 @@ def _own_words(said: str) -> list[int]:
 def _units(text: str) -> list[str]:
     """Words, in lower case; identifiers fall into theirs, and characters of scripts without spaces stand alone."""
     text = _LIST_MARK.sub("\n", f"\n{text}")
-    if text.isascii():
-        return "\n".join(_ASCII_UNIT.findall(text)).lower().split()
+    plain = _plain(text)
+    if plain is not None:
+        return _HUMP.sub(r" \g<0>", plain).lower().translate(_APART).split()
     text = unicodedata.normalize("NFKC", visible(text))
-    return _UNIT.findall(_HUMP.sub(" ", text).lower())
+    return _UNIT.findall(_HUMP.sub(r" \g<0>", text).lower())
+
+
+def _plain(text: str) -> str | None:
+    """A text in ASCII, if all else in it is signs that are no words: dashes, arrows, curved quotes, emoji."""
+    if text.isascii():
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    if not is_visible(data) or not all(map(_is_sign, data.translate(None, _ASCII).decode("utf-8", "replace"))):
+        return None
+    return text.encode("ascii", "replace").decode("ascii")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_sign(character: str) -> bool:
+    """Whether a character stands between words whatever is beside it: it is no part of a word and makes none."""
+    is_between = character in _EMOJI_JOINTS or unicodedata.category(character)[0] in "PSZ"
+    return is_between and not any(map(str.isalnum, unicodedata.normalize("NFKC", character)))
 
 
 def _runs(units: list[str], length: float) -> Iterable[int]:
@@ -283,7 +327,7 @@ def _runs(units: list[str], length: float) -> Iterable[int]:
     if not joined.isascii():
         return _mixed_runs(units, length)
     words = joined.encode().split(b" ")
-    return [zlib.crc32(b" ".join(run)) for run in zip(*(words[at:] for at in range(int(length))), strict=False)]
+    return list(map(zlib.crc32, map(b" ".join, zip(*(words[at:] for at in range(int(length))), strict=False))))
 
 
 def _mixed_runs(units: list[str], length: float) -> Iterator[int]:
