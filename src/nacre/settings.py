@@ -55,6 +55,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ingest.exclude_tools", list[str], [], "agent tools whose sessions are not read, e.g. codex"),
     Setting("ingest.exclude_projects", list[str], [], "projects whose sessions are not read; * stands for any text"),
     Setting("ingest.exclude_paths", list[str], [], "folders (glob patterns) in which sessions are not read"),
+    Setting("ingest.workers", int, 0, "processes that read transcripts; 0 takes what pays, 1 reads in nacre itself"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
@@ -94,6 +95,7 @@ _LEAST = {
     "recall.turns": 0,
     "recall.budget_tokens": 0,
     "embedding.threads": 0,
+    "ingest.workers": 0,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
-from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
+from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files
 from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
@@ -130,7 +130,7 @@ def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, no
     pending: list[Batch | FileDone] = []
     waiting = 0
     exclusions = Exclusions(context)
-    for event in read_files(jobs, context.redactor, exclusions.tools):
+    for event in _events(context, jobs, exclusions):
         if isinstance(event, FileFailed):
             _count_failed(event, tallies)
         elif isinstance(event, Batch) and (why := exclusions.reason(event.session)):
@@ -144,6 +144,18 @@ def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, no
             notify(Progress("reading", tallies.bytes_done, total, f"{tallies.turns:,} turns"))
     _store(context, pending, tallies, gate)
     notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
+
+
+def _events(context: Context, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
+    settings = context.settings
+    processes = count_processes(jobs, settings["ingest.workers"])
+    if processes == 1:
+        return read_files(jobs, context.redactor, exclusions.tools)
+    from nacre.app.wire import Setup  # 20 ms that pay where much is to be read
+    from nacre.app.workers import read_in_processes
+
+    setup = Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]), tuple(exclusions.tools))
+    return read_in_processes(jobs, context.redactor, setup, processes)
 
 
 def _count_failed(event: FileFailed, tallies: _Tallies) -> None:

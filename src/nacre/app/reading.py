@@ -5,7 +5,9 @@ SQLite works outside the interpreter's lock, so that reading and storing share t
 
 from __future__ import annotations
 
+import os
 import queue
+import sys
 import threading
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
@@ -30,6 +32,12 @@ BATCH_CHARACTERS = 1_000_000
 INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
+BORDER_BYTES = 12_000_000
+"""Less is read here: starting a process takes as long as reading half of it does."""
+
+MOST_PROCESSES = 4
+"""More of them read faster than one can store."""
+
 _QUEUE_BATCHES = 6
 _ID_CHARACTERS = 39
 
@@ -93,6 +101,19 @@ def roots_of(adapter: Adapter, places: Places) -> Sequence[Root] | Problem:
         return Problem(adapter.label, message, "report it with the tool's version")
 
 
+def count_processes(jobs: Sequence[Job], wanted: int = 0) -> int:
+    """How many processes are to read: ``wanted``, or by what there is to read and by the processor's cores.
+
+    1 means: this one.
+    """
+    if getattr(sys, "frozen", False) or not sys.executable or len(jobs) < 2:
+        return 1
+    if wanted:
+        return min(wanted, len(jobs))
+    unread = sum(max(0, job.size - (job.cursor.offset if job.cursor else 0)) for job in jobs)
+    return min(_count_cores(), MOST_PROCESSES, len(jobs)) if unread >= BORDER_BYTES else 1
+
+
 def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
@@ -103,7 +124,7 @@ def read_files(
     def work() -> None:
         try:
             for job in jobs:
-                for event in _read_file(job, redactor, excluded_tools):
+                for event in read_file(job, redactor, excluded_tools):
                     if stopping.is_set():
                         return
                     events.put(event)
@@ -128,7 +149,8 @@ def read_files(
         thread.join()
 
 
-def _read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
+def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
+    """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
     try:
         adapter = _adapter_for(job)
         if adapter is None:
@@ -256,3 +278,10 @@ def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
         redactor.clean(_sound(call.name)), shorten(clean(call.input), INPUT_CHARACTERS), outcome, call.action,
         tuple(clean(path)[:PATH_CHARACTERS] for path in call.paths), error,
     )  # fmt: skip
+
+
+def _count_cores() -> int:
+    """The cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,187 @@
+"""What goes over the pipes of a reading process: frames of msgpack, each with its length and what it holds.
+
+Paths travel as bytes, for they need not be text; what an adapter carries over travels as the JSON that it is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections import Counter
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job
+from nacre.model.cursor import Cursor, Tally
+from nacre.model.reports import Problem
+from nacre.model.session import Session, Turn
+
+_HEAD = struct.Struct("<IB")
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+class Kind(IntEnum):
+    """What a frame holds."""
+
+    SETUP = 1
+    READY = 2
+    LOAD = 3
+    BATCH = 4
+    DONE = 5
+    FAILED = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a reading process must know before it reads: the owner's patterns, what is no secret, excluded tools."""
+
+    patterns: tuple[str, ...] = ()
+    allow: tuple[str, ...] = ()
+    excluded_tools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One message."""
+
+    kind: Kind
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    path: bytes
+    size: int
+    tool: str | None
+    cursor: Cursor | None
+    carry: str
+    is_named: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    tool: str
+    cursor: Cursor
+    carry: str
+    unknown: dict[str, int]
+    corrupt: int
+    oversized: int
+    bytes_read: int
+    present: dict[str, list[str]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    message: bytes | None
+    hint: bytes | None
+    is_excluded: bool
+
+
+_SETUP = msgspec.msgpack.Decoder(Setup)
+_JOBS = msgspec.msgpack.Decoder(list[_Job])
+_BATCH = msgspec.msgpack.Decoder(tuple[Session, tuple[Turn, ...]])
+_DONE = msgspec.msgpack.Decoder(_Done)
+_FAILED = msgspec.msgpack.Decoder(_Failed)
+
+
+def write(file: IO[bytes], frame: Frame) -> None:
+    """Write a frame. Raises OSError when nobody reads any more."""
+    file.write(_HEAD.pack(len(frame.body), frame.kind))
+    file.write(frame.body)
+
+
+def read(file: IO[bytes]) -> Frame | None:
+    """Read a frame; ``None`` at the end, which may come in the middle of one."""
+    head = file.read(_HEAD.size)
+    if len(head) < _HEAD.size:
+        return None
+    length, kind = _HEAD.unpack(head)
+    body = file.read(length)
+    return Frame(Kind(kind), body) if len(body) == length else None
+
+
+def pack_setup(setup: Setup) -> Frame:
+    """What a process is to know."""
+    return Frame(Kind.SETUP, _ENCODER.encode(setup))
+
+
+def unpack_setup(frame: Frame) -> Setup:
+    """The reverse of :func:`pack_setup`."""
+    return _SETUP.decode(frame.body)
+
+
+def pack_jobs(jobs: list[Job]) -> Frame:
+    """Files to read."""
+    return Frame(Kind.LOAD, _ENCODER.encode([_packed(job) for job in jobs]))
+
+
+def unpack_jobs(frame: Frame) -> list[Job]:
+    """The reverse of :func:`pack_jobs`."""
+    return [
+        Job(Path(os.fsdecode(job.path)), job.size, job.tool, _carrying(job.cursor, job.carry), job.is_named)
+        for job in _JOBS.decode(frame.body)
+    ]
+
+
+def pack(event: Event) -> Frame:
+    """What came of reading. Raises ValueError, TypeError or OverflowError for what is not fit to be stored."""
+    match event:
+        case Batch():
+            return Frame(Kind.BATCH, _ENCODER.encode((event.session, event.turns)))
+        case FileDone():
+            return Frame(Kind.DONE, _ENCODER.encode(_packed_done(event)))
+        case FileFailed():
+            problem = event.problem
+            texts = (_bytes(problem.message), _bytes(problem.hint)) if problem else (None, None)
+            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded)))
+
+
+def unpack(frame: Frame, job: Job) -> Event:
+    """The reverse of :func:`pack`, for what came of a job."""
+    if frame.kind is Kind.BATCH:
+        return Batch(job.path, *_BATCH.decode(frame.body))
+    if frame.kind is Kind.FAILED:
+        failed = _FAILED.decode(frame.body)
+        message = _text(failed.message)
+        problem = None if message is None else Problem(str(job.path), message, _text(failed.hint))
+        return FileFailed(job.path, job.size, problem, failed.is_excluded)
+    done = _DONE.decode(frame.body)
+    tally = Tally(Counter(done.unknown), done.corrupt, done.oversized)
+    cursor = replace(done.cursor, carry=json.loads(done.carry))
+    return FileDone(job.path, job.size, done.tool, cursor, tally, done.bytes_read, done.present)
+
+
+def _packed(job: Job) -> _Job:
+    bare = replace(job.cursor, carry={}) if job.cursor else None
+    return _Job(os.fsencode(job.path), job.size, job.tool, bare, _carry_of(job.cursor), job.is_named)
+
+
+def _packed_done(done: FileDone) -> _Done:
+    present = None if done.present is None else {session: list(turns) for session, turns in done.present.items()}
+    return _Done(
+        done.tool, replace(done.cursor, carry={}), _carry_of(done.cursor), dict(done.tally.unknown),
+        done.tally.corrupt, done.tally.oversized, done.bytes_read, present,
+    )  # fmt: skip
+
+
+def _carry_of(cursor: Cursor | None) -> str:
+    return json.dumps(cursor.carry) if cursor else "{}"
+
+
+def _carrying(cursor: Cursor | None, carry: str) -> Cursor | None:
+    carried: dict[str, Any] = json.loads(carry)
+    return replace(cursor, carry=carried) if cursor else None
+
+
+def _bytes(text: str | None) -> bytes | None:
+    """A message may name a path that is no text."""
+    return None if text is None else text.encode("utf-8", "surrogatepass")
+
+
+def _text(data: bytes | None) -> str | None:
+    return None if data is None else data.decode("utf-8", "surrogatepass")

@@ -1,0 +1,52 @@
+"""A process that reads transcripts: jobs come in on its standard input, what they hold goes out on its standard output.
+
+It opens no database, no vault and no model, and ends when its input does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import IO
+
+from nacre.app import wire
+from nacre.app.reading import FileFailed, Job, read_file
+from nacre.model.reports import Problem
+from nacre.redact.redactor import Redactor
+
+
+def main() -> None:
+    """Read until there is nothing more to read, or nobody to read for."""
+    frames_out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what somebody's adapter prints is no frame
+    with contextlib.suppress(OSError):  # whoever asked may be gone
+        _serve(sys.stdin.buffer, frames_out)
+    os._exit(0)
+
+
+def _serve(frames_in: IO[bytes], frames_out: IO[bytes]) -> None:
+    frame = wire.read(frames_in)
+    if frame is None:
+        return
+    setup = wire.unpack_setup(frame)
+    redactor = Redactor(setup.patterns, setup.allow)
+    excluded = frozenset(setup.excluded_tools)
+    wire.write(frames_out, wire.Frame(wire.Kind.READY, b""))
+    frames_out.flush()
+    while frame := wire.read(frames_in):
+        for job in wire.unpack_jobs(frame):
+            for packed in _read(job, redactor, excluded):
+                wire.write(frames_out, packed)
+            frames_out.flush()
+
+
+def _read(job: Job, redactor: Redactor, excluded: frozenset[str]) -> Iterator[wire.Frame]:
+    """The frames of a file, the last of which says how it ended."""
+    try:
+        for event in read_file(job, redactor, excluded):
+            yield wire.pack(event)
+    except (ValueError, TypeError, OverflowError) as error:
+        message = f"the adapter gave what cannot be stored: {type(error).__name__}: {redactor.clean(str(error))}"
+        yield wire.pack(FileFailed(job.path, job.size, Problem(str(job.path), message[:500])))
