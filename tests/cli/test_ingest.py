@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,15 @@ def test_a_file_that_cannot_be_read_is_reported_and_the_others_are_read(
     report = nacre("ingest", "--json", code=1).json
     assert report["problems"][0]["path"] == str(closed)
     assert report["files"] == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere all names are text")
+def test_a_file_whose_name_is_no_text_is_named_and_the_others_are_read(nacre: Nacre, transcript: Path) -> None:
+    odd = os.fsdecode(os.fsencode(transcript.parent) + b"/dusk-\xff.jsonl")
+    Path(odd).write_bytes(transcript.read_bytes())
+    report = nacre("ingest", "--no-vectors", "--json", code=1).json
+    assert report["files"] == 1
+    assert "dusk-\ufffd.jsonl" in report["problems"][0]["path"]
 
 
 PLUGIN = """

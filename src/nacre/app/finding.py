@@ -88,6 +88,12 @@ def _sorted(context: Context, files: Iterable[FoundFile], problems: list[Problem
 
 def _add(found: dict[Path, FoundFile], path: Path, problems: list[Problem], *, is_named: bool = False) -> None:
     try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", "replace")
+        problems.append(Problem(shown, "its name is not UTF-8 text", "rename it"))
+        return
+    try:
         seen = path.stat()
     except OSError as error:
         problems.append(Problem(str(path), error.strerror or "cannot be read", "check its permissions"))

@@ -40,6 +40,7 @@ MOST_PROCESSES = 4
 
 _QUEUE_BATCHES = 6
 _ID_CHARACTERS = 39
+_NUMBERS = {int, float}
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,14 +218,18 @@ def _batches(path: Path, adapter: Adapter, source: FileSource, redactor: Redacto
 
 
 def _clean_values(value: Any, redactor: Redactor) -> Any:
-    """What an adapter carries over may quote the transcript."""
+    """What an adapter carries over may quote the transcript. Raises TypeError for what is no JSON."""
     if isinstance(value, str):
-        return redactor.clean(value)
+        return redactor.clean(_sound(value))
     if isinstance(value, dict):
-        return {redactor.clean(str(key)): _clean_values(item, redactor) for key, item in value.items()}
+        return {_clean_values(str(key), redactor): _clean_values(item, redactor) for key, item in value.items()}
     if isinstance(value, list | tuple):
+        if set(map(type, value)) <= _NUMBERS:  # the hashes of what was heard, thousands of them
+            return list(value)
         return [_clean_values(item, redactor) for item in value]
-    return value
+    if value is None or isinstance(value, int | float):
+        return value
+    raise TypeError(f"a {type(value).__name__} cannot be carried over")
 
 
 def _sound(text: str) -> str:

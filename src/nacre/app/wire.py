@@ -129,7 +129,7 @@ def unpack_jobs(frame: Frame) -> list[Job]:
 
 
 def pack(event: Event) -> Frame:
-    """What came of reading. Raises ValueError, TypeError or OverflowError for what is not fit to be stored."""
+    """What came of reading."""
     match event:
         case Batch():
             return Frame(Kind.BATCH, _ENCODER.encode((event.session, event.turns)))

@@ -8,12 +8,10 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from typing import IO
 
 from nacre.app import wire
-from nacre.app.reading import FileFailed, Job, read_file
-from nacre.model.reports import Problem
+from nacre.app.reading import read_file
 from nacre.redact.redactor import Redactor
 
 
@@ -37,16 +35,6 @@ def _serve(frames_in: IO[bytes], frames_out: IO[bytes]) -> None:
     frames_out.flush()
     while frame := wire.read(frames_in):
         for job in wire.unpack_jobs(frame):
-            for packed in _read(job, redactor, excluded):
-                wire.write(frames_out, packed)
+            for event in read_file(job, redactor, excluded):
+                wire.write(frames_out, wire.pack(event))
             frames_out.flush()
-
-
-def _read(job: Job, redactor: Redactor, excluded: frozenset[str]) -> Iterator[wire.Frame]:
-    """The frames of a file, the last of which says how it ended."""
-    try:
-        for event in read_file(job, redactor, excluded):
-            yield wire.pack(event)
-    except (ValueError, TypeError, OverflowError) as error:
-        message = f"the adapter gave what cannot be stored: {type(error).__name__}: {redactor.clean(str(error))}"
-        yield wire.pack(FileFailed(job.path, job.size, Problem(str(job.path), message[:500])))

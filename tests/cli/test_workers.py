@@ -1,0 +1,157 @@
+"""Reading in processes of their own: the outcome of reading in one, whatever becomes of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import SOURCE, Nacre, command, environment, said, write_transcript
+from tests.cli.test_ingest import install
+
+STORED = ("sessions", "turns", "turns_fts_docsize", "turns_parts_docsize", "transcript_cursors")
+HERON = """
+import os
+import signal
+from nacre.model.session import Session, Speaker, Turn
+from nacre.transcripts.adapter import Adapter
+
+
+def parse(source):
+    print("an adapter that talks")
+    yield Session("heron", source.path.stem)
+    for at, line in source.lines():
+        words = line.decode().removeprefix("heron ")
+        if words == "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if words == "dies once" and not os.path.exists(f"{source.path}.seen"):
+            open(f"{source.path}.seen", "w").close()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if words == "is no JSON":
+            source.carry["odd"] = object()
+        if words == "interrupts":
+            print(os.getpid(), file=open(f"{source.path}.pid", "w"))
+            os.kill(os.getppid(), signal.SIGINT)
+            while True:
+                signal.pause()
+        yield Turn(str(at), Speaker.OWNER, words)
+
+
+ADAPTER = Adapter("heron", "Heron", lambda places: (), lambda head: head.data.startswith(b"heron "), parse)
+"""
+
+
+@pytest.fixture
+def talks(tmp_path: Path) -> Path:
+    """Forty sessions, one of them torn in the middle of a secret, and a file that is no transcript."""
+    folder = tmp_path / "talks"
+    for number in range(40):
+        session = f"8a3b0000-0000-4000-8000-{number:012}"
+        told = [
+            said("user", f"The lamp of pier {number} is lit at dusk, keep that in mind.", 1, session=session),
+            said("assistant", f"Noted: pier {number} at dusk.", 2, session=session),
+        ]
+        write_transcript(folder / f"{session}.jsonl", told)
+    with min(folder.iterdir()).open("ab") as file:
+        file.write(b'{"type":"user","message":{"role":"user","content":"password = hunter2-hunter2-9"},"uuid":"1","tor')
+    (folder / "notes.json").write_text("{}", encoding="utf-8")
+    return folder
+
+
+def stored(home: Path) -> dict[str, list[Any]]:
+    with closing(sqlite3.connect(home / ".nacre" / "nacre.db")) as database:
+        return {table: database.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in STORED}  # noqa: S608
+
+
+def report_of(outcome: Any) -> dict[str, Any]:
+    return {key: value for key, value in outcome.json.items() if key not in ("seconds", "read_seconds", "memory_ids")}
+
+
+def test_many_processes_store_what_one_does_file_by_file_and_reading_on(
+    process: Nacre, talks: Path, tmp_path: Path
+) -> None:
+    homes = {workers: tmp_path / f"home-{workers}" for workers in ("1", "2", "5")}
+    for turn in range(2):
+        seen = []
+        for workers, home in homes.items():
+            home.mkdir(exist_ok=True)
+            environ = {"HOME": str(home), "NACRE_HOME": str(home / ".nacre"), "NACRE_INGEST_WORKERS": workers}
+            outcome = process("ingest", str(talks), "--no-vectors", "--json", environ=environ)
+            seen.append((report_of(outcome), stored(home)))
+        assert seen[1] == seen[0]
+        assert seen[2] == seen[0]
+        assert seen[0][0]["turns"] == (80, 40)[turn]
+        for path in talks.glob("*.jsonl"):
+            session = path.stem if path.stem.startswith("8a3b") else "8a3b0000-0000-4000-8000-000000000001"
+            with path.open("ab") as file:
+                file.write(b"\n")
+            more = write_transcript(
+                tmp_path / "more.jsonl", [said("user", "And at dawn it is out.", 3, session=session)]
+            )
+            with path.open("ab") as file:
+                file.write(more.read_bytes())
+
+
+def test_an_adapter_of_a_third_party_reads_in_processes_whatever_it_prints(process: Nacre, tmp_path: Path) -> None:
+    folder = herons(tmp_path, ["one", "two", "is no JSON", "three"])
+    report = ingest(process, tmp_path, folder, code=1).json
+    assert (report["files"], report["turns"]) == (3, 4)
+    assert [problem["path"] for problem in report["problems"]] == [str(folder / "2.txt")]
+    assert "cannot be carried over" in report["problems"][0]["message"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_file_that_processes_die_of_is_named_and_all_others_are_read(process: Nacre, tmp_path: Path) -> None:
+    folder = herons(tmp_path, ["one", "dies", "two", "dies once", "three", "dies"])
+    report = ingest(process, tmp_path, folder, code=1).json
+    assert report["files"] == 4
+    assert [problem["path"] for problem in report["problems"]] == [str(folder / f"{at}.txt") for at in (1, 5)]
+    assert "died" in report["problems"][0]["message"]
+    assert "ingest.workers" in report["problems"][0]["hint"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupted_ingest_ends_its_processes_and_the_next_reads_on(process: Nacre, tmp_path: Path) -> None:
+    folder = herons(tmp_path, ["one", "two", "interrupts", "three"])
+    environ = environment({**install(tmp_path / "site", HERON), "NACRE_INGEST_WORKERS": "2"})
+    ended = subprocess.run(
+        command("ingest", str(folder), "--no-vectors"), env=environ, capture_output=True, timeout=60, check=False
+    )
+    assert ended.returncode in (130, -signal.SIGINT), ended.stderr
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((folder / "2.txt.pid").read_text()), 0)
+    (folder / "2.txt").write_text("heron goes on\n", encoding="utf-8")
+    report = process("ingest", str(folder), "--no-vectors", "--json", environ=environ).json
+    assert report["files"] + report["skipped"] == 4
+
+
+def test_where_no_process_can_be_started_one_reads_alone(
+    nacre: Nacre, talks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_INGEST_WORKERS", "3")
+    monkeypatch.setattr(sys, "executable", str(talks / "no-python"))
+    assert nacre("ingest", str(talks), "--no-vectors", "--json").json["turns"] == 80
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert nacre("ingest", str(talks), "--no-vectors", "--force", "--json").json["files"] == 40
+
+
+def herons(folder: Path, said: list[str]) -> Path:
+    talks = folder / "herons"
+    talks.mkdir()
+    for at, words in enumerate(said):
+        (talks / f"{at}.txt").write_text(f"heron {words}\n", encoding="utf-8")
+        os.utime(talks / f"{at}.txt", (1_700_000_000 + at,) * 2)
+    return talks
+
+
+def ingest(process: Nacre, folder: Path, talks: Path, *, code: int) -> Any:
+    environ = {**install(folder / "site", HERON), "NACRE_INGEST_WORKERS": "2"}
+    assert environ["PYTHONPATH"].startswith(str(SOURCE))
+    return process("ingest", str(talks), "--no-vectors", "--json", code=code, environ=environ)
