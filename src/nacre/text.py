@@ -128,7 +128,9 @@ def identifiers(text: str) -> list[str]:
     Plain words, nearly all there are, are passed over before the expression looks at anything.
     """
     found: dict[str, None] = {}
-    for token in text.split():
+    for token in dict.fromkeys(text.split()):
+        if len(token) < 3 or (token.isalpha() and token[1:].islower()):
+            continue
         bare = token.strip(_PUNCTUATION)
         if len(bare) < 3 or (bare.isalpha() and bare[1:].islower()):
             continue

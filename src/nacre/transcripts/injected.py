@@ -20,7 +20,8 @@ _REMINDER = re.compile(
     re.DOTALL,
 )
 _BASE64 = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/]{500,}={0,2}")
-_MARKS = ("-context", "-Context", "-CONTEXT", "<system", "<environment_", "<user-prompt-submit-hook")
+_BULK = 500
+_REMINDER_MARKS = ("<system", "<environment_", "<user-prompt-submit-hook")
 _SPACES = re.compile(r"\n{3,}")
 
 
@@ -46,14 +47,17 @@ def clean(text: str) -> Cleaned:
     if not text.isascii():
         text = text.encode("utf-8", errors="replace").decode("utf-8")
     own: tuple[str, ...] = ()
-    if any(mark in text for mark in _MARKS):
+    if _may_hold_own(text):
         text, own = _without_own(text)
+    if "<" in text and any(mark in text for mark in _REMINDER_MARKS):
         text = _REMINDER.sub("", text)
-    if len(text) >= 500:
+    if _may_hold_bulk(text):
         text = _BASE64.sub("[base64]", text)
     if "\x00" in text:
         text = text.replace("\x00", "")
-    return Cleaned(_SPACES.sub("\n\n", text).strip(), own)
+    if "\n\n\n" in text:
+        text = _SPACES.sub("\n\n", text)
+    return Cleaned(text.strip(), own)
 
 
 def strip(text: str) -> Cleaned:
@@ -64,7 +68,7 @@ def strip(text: str) -> Cleaned:
 
 def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
     """A text without nacre's own context, and what that was."""
-    if not any(mark in text for mark in _MARKS[:3]) or _NAME not in text.lower():
+    if not _may_hold_own(text) or _NAME not in text.lower():
         return text, ()
     own = [match[0] for match in _NACRE.finditer(text)]
     text = _NACRE.sub("", text)
@@ -73,3 +77,16 @@ def _without_own(text: str) -> tuple[str, tuple[str, ...]]:
         own.append(end[0])
         text = text[end.end() :]
     return text, tuple(own)
+
+
+def _may_hold_own(text: str) -> bool:
+    return "-context" in text or "-Context" in text or "-CONTEXT" in text
+
+
+def _may_hold_bulk(text: str) -> bool:
+    """Whether some run of signs is as long as bulk: then one whole half of that length, at least, has no blank."""
+    half = _BULK // 2
+    for at in range(0, len(text) - half + 1, half):
+        if text.find(" ", at, at + half) < 0 and text.find("\n", at, at + half) < 0:
+            return len(text) >= _BULK
+    return False

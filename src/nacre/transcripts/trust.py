@@ -80,12 +80,22 @@ _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s
 
 def is_outside(tool: str, short_input: str) -> bool:
     """Whether a tool call brings text from outside: the web, mail, issue bodies, other people's files."""
-    return bool(_OUTSIDE_TOOL.search(tool) or _OUTSIDE_COMMAND.search(short_input) or _FOREIGN_FILE.search(short_input))
+    return bool(_is_outside_tool(tool) or _OUTSIDE_COMMAND.search(short_input) or _FOREIGN_FILE.search(short_input))
 
 
 def is_own(tool: str, short_input: str) -> bool:
     """Whether a tool call asks nacre itself: its tools, or its command line."""
-    return bool(_OWN_TOOL.search(tool) or ("nacre" in short_input and _OWN_COMMAND.search(short_input)))
+    return _is_own_tool(tool) or ("nacre" in short_input and bool(_OWN_COMMAND.search(short_input)))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_outside_tool(tool: str) -> bool:
+    return bool(_OUTSIDE_TOOL.search(tool))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _is_own_tool(tool: str) -> bool:
+    return bool(_OWN_TOOL.search(tool))
 
 
 def shared(text: str, other: str) -> float:
