@@ -203,18 +203,18 @@ def _batches(path: Path, adapter: Adapter, source: FileSource, redactor: Redacto
     for item in adapter.parse(source):
         if isinstance(item, Session):
             if session and (turns or session != item):
-                yield Batch(path, session, tuple(turns))
+                yield Batch(path, session, _clean_turns(turns, redactor))
             session, turns, characters = _clean_session(item, redactor), [], 0
             continue
         if session is None:
             raise ValueError(f"{adapter.tool} gave a turn before its session")
-        turns.append(_clean_turn(item, redactor))
+        turns.append(item)
         characters += len(item.text)
         if len(turns) >= BATCH_TURNS or characters >= BATCH_CHARACTERS:
-            yield Batch(path, session, tuple(turns))
+            yield Batch(path, session, _clean_turns(turns, redactor))
             turns, characters = [], 0
     if session:
-        yield Batch(path, session, tuple(turns))
+        yield Batch(path, session, _clean_turns(turns, redactor))
 
 
 def _clean_values(value: Any, redactor: Redactor) -> Any:
@@ -260,29 +260,66 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
     )
 
 
-def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
+def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
+    """Turns without secrets, the texts of all of them together: many are short, and hardly any holds one."""
+    bare = [_bare_turn(turn) for turn in turns]
+    cleaned = iter(redactor.clean_all([text for turn in bare for text in _texts_of(turn)]))
+    return tuple(_put_back(turn, cleaned) for turn in bare)
+
+
+def _bare_turn(turn: Turn) -> Turn:
+    """A turn without nacre's own context, and without half characters."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     said = strip(_sound(turn.text))
-    text = redactor.clean(said.text)
-    flags = turn.flags | (Flag.INJECTED if said.injected else Flag.NONE)
-    author = redactor.clean(_sound(turn.author)) if turn.author else turn.author
-    calls = tuple(_clean_call(call, redactor) for call in turn.tool_calls)
-    return replace(turn, id=_clean_id(turn.id, redactor), text=text, author=author, tool_calls=calls, flags=flags)
-
-
-def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
-    """Secrets first, length then: the head of a secret that a cut went through is not recognised."""
-
-    def clean(text: str) -> str:
-        return redactor.clean(strip(_sound(text)).text)
-
-    outcome = clean(call.outcome)[:OUTCOME_CHARACTERS].rstrip(": ") if call.outcome else call.outcome
-    error = clean(call.error)[:ERROR_CHARACTERS] if call.error else None
-    return ToolCall(
-        redactor.clean(_sound(call.name)), shorten(clean(call.input), INPUT_CHARACTERS), outcome, call.action,
-        tuple(clean(path)[:PATH_CHARACTERS] for path in call.paths), error,
+    flags = turn.flags | Flag.INJECTED if said.injected else turn.flags
+    author = _sound(turn.author) if turn.author else turn.author
+    calls = tuple(
+        ToolCall(
+            _sound(call.name), _bare(call.input), _bare(call.outcome) if call.outcome else call.outcome, call.action,
+            tuple(map(_bare, call.paths)), _bare(call.error) if call.error else None,
+        )
+        for call in turn.tool_calls
     )  # fmt: skip
+    return replace(turn, id=_sound(turn.id), text=said.text, author=author, tool_calls=calls, flags=flags)
+
+
+def _bare(text: str) -> str:
+    return strip(_sound(text)).text
+
+
+def _texts_of(turn: Turn) -> Iterator[str]:
+    """What a turn says, in the order in which :func:`_put_back` takes it; of ids, which are short and random, none."""
+    yield turn.text
+    if len(turn.id) > _ID_CHARACTERS:
+        yield turn.id
+    if turn.author:
+        yield turn.author
+    for call in turn.tool_calls:
+        yield call.name
+        yield call.input
+        if call.outcome:
+            yield call.outcome
+        yield from call.paths
+        if call.error:
+            yield call.error
+
+
+def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
+    """A turn with its texts redacted; cut only now, for what a cut leaves of a secret is not recognised."""
+    text = next(texts)
+    turn_id = next(texts) if len(turn.id) > _ID_CHARACTERS else turn.id
+    author = next(texts) if turn.author else turn.author
+    calls = tuple(
+        ToolCall(
+            next(texts), shorten(next(texts), INPUT_CHARACTERS),
+            next(texts)[:OUTCOME_CHARACTERS].rstrip(": ") if call.outcome else call.outcome, call.action,
+            tuple(next(texts)[:PATH_CHARACTERS] for _ in call.paths),
+            next(texts)[:ERROR_CHARACTERS] if call.error else None,
+        )
+        for call in turn.tool_calls
+    )  # fmt: skip
+    return replace(turn, id=turn_id, text=text, author=author, tool_calls=calls)
 
 
 def _count_cores() -> int:
