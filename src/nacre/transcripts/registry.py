@@ -33,26 +33,41 @@ def adapters() -> tuple[Adapter, ...]:
 
     Raises Unavailable when a third party's cannot be loaded.
     """
-    outside = [_load_outside(point) for point in entry_points(group=GROUP)]
-    return (*outside, *(_load(path) for path in BUILTINS.values()))
+    return tuple(_one_by_one())
 
 
 def find_adapter(head: Head) -> Adapter | None:
     """The first adapter that recognises a file by its content; ``None`` when none does."""
-    return next((adapter for adapter in adapters() if adapter.sniff(head)), None)
+    return next((adapter for adapter in _one_by_one() if adapter.sniff(head)), None)
+
+
+def find_adapter_of(tool: str) -> Adapter | None:
+    """The adapter of a tool; ``None`` where there is none any more."""
+    return next((adapter for adapter in _one_by_one() if adapter.tool == tool), None)
 
 
 def get_adapter(tool: str) -> Adapter:
     """The adapter of a tool. Raises NotFound."""
-    for adapter in adapters():
-        if adapter.tool == tool:
-            return adapter
+    adapter = find_adapter_of(tool)
+    if adapter:
+        return adapter
     raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
 def tools() -> Iterator[str]:
     """The names of all tools that have an adapter."""
     return (adapter.tool for adapter in adapters())
+
+
+def _one_by_one() -> Iterator[Adapter]:
+    """All adapters in order, each loaded when it is its turn: most files are of the first tools."""
+    yield from _outside()
+    yield from map(_load, BUILTINS.values())
+
+
+@cache
+def _outside() -> tuple[Adapter, ...]:
+    return tuple(_load_outside(point) for point in entry_points(group=GROUP))
 
 
 def _load_outside(point: EntryPoint) -> Adapter:
@@ -68,6 +83,7 @@ def _load_outside(point: EntryPoint) -> Adapter:
     return adapter
 
 
+@cache
 def _load(path: str) -> Adapter:
     module, _, name = path.partition(":")
     adapter: Adapter = getattr(import_module(module), name)
