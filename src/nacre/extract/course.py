@@ -162,11 +162,17 @@ def trouble(turns: Sequence[Turn], spoken: Sequence[Utterance], stretch: Stretch
         if problem:
             sure = problem.text in one.troubles or _stands_alone(problem.text, language)
             return Trouble(problem.text if sure else "", one.index)
-        if language.concluded.hunt.search(one.text) or _ERROR.search(turns[one.index].text):
+        if _is_hunt(one.text) or _ERROR.search(turns[one.index].text):
             return Trouble("", one.index)
         if wishes(one):
             return None
     return None
+
+
+@lru_cache(maxsize=64)
+def _is_hunt(text: str) -> bool:
+    """Asked for the same message from those that follow it, too."""
+    return bool(language_of(text).concluded.hunt.search(text))
 
 
 def wishes(utterance: Utterance) -> bool:

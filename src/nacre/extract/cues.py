@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
+from nacre.extract.pattern import Pattern
 from nacre.model.memory import Kind
-
-Pattern = re.Pattern[str]
 
 _SHARED = "shared.toml"
 _FALLBACK = "en"
@@ -382,7 +381,8 @@ class Language:
     def trim(self, text: str) -> str:
         """The text without conversational beginning and end."""
         lead = self.lead.match(text)
-        return self.tail.sub("", text[lead.end() :] if lead else text).strip(" \t,;:—–-")
+        bare: str = self.tail.sub("", text[lead.end() :] if lead else text)
+        return bare.strip(" \t,;:—–-")
 
     def told(self, text: str) -> str:
         """The text without conversational beginning and end, nor a request that goes with what it tells."""
@@ -392,7 +392,7 @@ class Language:
 
 def _pattern(wanted: type, value: Any) -> Any:
     if wanted == Pattern:
-        return re.compile(_typed(value if isinstance(value, str) else "|".join(value)), re.IGNORECASE)
+        return Pattern(_typed(value if isinstance(value, str) else "|".join(value)))
     raise NotImplementedError(wanted)
 
 
@@ -403,8 +403,15 @@ def _typed(pattern: str) -> str:
 
 
 def _words(words: list[str]) -> str:
-    """One pattern for a list of names; only names in a script with spaces end at a word boundary."""
-    spaced = "|".join(re.escape(word) for word in words if word.isascii())
+    """One pattern for a list of names; only names in a script with spaces end at a word boundary.
+
+    Names with the same first letter stand together: a word is compared with the letters first, not with all names.
+    """
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        if word.isascii():
+            by_letter.setdefault(word[:1].lower(), []).append(re.escape(word[1:]))
+    spaced = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in by_letter.items())
     parts = [rf"(?<![\w.-])(?:{spaced})(?![\w-])"] if spaced else []
     return "|".join([*parts, *(re.escape(word) for word in words if not word.isascii())])
 
@@ -418,8 +425,9 @@ def _load(name: str, shared: dict[str, Any]) -> Language:
     for section in ("topics", "things"):
         own, common = table.get(section, {}), shared.get(section, {})
         topics = {topic: own.get(topic, []) + common.get(topic, []) for topic in (*own, *common)}
+        if section == "topics":
+            table["topical"] = _words([word for words in topics.values() for word in words])
         table[section] = {topic: _words(words) for topic, words in topics.items()}
-    table["topical"] = "|".join(table["topics"].values())
     named = {word for words in shared["topics"].values() for word in words}
     table["names"] = _words(sorted(named - set(shared["plain"])))
     return msgspec.convert(table, Language, dec_hook=_pattern)

@@ -9,9 +9,10 @@ from functools import lru_cache
 
 from nacre.extract.classify import PROVEN, Verdict
 from nacre.extract.context import in_a_row, leans
-from nacre.extract.cues import Language, LessonCues, Pattern, language_named, language_of
+from nacre.extract.cues import Language, LessonCues, language_named, language_of
 from nacre.extract.findings import Finding, to_finding
 from nacre.extract.meaning import Judge
+from nacre.extract.pattern import Pattern
 from nacre.extract.report import without_places
 from nacre.extract.sentences import Statement, split_report
 from nacre.extract.speech import Utterance, acceptance, before, is_content

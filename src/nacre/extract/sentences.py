@@ -43,26 +43,34 @@ _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _ITEM = re.compile(r"^\s*(?:[-*•+]|(?P<mark>\d{1,2}|[A-Za-z])[.)])\s+(?:\[[ xX]?\]\s*)?(?=\S)")
 _PASTED = re.compile(
     r"""
-    ^\s*(?:>|\||\+\+\+|---|@@|diff\ --git|index\ [0-9a-f]{6}|commit\ [0-9a-f]{7})   # quotes, tables, diffs
-    | ^\s*/[\w:-]*\s*$                                                       # slash commands
-    | ^\s*File\ ".*",\ line\ \d+ | ^\s*at\ \S+.*[:(]\d+ | ^Traceback | ^\s*\^+\s*$  # stack traces
-    | ^\s*(?:[\w.]*(?:Error|Exception|Warning)|E|FAILED|FAIL|panic|fatal|error)\b\s*[:(\[]    # error lines
-    | ^\s*(?:FAILED|FAIL|PASSED|PASS|ok)\s+\S*[/:.]\S* | ^E\s{2,}\S
-    | \b(?:[Ff]ailed|[Uu]nable|cannot|could\ not)\ to\ [^:]{3,60}:\ [^:]{3,60}:\s | No\ such\ file\ or\ directory
-    | ^\s*\S+\.\w{1,4}:\d+(?::\d+)?:\s | ^\s*-{1,2}\w[\w-]*,?\s+--?\w
-    | ^\s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | ^\s*usage:
-    | ^\s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s
-    | ^\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | ^\s*\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b  # logs
-    | ^\s*\d+\ (?:failed|passed|errors?|warnings?|skipped)\b
-    | ^\s*(?:npm|yarn|pnpm)\ (?:WARN|ERR!|warn|error)\b | ^[VDIWEF]\ \(\d+\)\s            # tools, devices
-    | ^\s*(?:\$|➜|❯|>>>|✓|✔|✗|⨯|•)\s | ^\S*\w@[\w~.-]+[:~].*[$#>%]                    # prompts, tool output
-    | ^\s*(?:\(\S+\)\s*)?\S+@\S+:?\S*[$#>%]
-    | ^\s*[{}\[\]()<;]|[{;]\s*$ | ^\s*"[^"]+"\s*:                            # JSON, code
-    | [─│┌└├╭╰═]{2,} | \t.+\t                                              # boxes, columns
-    | ^\s*(?:import|from\ \S+\ import|def|func|const|var|public|private|SELECT|CREATE\ TABLE)\s
+    \s*(?:>|\||\+\+\+|---|@@|diff\ --git|index\ [0-9a-f]{6}|commit\ [0-9a-f]{7})   # quotes, tables, diffs
+    | \s*/[\w:-]*\s*$                                                       # slash commands
+    | \s*File\ ".*",\ line\ \d+ | \s*at\ \S+.*[:(]\d+ | Traceback | \s*\^+\s*$  # stack traces
+    | \s*(?:[\w.]*(?:Error|Exception|Warning)|E|FAILED|FAIL|panic|fatal|error)\b\s*[:(\[]    # error lines
+    | \s*(?:FAILED|FAIL|PASSED|PASS|ok)\s+\S*[/:.]\S* | E\s{2,}\S
+    | \s*\S+\.\w{1,4}:\d+(?::\d+)?:\s | \s*-{1,2}\w[\w-]*,?\s+--?\w
+    | \s*[\w./-]+:\ (?:error|fatal|warning|command\ not\ found)\b | \s*usage:
+    | \s*(?:-?bash|zsh|sh|fish|git|npm|node|python\d?):\s
+    | \s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d | \s*\[?(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b  # logs
+    | \s*\d+\ (?:failed|passed|errors?|warnings?|skipped)\b
+    | \s*(?:npm|yarn|pnpm)\ (?:WARN|ERR!|warn|error)\b | [VDIWEF]\ \(\d+\)\s            # tools, devices
+    | \s*(?:\$|➜|❯|>>>|✓|✔|✗|⨯|•)\s | \S*\w@[\w~.-]+[:~].*[$#>%]                    # prompts, tool output
+    | \s*(?:\(\S+\)\s*)?\S+@\S+:?\S*[$#>%]
+    | \s*[{}\[\]()<;] | \s*"[^"]+"\s*:                                     # JSON, code
+    | \s*(?:import|from\ \S+\ import|def|func|const|var|public|private|SELECT|CREATE\ TABLE)\s
     """,
     re.VERBOSE,
 )
+"""How lines of tool output, code, logs, tables begin."""
+_PASTED_WITHIN = re.compile(
+    r"""
+    \b(?:[Ff]ailed|[Uu]nable|cannot|could\ not)\ to\ [^:]{3,60}:\ [^:]{3,60}:\s | No\ such\ file\ or\ directory
+    | [─│┌└├╭╰═]{2,} | \t.+\t                                              # boxes, columns
+    | [{;]\s*$
+    """,
+    re.VERBOSE,
+)
+"""What such lines hold."""
 _DIFF = re.compile(r"^\s*[+-]\s*\d+\s|^@@|^diff --git|^(?:\+\+\+|---) \S")
 _INDENTED = re.compile(r"^(?: {4,}|\t)\S")
 _MOSTLY_SIGNS = 0.35
@@ -158,7 +166,7 @@ def _lines(text: str) -> list[str]:
 
 def is_pasted(line: str) -> bool:
     """Whether a line looks like tool output, code, a log or a table rather than like something typed."""
-    if _PASTED.search(line):
+    if _PASTED.match(line) or _PASTED_WITHIN.search(line):
         return not _ITEM.match(line) or line.rstrip().endswith(("{", ";"))
     if _INDENTED.match(line) and not _ITEM.match(line):
         return True

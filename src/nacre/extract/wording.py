@@ -21,7 +21,8 @@ def capitalised(text: str, language: Language) -> str:
 
 def unlabelled(text: str, language: Language) -> str:
     """The text without a word before it that says what it is: "Bug: …"."""
-    return language.wording.label.sub("", text)
+    bare: str = language.wording.label.sub("", text)
+    return bare
 
 
 def flowing(text: str, language: Language) -> str:
