@@ -126,6 +126,7 @@ def _read(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnPr
 
 def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
     total = sum(job.size for job in jobs)
+    started = time.perf_counter()
     gate = Gate(context)
     pending: list[Batch | FileDone] = []
     waiting = 0
@@ -141,7 +142,9 @@ def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, no
         if waiting >= COMMIT_TURNS:
             _store(context, pending, tallies, gate)
             pending, waiting = [], 0
-            notify(Progress("reading", tallies.bytes_done, total, f"{tallies.turns:,} turns"))
+            rate = tallies.bytes_done / 1_000_000 / (time.perf_counter() - started)
+            note = f"{tallies.files:,} of {len(jobs):,} files, {tallies.turns:,} turns, {rate:.0f} MB/s"
+            notify(Progress("reading", tallies.bytes_done, total, note))
     _store(context, pending, tallies, gate)
     notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
 
