@@ -32,6 +32,21 @@ def test_a_second_ingest_finds_nothing_new(nacre: Nacre, transcript: Path) -> No
     assert nacre("ingest", "--force", "--json").json["files"] == 1
 
 
+def test_a_dry_run_says_what_would_be_read_and_reads_nothing(nacre: Nacre, transcript: Path) -> None:
+    size = transcript.stat().st_size
+    told = nacre("ingest", "--dry-run", "--json").json
+    assert (told["dry_run"], told["files"], told["bytes"], told["tools"]) == (True, 1, size, {"claude-code": 1})
+    assert "Would read 1 file" in nacre("ingest", "--dry-run").out
+    assert nacre("sessions", "list", "--json").json["sessions"] == []
+    nacre("ingest")
+    assert nacre("ingest", "--dry-run").out.startswith("Nothing new to read.")
+    with transcript.open("a", encoding="utf-8") as file:
+        file.write('{"type": "summary"}\n')
+    told = nacre("ingest", "--dry-run", "--json").json
+    assert told["files"] == 1
+    assert 0 < told["bytes"] < size
+
+
 def test_no_transcripts_at_all_tells_what_to_do(nacre: Nacre) -> None:
     answer = nacre("ingest")
     assert "No transcripts were found on this machine." in answer.out

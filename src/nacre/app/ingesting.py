@@ -15,12 +15,13 @@ from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
-from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files
+from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files, recognise
 from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import entry, save
-from nacre.model.reports import IngestReport, Problem, Progress
+from nacre.errors import TranscriptUnreadable
+from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
 from nacre.model.session import Session
 from nacre.storage.times import to_ms
 
@@ -102,6 +103,31 @@ def ingest(
         turns=report.turns, memories=len(report.memories), skipped=report.skipped,
     )  # fmt: skip
     return report
+
+
+def plan(context: Context, options: IngestOptions) -> IngestPlan:
+    """What :func:`ingest` would read, by size and by what files look like; changes nothing. Raises NotFound."""
+    findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
+    tallies = _Tallies(problems=findings.problems)
+    unread = 0
+    for job in _jobs(context, findings.files, tallies, force=options.force):
+        try:
+            adapter = recognise(job)
+        except TranscriptUnreadable as error:
+            tallies.problems.append(Problem(str(job.path), error.message, error.hint))
+            continue
+        if adapter is None:
+            tallies.unrecognised += 1
+        elif adapter.tool in context.settings["ingest.exclude_tools"]:
+            tallies.excluded[str(job.path)] = "tool"
+        else:
+            tallies.tools[adapter.tool] += 1
+            unread += job.size if adapter.whole else job.unread
+    return IngestPlan(
+        files=tallies.tools.total(), bytes=unread, tools=dict(tallies.tools),
+        skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
+        excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
+    )  # fmt: skip
 
 
 def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:

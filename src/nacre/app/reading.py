@@ -53,6 +53,12 @@ class Job:
     cursor: Cursor | None = None
     is_named: bool = False
 
+    @property
+    def unread(self) -> int:
+        """Bytes that are new since the last reading; a file that shrank is new."""
+        begun = self.cursor.offset if self.cursor else 0
+        return self.size - begun if self.size >= begun else self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -111,7 +117,7 @@ def count_processes(jobs: Sequence[Job], wanted: int = 0) -> int:
         return 1
     if wanted:
         return min(wanted, len(jobs))
-    unread = sum(max(0, job.size - (job.cursor.offset if job.cursor else 0)) for job in jobs)
+    unread = sum(job.unread for job in jobs)
     return min(_count_cores(), MOST_PROCESSES, len(jobs)) if unread >= BORDER_BYTES else 1
 
 
@@ -153,7 +159,7 @@ def read_files(
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
     try:
-        adapter = _adapter_for(job)
+        adapter = recognise(job)
         if adapter is None:
             problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
             yield FileFailed(job.path, job.size, problem)
@@ -188,7 +194,8 @@ def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None)
     return FileFailed(job.path, job.size, Problem(str(job.path), shorten(redactor.clean(message), 500), hint))
 
 
-def _adapter_for(job: Job) -> Adapter | None:
+def recognise(job: Job) -> Adapter | None:
+    """The adapter that reads a file; ``None`` when it is no transcript. Raises TranscriptUnreadable."""
     if job.tool and job.cursor:
         known = find_adapter_of(job.tool)
         if known:

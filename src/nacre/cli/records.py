@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nacre.app.syncing import Synced
     from nacre.app.undoing import Undoing
     from nacre.model.operation import Operation
-    from nacre.model.reports import Check, IngestReport, StoreOutcome
+    from nacre.model.reports import Check, IngestPlan, IngestReport, StoreOutcome
     from nacre.model.review import FeedbackReport
     from nacre.model.scrub import ScrubReport
     from nacre.model.session import ToolCall
@@ -348,6 +348,20 @@ def ingest_record(report: IngestReport) -> Record:
         "read_seconds": round(report.read_seconds, 3),
         "seconds": round(report.seconds, 3),
         "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
+    }
+
+
+def plan_record(plan: IngestPlan) -> Record:
+    """What an ingest would read."""
+    return {
+        "dry_run": True,
+        "files": plan.files,
+        "bytes": plan.bytes,
+        "tools": plan.tools,
+        "skipped": plan.skipped,
+        "unrecognised": plan.unrecognised,
+        "excluded": plan.excluded,
+        "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in plan.problems],
     }
 
 

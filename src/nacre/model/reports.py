@@ -61,6 +61,19 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True)
+class IngestPlan:
+    """What an ingest would read: ``files`` with so many ``bytes`` that are new, by tool; as :class:`IngestReport`."""
+
+    files: int = 0
+    bytes: int = 0
+    tools: dict[str, int] = field(default_factory=dict)
+    skipped: int = 0
+    unrecognised: int = 0
+    excluded: dict[str, int] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced:
     """A memory that another one superseded, and why in a few words."""
 

@@ -23,18 +23,24 @@ from nacre.cli.run import Run
 @click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
 @click.option("--no-extract", is_flag=True, help="Make sessions searchable, write no memories.")
 @click.option("--force", is_flag=True, help="Read files again that did not change.")
+@click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
 @click.pass_obj
-def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool, force: bool) -> None:
+def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool, force: bool, dry_run: bool) -> None:
     """Read transcripts and learn from them.
 
     Without PATHS, everything the agents on this machine wrote; with PATHS, those files and folders.
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read.
     """
     from nacre.app import ingesting
-    from nacre.cli.records import ingest_record
-    from nacre.cli.render.reports import render_ingest
+    from nacre.cli.records import ingest_record, plan_record
+    from nacre.cli.render.reports import render_ingest, render_plan
 
     options = ingesting.IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
+    if dry_run:
+        plan = ingesting.plan(run.context, options)
+        run.exit_code = 1 if plan.problems else 0
+        run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
+        return
     with progress.shown(run) as notify:
         report = ingesting.ingest(run.context, options, notify)
     if report.problems:

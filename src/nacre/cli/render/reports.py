@@ -11,7 +11,7 @@ from nacre.cli.render.words import count, day, seconds, size
 if TYPE_CHECKING:
     from nacre.app.maintenance import Stats
     from nacre.app.proofs.finding import Proof
-    from nacre.model.reports import Check, IngestReport, Problem
+    from nacre.model.reports import Check, IngestPlan, IngestReport, Problem
     from nacre.settings import Settings
 
 _MARKS = {"ok": Span("ok", "green"), "warning": Span("warning", "yellow"), "failure": Span("failure", "bold red")}
@@ -31,6 +31,24 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
         _render_counts(paper, report)
     _render_oddities(paper, report)
     render_problems(paper, report.problems, rest="everything else was read" if report.files else "nothing was read")
+
+
+def render_plan(paper: Paper, plan: IngestPlan) -> None:
+    """What an ingest would read."""
+    if plan.files:
+        paper.line(bold(f"Would read {count(plan.files, 'file')}"), f", {size(plan.bytes)}")
+    else:
+        paper.line("Nothing new to read.")
+    paper.facts(
+        (
+            ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(plan.tools.items()))),
+            ("unchanged", f"{plan.skipped - plan.unrecognised:,}" if plan.skipped > plan.unrecognised else ""),
+            ("no transcripts", f"{plan.unrecognised:,}" if plan.unrecognised else ""),
+            ("excluded", f"{sum(plan.excluded.values()):,}" if plan.excluded else ""),
+        ),
+        indent=2,
+    )
+    render_problems(paper, plan.problems, rest="everything else can be read")
 
 
 def _render_counts(paper: Paper, report: IngestReport) -> None:
