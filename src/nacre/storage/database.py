@@ -76,6 +76,7 @@ class Database:
 
     def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
+        self._begin_alone()
         with _translated(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
@@ -83,6 +84,7 @@ class Database:
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
+        self._begin_alone()
         with _translated(self.path):
             self._connection.executemany(query(name), rows)
 
@@ -154,6 +156,11 @@ class Database:
             raise
         self._connection.execute("RELEASE part")
 
+    def _begin_alone(self) -> None:
+        """A statement outside a transaction is one of its own."""
+        if not self._connection.in_transaction:
+            self._since = time.monotonic()
+
     def _measure(self, observe: Observe) -> None:
         """Tell of every commit when it has given the lock back, and then checkpoint as SQLite does by itself."""
 
@@ -212,6 +219,7 @@ class Database:
         """
         with _translated(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
+            self._since = time.monotonic()
             self._connection.execute("PRAGMA temp_store = FILE")  # a second copy in memory could be too much
             try:
                 self._connection.execute("VACUUM")
