@@ -129,20 +129,31 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
-    def breathe(self, first: Callable[[], object] | None = None) -> None:
+    def breathe(self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None) -> bool:
         """Between two parts of a long transaction that may each stand alone: commit, and let others write.
 
-        ``first`` makes what was written so far whole. Nothing happens until the write lock was held for 30 ms, so that
-        a batch holds it for less than 100 ms at a time, nor in a block that joined an outer one.
+        ``first`` makes what was written so far whole; ``between`` runs while no transaction is open. Nothing happens
+        until the write lock was held for 30 ms, so that a batch holds it for less than 100 ms at a time, nor in a block
+        that joined an outer one. Returns whether another connection wrote: what was read before may have changed then.
         """
-        if self._connection.in_transaction and not self._depth and time.monotonic() - self._since > _BREATH_SECONDS:
-            if first:
-                first()
-            with _translated(self.path):
-                self._connection.execute("COMMIT")
-                time.sleep(_PAUSE_SECONDS)  # who waits for the lock asks again every few milliseconds
-                self._connection.execute("BEGIN IMMEDIATE")
-            self._since = time.monotonic()
+        if not self._connection.in_transaction or self._depth or time.monotonic() - self._since < _BREATH_SECONDS:
+            return False
+        if first:
+            first()
+        edition = self.edition()
+        with _translated(self.path):
+            self._connection.execute("COMMIT")
+        if between:
+            between()
+        time.sleep(_PAUSE_SECONDS)  # who waits for the lock asks again every few milliseconds
+        with _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._since = time.monotonic()
+        return self.edition() != edition
+
+    def edition(self) -> object:
+        """A value that is another one when another connection has committed meanwhile."""
+        return self._connection.pragma("data_version")
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
