@@ -119,7 +119,7 @@ class FileLock:
 def is_held(path: Path) -> bool:
     """Whether anybody holds the lock at a path; nothing is made where none was."""
     try:
-        descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+        descriptor = private.open_file(path, os.O_RDWR)
     except OSError:
         return False
     try:

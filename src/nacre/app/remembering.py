@@ -178,12 +178,13 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
         fold_usage(context, _FOLDING_SECONDS)
         for reference in references:
             place_first(context, reference.strip())
-        memories = list({memory.id: memory for memory in (get(context, one) for one in references)}.values())
-        gone = next((memory for memory in memories if memory.retired), None)
-        if gone:
-            raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
-        for memory in memories:
-            _refuse_broken(context, memory)
+    memories = list({memory.id: memory for memory in (get(context, one) for one in references)}.values())
+    gone = next((memory for memory in memories if memory.retired), None)
+    if gone:
+        raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
+    for memory in memories:
+        _refuse_broken(context, memory)
+    with context.vault_lock:
         clean = context.redactor.clean(reason) if reason else None
         with operating(context, "retire", subject=subject_of(memories), why=clean), context.database.transaction():
             going = {one.id for one in memories}
@@ -197,6 +198,8 @@ def _retire(context: Context, memory: Memory, reason: str | None, going: Collect
     if len(going) > FEW:
         rest(context)
     present = context.memories.find(memory.id) or memory
+    if present.retired:
+        return present  # another process was faster
     retired = replace(present, retired=Retirement(context.now(), reason))
     details = {"reason": reason} if reason else {}
     back = [one for one in released(context, [retired]) if one.id not in going]

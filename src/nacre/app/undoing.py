@@ -80,9 +80,12 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
     and the former one is kept beside it, linked.
     """
     found, changes = _found(context, reference)  # git is asked before the lock is taken
+    scan(context)
+    edition = context.database.edition()
+    planned = _planned(context, found, changes, force=force)  # it reads every file, and nobody is to wait meanwhile
     with context.vault_lock:
-        scan(context)
-        planned = _planned(context, found, changes, force=force)
+        if scan(context) or context.database.edition() != edition:
+            planned = _planned(context, found, changes, force=force)
         if planned.conflicts:
             named = "; ".join(f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5])
             raise Conflict(
