@@ -61,17 +61,35 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Give it back, once for every time it was taken."""
-        self._depth -= 1
-        if self._depth == 0:
-            os.close(self._descriptor)
-            if self._observe:
-                self._observe(self._path.name, time.monotonic() - self._since)
+        """Give it back, once for every time it was taken; nothing happens when it was lost meanwhile."""
+        self._depth = max(0, self._depth - 1)
+        if self._depth == 0 and self._descriptor >= 0:
+            self._free()
+
+    def let_others(self) -> None:
+        """Give it to whoever waits for it, and take it again: what was read under it may have changed then.
+
+        Nothing happens where it was taken more than once, since somebody further out relies on it. Raises StoreBusy
+        when it is not to be had again; it is not held then.
+        """
+        if self._depth != 1:
+            return
+        is_wanted = self.is_wanted()
+        self._free()
+        time.sleep(2 * _PAUSE_SECONDS if is_wanted else 0)  # who waits asks every few milliseconds
+        self._depth = 0
+        self.__enter__()
 
     def is_wanted(self) -> bool:
         """Whether somebody waits for it."""
         with _opened(self._path.with_suffix(".wait")) as others:
             return not _try(others)
+
+    def _free(self) -> None:
+        os.close(self._descriptor)
+        self._descriptor = -1
+        if self._observe:
+            self._observe(self._path.name, time.monotonic() - self._since)
 
     def _ask(self) -> bool:
         with _opened(self._path.with_suffix(".wait")) as others:
@@ -96,6 +114,18 @@ class FileLock:
             return True
         os.close(descriptor)
         return False
+
+
+def is_held(path: Path) -> bool:
+    """Whether anybody holds the lock at a path; nothing is made where none was."""
+    try:
+        descriptor = private.open_file(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        return not _try(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _open(path: Path) -> int:

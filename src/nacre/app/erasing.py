@@ -24,7 +24,7 @@ from nacre.app.tombstones import (
     heed_ledger,
     is_ledger_new,
 )
-from nacre.app.writing import apply_intents, commit, entry
+from nacre.app.writing import apply_intents, commit, entry, rest
 from nacre.errors import EditConflict, StoreBusy
 from nacre.model.forgetting import Tombstone, TombstoneKind
 from nacre.model.memory import Memory
@@ -76,13 +76,17 @@ def apply_tombstones(context: Context, *, patient: bool = True) -> int:
     due = context.tombstones.due() | context.erasing.returned()
     if not due:
         return 0
+    apply_intents(context)
+    everything = context.tombstones.all()
+    runs = [one for one in everything if one.run in due]
+    common = [one for one in everything if one.kind in (TombstoneKind.KEY, TombstoneKind.ALLOWED)]
+    barred = Barred([*runs, *common])
+    edition = context.database.edition()
+    found = survey(context, barred)  # it reads everything, and nobody is to wait meanwhile
     with context.vault_lock:
         apply_intents(context)
-        everything = context.tombstones.all()
-        runs = [one for one in everything if one.run in due]
-        common = [one for one in everything if one.kind in (TombstoneKind.KEY, TombstoneKind.ALLOWED)]
-        barred = Barred([*runs, *common])
-        found = survey(context, barred)
+        if context.database.edition() != edition:
+            found = survey(context, barred)
         try:
             _erase_memories(context, found)
         except EditConflict as error:
@@ -124,7 +128,8 @@ def erase_bytes(context: Context) -> bool:
     try:
         _unhurried(context, context.erasing.blank_passages)
         _unhurried(context, context.erasing.merge_full_text)
-        is_done = context.database.compact()
+        with context.vault_lock:  # a store that finds it held is accepted at once, and waits for no database
+            is_done = context.database.compact()
     except StoreBusy:
         return False
     if is_done:
@@ -242,11 +247,10 @@ def _erase_memories(context: Context, found: Affected) -> None:
         if told:
             commit(context, (), told)
     apply_intents(context)
-    waiting = sorted(going)
-    for start in range(0, len(waiting), _MEMORIES_A_STEP):
-        with context.database.transaction():
-            for memory_id in waiting[start : start + _MEMORIES_A_STEP]:
-                _erase_memory(context, memory_id)
+    with context.database.transaction():
+        for memory_id in sorted(going):
+            _erase_memory(context, memory_id)
+            rest(context)
 
 
 def _erase_memory(context: Context, memory_id: str) -> None:

@@ -22,7 +22,7 @@ from nacre.app.placing import place, put, write_touched
 from nacre.app.project_pages import known_or_named, read_pages, write_new_page
 from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage
-from nacre.app.writing import apply_intents, clean_values, commit, redacted
+from nacre.app.writing import apply_intents, clean_values, commit, redacted, rest
 from nacre.errors import MemoryInvalid
 from nacre.imports.found import Found, ImportSource, Operation, Page, Skipped, Talk, Transcript
 from nacre.imports.registry import detect, get_source
@@ -312,28 +312,29 @@ def _write_memories(context: Context, plan: ImportPlan, report: ImportReport, no
     todo = [step for step in plan.steps if step.action in (Action.ADD, Action.UPDATE, Action.TRUST)]
     repeated = repetitions(context, [step.memory for step in todo if step.action is Action.ADD])
     same: dict[str, str] = {}
-    for start in range(0, len(todo), BATCH):
-        with context.vault_lock:
-            with context.database.transaction(), operating(context, "import", why=_why(plan)):
-                _write_batch(context, todo[start : start + BATCH], repeated, report, same)
-            apply_intents(context)
-        notify(Progress("importing", min(start + BATCH, len(todo)), len(todo), f"{len(report.added):,} memories"))
+    touched: set[str] = set()
+    with context.vault_lock:
+        with context.database.transaction(), operating(context, "import", why=_why(plan)):
+            for done, step in enumerate(todo, start=1):
+                _write(context, step, repeated, report, same, touched)
+                rest(context, lambda: write_touched(context, touched))
+                if done % BATCH == 0:
+                    notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
+            write_touched(context, touched)
+        apply_intents(context)
+    notify(Progress("importing", len(todo), len(todo), f"{len(report.added):,} memories"))
     _mend_links(context, report.added, same)
 
 
-def _write_batch(
-    context: Context, steps: Sequence[Step], repeated: Repetitions, report: ImportReport,
-    same: dict[str, str],
-) -> None:  # fmt: skip
-    touched: set[str] = set()
-    for step in steps:
-        if step.action is Action.ADD:
-            _add(context, step, repeated, report, same, touched)
-        else:
-            commit(context, [step.memory])
-            report.updated += step.action is Action.UPDATE
-            report.trusted += step.action is Action.TRUST
-    write_touched(context, touched)
+def _write(
+    context: Context, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
+) -> None:
+    if step.action is Action.ADD:
+        _add(context, step, repeated, report, same, touched)
+    else:
+        commit(context, [step.memory])
+        report.updated += step.action is Action.UPDATE
+        report.trusted += step.action is Action.TRUST
 
 
 def _add(

@@ -15,7 +15,7 @@ from nacre.app.placing import place, write_touched
 from nacre.app.superseding import released
 from nacre.app.tombstones import Gate
 from nacre.app.using import learned_together
-from nacre.app.writing import apply_intents, commit, entry, redacted, subject_of
+from nacre.app.writing import apply_intents, commit, entry, redacted, rest, subject_of
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.extract.withdrawn import withdrawal
@@ -134,26 +134,26 @@ class _Learner:
 
         What was placed before a crash is known by its evidence when its session is read again.
         """
-        with self.context.vault_lock:
-            repeated = repetitions(self.context, self.pending)
-            with self.context.database.transaction(), operating(self.context, "ingest", **self.told()):
-                self.gate.refresh()  # what was forgotten since it was read is not learned
-                self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
+        context = self.context
+        with context.vault_lock:
+            repeated = repetitions(context, self.pending)
+            with context.database.transaction(), operating(context, "ingest", **self.told()):
                 touched: set[str] = set()
                 before = len(self.stored)
                 for memory in sorted(self.pending, key=lambda one: one.created):
                     self.place(memory, repeated, touched)
-                    self.context.database.breathe(lambda: write_touched(self.context, touched))
-                write_touched(self.context, touched)
+                    rest(context, lambda: write_touched(context, touched))
+                write_touched(context, touched)
                 fresh = set(self.stored[before:])
-                learned_together(self.context, [memory for memory in self.pending if memory.id in fresh])
+                learned_together(context, [memory for memory in self.pending if memory.id in fresh])
                 for row, seq in self.seen:
-                    self.context.sessions.mark_extracted(row, seq)
-                    self.context.database.breathe()
+                    context.sessions.mark_extracted(row, seq)
+                    rest(context)
                 for memory_id, reason in self.withdrawn.items():
                     self.retire(memory_id, reason)
-            apply_intents(self.context)
-            place_accepted(self.context)
+                    rest(context)
+            apply_intents(context)
+            place_accepted(context)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
 
     def told(self) -> dict[str, str | None]:
@@ -173,6 +173,9 @@ class _Learner:
         commit(self.context, [gone, *released(self.context, [memory])], [told])
 
     def place(self, memory: Memory, repeated: Repetitions, touched: set[str]) -> None:
+        self.gate.refresh()  # what was forgotten since it was read is not learned
+        if self.gate.bars(memory):
+            return
         is_echo = memory.id in self.echoes
         if self.is_known_evidence(memory) or (is_echo and self.is_told_by_nacre(memory)):
             self.duplicates += 1

@@ -1,7 +1,8 @@
 """Operations: every change of the vault belongs to one, which can be told, compared and undone as one.
 
 Call with the vault lock held, or within one transaction: an operation that is still open when another process gets the
-lock was cut short by a crash, and is closed as it is.
+lock was cut short by a crash, and is closed as it is. A long one that lets others have the lock in between says that it
+goes on (:func:`goes_on`): it holds a file lock of its own until it ends, which the system frees when its process dies.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
+from nacre import private
 from nacre.app.context import Context
+from nacre.lock import FileLock, is_held
 from nacre.model.operation import ADOPT, EDIT, SYNC, Operation
 from nacre.storage.vault_index import Intent
 from nacre.text import one_line, shorten
@@ -20,6 +24,8 @@ from nacre.vault.ledger import Entry
 _SUBJECT_CHARACTERS = 120
 _WHY_CHARACTERS = 300
 _MOST_NAMED = 20
+_GOING_ON = "operations"
+_PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
@@ -44,6 +50,9 @@ def operating(
         close(context, operation)
     finally:
         context.operations.remove(operation)
+        if operation.id in context.going_on:
+            context.going_on.pop(operation.id).release()
+            _lock_of(context, operation.id).unlink(missing_ok=True)
 
 
 def explain(context: Context, why: str | None) -> None:
@@ -85,16 +94,34 @@ def close(context: Context, operation: Operation) -> None:
         context.journal.close(operation.id, operation.subject or _subject(context, operation))
 
 
+def goes_on(context: Context) -> None:
+    """Say that the operation that is open now goes on when this process has the vault lock again."""
+    for operation in context.operations:
+        if operation.id not in context.going_on:
+            private.make_folder(context.settings.home / _GOING_ON)
+            lock = FileLock(_lock_of(context, operation.id))
+            lock.acquire(_PATIENCE_SECONDS)
+            context.going_on[operation.id] = lock
+
+
 def left_open(context: Context) -> list[Operation]:
     """Operations that are going on elsewhere, or were when a crash came; with the vault lock held, only those."""
     own = {operation.id for operation in context.operations}
-    return [operation for operation in context.journal.unfinished() if operation.id not in own]
+    return [
+        operation for operation in context.journal.unfinished()
+        if operation.id not in own and not is_held(_lock_of(context, operation.id))
+    ]  # fmt: skip
 
 
 def close_left_open(context: Context) -> None:
     """Close what a crash left open. Call with the vault lock held."""
     for operation in left_open(context):
         close(context, operation)
+        _lock_of(context, operation.id).unlink(missing_ok=True)
+
+
+def _lock_of(context: Context, operation_id: str) -> Path:
+    return context.settings.home / _GOING_ON / f"{operation_id}.lock"
 
 
 def _subject(context: Context, operation: Operation) -> str | None:

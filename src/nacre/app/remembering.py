@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from nacre.app.placing import place, put
 from nacre.app.scanning import catch_up, scan
 from nacre.app.superseding import released
 from nacre.app.using import fold_usage
-from nacre.app.writing import apply_intents, entry, redacted, save
+from nacre.app.writing import FEW, apply_intents, commit, entry, redacted, rest, save, subject_of
 from nacre.errors import Conflict, MemoryInvalid, NotFound
 from nacre.model.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source
 from nacre.model.recall import Filter
@@ -27,6 +27,7 @@ from nacre.vault.layout import slugify
 
 _PATIENCE_SECONDS = 0.15
 _PAUSE_SECONDS = 0.04
+_FOLDING_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _store_now(context: Context, memory: Memory, *, beside: bool) -> StoreOutcom
         return None
     try:
         catch_up(context, _PATIENCE_SECONDS)
-        fold_usage(context)
+        fold_usage(context, _FOLDING_SECONDS)
         if is_waiting(context):
             return None
         with context.database.transaction(), operating(context, "store", subject=memory.subject):
@@ -146,7 +147,7 @@ def edit(context: Context, reference: str, **changes: Any) -> Memory:
     """
     with context.vault_lock:
         scan(context)
-        fold_usage(context)
+        fold_usage(context, _FOLDING_SECONDS)
         place_first(context, reference.strip())
         memory = get(context, reference)
         _refuse_broken(context, memory)
@@ -174,22 +175,36 @@ def retire(context: Context, references: Sequence[str], reason: str | None = Non
     """
     with context.vault_lock:
         scan(context)
-        fold_usage(context)
+        fold_usage(context, _FOLDING_SECONDS)
         for reference in references:
             place_first(context, reference.strip())
-        memories = list({memory.id: memory for memory in (get(context, one) for one in references)}.values())
-        gone = next((memory for memory in memories if memory.retired), None)
-        if gone:
-            raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
-        for memory in memories:
-            _refuse_broken(context, memory)
-        now = context.now()
+    memories = list({memory.id: memory for memory in (get(context, one) for one in references)}.values())
+    gone = next((memory for memory in memories if memory.retired), None)
+    if gone:
+        raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
+    for memory in memories:
+        _refuse_broken(context, memory)
+    with context.vault_lock:
         clean = context.redactor.clean(reason) if reason else None
-        retired = [replace(memory, retired=Retirement(now, clean)) for memory in memories]
-        details = {"reason": clean} if clean else {}
-        entries = [entry(context, "retire", memory=memory.id, **details) for memory in retired]
-        save(context, [*retired, *released(context, retired)], entries)
+        with operating(context, "retire", subject=subject_of(memories), why=clean), context.database.transaction():
+            going = {one.id for one in memories}
+            retired = [_retire(context, memory, clean, going) for memory in memories]
+        apply_intents(context)
         return retired
+
+
+def _retire(context: Context, memory: Memory, reason: str | None, going: Collection[str]) -> Memory:
+    """Retire one of those that are ``going``, as it is now: many take a while, and others write in between."""
+    if len(going) > FEW:
+        rest(context)
+    present = context.memories.find(memory.id) or memory
+    if present.retired:
+        return present  # another process was faster
+    retired = replace(present, retired=Retirement(context.now(), reason))
+    details = {"reason": reason} if reason else {}
+    back = [one for one in released(context, [retired]) if one.id not in going]
+    commit(context, [retired, *back], [entry(context, "retire", memory=memory.id, **details)])
+    return retired
 
 
 def finish_todo(context: Context, reference: str) -> Memory:

@@ -80,8 +80,8 @@ def retire_chosen(
     """
     with context.vault_lock:
         rules = _stand(context, chosen, reason) if persist else []
-        retired = retire(context, [one.id for one in chosen.memories], reason) if chosen.memories else []
-        return retired, rules
+    retired = retire(context, [one.id for one in chosen.memories], reason) if chosen.memories else []
+    return retired, rules
 
 
 def unretire(context: Context, references: Sequence[str]) -> BroughtBack:

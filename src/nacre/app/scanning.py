@@ -14,7 +14,7 @@ from nacre.app.operating import intend, left_open, operating, record_apart
 from nacre.app.project_pages import read_pages
 from nacre.app.superseding import agreed, released
 from nacre.app.tombstones import is_ledger_new
-from nacre.app.writing import apply_intents, commit, entry, redacted, without_secrets
+from nacre.app.writing import apply_intents, commit, entry, redacted, rest, without_secrets
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Memory, Retirement
 from nacre.model.operation import ADOPT, EDIT, WITHHELD
@@ -31,6 +31,7 @@ _MANY_FILES = 20
 _LOOKS = 2
 _A_MOMENT = 1.0
 _PATIENCE_SECONDS = 5.0
+_LEAST_PATIENCE_SECONDS = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class _Rest:
         self.returned.extend(other.returned)
 
 
-def scan(context: Context, *, from_remote: bool = False) -> int:
+def scan(context: Context, *, from_remote: bool = False, patience_seconds: float = _PATIENCE_SECONDS) -> int:
     """Complete what a crash left, then bring the index up to the vault; returns how many files had changed.
 
     Where most files are gone at once, nothing is retired, unless it came ``from_remote``: what is gone is meant to be
@@ -112,16 +113,16 @@ def scan(context: Context, *, from_remote: bool = False) -> int:
     read_pages(context)
     if is_ledger_new(context) or context.tombstones.due():
         apply_tombstones(context, patient=False)  # before files that are gone are taken for deleted by a person
-    taken = _catch_edits(context, from_remote=from_remote)
+    taken = _catch_edits(context, patience_seconds, from_remote=from_remote)
     if taken or is_ledger_new(context):
         apply_tombstones(context, patient=False)
     return taken
 
 
-def _catch_edits(context: Context, *, from_remote: bool) -> int:
+def _catch_edits(context: Context, patience_seconds: float, *, from_remote: bool) -> int:
     lock = context.vault_lock
     if _was_edited(context):
-        if not lock.acquire(_PATIENCE_SECONDS):
+        if not lock.acquire(patience_seconds):
             context.problems.append("what was edited by hand just now is not read yet: another process is writing")
             return 0
         try:
@@ -141,9 +142,9 @@ def _catch_edits(context: Context, *, from_remote: bool) -> int:
 def catch_up(context: Context, seconds: float = _A_MOMENT) -> None:
     """Scan, and place what was accepted, unless somebody else does: what was stored before is found after.
 
-    It goes on for so long at most, and lets others in between.
+    It goes on, and waits, for so long at most, and lets others in between.
     """
-    scan(context)
+    scan(context, patience_seconds=max(seconds, _LEAST_PATIENCE_SECONDS))
     until = time.monotonic() + seconds
     while is_waiting(context) and time.monotonic() < until and context.vault_lock.acquire():
         try:
@@ -182,38 +183,45 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
 
 
 def _take_changes(context: Context, *, from_remote: bool) -> int:
-    """With the lock held: what differs now is what people did."""
+    """With the lock held: what differs now is what people did. What others took in meanwhile is theirs."""
     seen = context.files.seen()
     stats = {stat.path: stat for stat in context.vault.scan()}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
     gone = _gone_paths(context, seen, stats, from_remote=from_remote)
     taken = 0
-    rest = _Rest()
+    left = _Rest()
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
     action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
     paths = list(changed)
+    theirs: set[str] = set()
 
     def write_down() -> None:
-        _journal(context, [] if is_known else rest.written)
-        rest.written.clear()
+        _journal(context, [] if is_known else left.written)
+        left.written.clear()
 
     with operating(context, action):
         with context.database.transaction():
-            rest.written.extend(_gone(context, seen[path]) for path in gone)
+            left.written.extend(_gone(context, seen[path]) for path in gone)
             for path in paths:
+                if path in theirs:
+                    continue
                 found = _read(context, changed[path], seen.get(path))
                 if found:
-                    found = _own(context, found, stats, changed, rest, seen.get(path))
-                    _accept(context, found, seen.get(path), rest, defers=True)
+                    found = _own(context, found, stats, changed, left, seen.get(path))
+                    _accept(context, found, seen.get(path), left, defers=True)
                     taken += 1
-                context.database.breathe(write_down)
-            for found in rest.deferred:  # in one transaction from here on
+                if rest(context, write_down):
+                    present = context.files.seen()
+                    theirs = {path for path, stat in changed.items() if not _is_changed(stat, present.get(path))}
+            for found in left.deferred:  # in one transaction from here on
                 path = found.stat.path
-                found = _own(context, found, stats, changed, rest, seen.get(path))
-                _accept(context, found, seen.get(path), rest)
+                if path not in theirs:
+                    found = _own(context, found, stats, changed, left, seen.get(path))
+                    _accept(context, found, seen.get(path), left)
             write_down()
-            _finish(context, rest, from_remote=from_remote)
-        _give_ids(context, rest.nameless)
+            _finish(context, left, from_remote=from_remote)
+        _retire_unfiled(context)
+        _give_ids(context, left.nameless)
     apply_intents(context)
     return taken + len(gone)
 
@@ -223,7 +231,6 @@ def _finish(context: Context, rest: _Rest, *, from_remote: bool) -> None:
     for one in (rest, *(file.rest for file in rest.nameless)) if from_remote else ():
         one.returned.clear()
     _follow(context, rest)
-    _retire_unfiled(context, context.files.unfiled())
 
 
 def _gone_paths(
@@ -427,14 +434,24 @@ def _give_ids(context: Context, nameless: list[_Nameless]) -> None:
             _follow(context, file.rest)
 
 
-def _retire_unfiled(context: Context, unfiled: list[str]) -> None:
-    """A file that a person deleted is a retirement, its words stay in ``retired/``; deleted there too, it is gone."""
-    found = [memory for memory_id in unfiled if (memory := context.memories.find(memory_id))]
-    for memory in found:
-        if memory.retired:
-            context.memories.delete(memory.id)
+def _retire_unfiled(context: Context) -> None:
+    """A file that a person deleted is a retirement, its words stay in ``retired/``; deleted there too, it is gone.
+
+    A crash between two leaves the others without a file, which the next scan finds.
+    """
+    unfiled = context.files.unfiled()
+    if not unfiled:
+        return
     retirement = Retirement(context.now(), DELETED)
-    deleted = [replace(memory, retired=retirement) for memory in found if not memory.retired]
-    if deleted:
-        entries = [entry(context, "retire", memory=memory.id, reason=DELETED) for memory in deleted]
-        commit(context, [*deleted, *released(context, deleted)], entries)
+    with context.database.transaction():
+        for memory_id in unfiled:
+            rest(context)
+            memory = context.memories.find(memory_id)
+            if memory is None or context.files.file_of(memory_id):
+                continue  # another process was faster
+            if memory.retired:
+                context.memories.delete(memory_id)
+                continue
+            back = [one for one in released(context, [memory]) if one.id not in unfiled]
+            told = entry(context, "retire", memory=memory_id, reason=DELETED)
+            commit(context, [replace(memory, retired=retirement), *back], [told])

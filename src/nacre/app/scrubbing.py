@@ -243,6 +243,7 @@ def _scrub_database(context: Context, tally: _Tally, options: ScrubOptions, noti
                 with context.database.transaction():
                     for row, texts in changed:
                         stored.rewrite(table, row[: len(table.keys)], texts)
+            context.vault_lock.let_others()
     tally.changed = +tally.changed
 
 
@@ -263,6 +264,7 @@ def _scrub_turns(
                     stored.rewrite_turn(*new)
         tally.changed["turns"] += len(changed)
         done += len(turns)
+        context.vault_lock.let_others()
         notify(Progress("scrubbing", done, max(done, total)))
 
 

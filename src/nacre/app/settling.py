@@ -9,7 +9,7 @@ from nacre.app.comparing import Comparison, compare, last_said
 from nacre.app.context import Context
 from nacre.app.operating import operating
 from nacre.app.placing import confirm, put
-from nacre.app.writing import apply_intents, commit, entry
+from nacre.app.writing import apply_intents, commit, entry, rest
 from nacre.embed.calibration import calibration_of
 from nacre.model.memory import Memory, Retirement
 from nacre.model.reports import StoreOutcome
@@ -42,8 +42,11 @@ def settle(context: Context, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     outcomes = {}
     with context.vault_lock:
         with context.database.transaction(), operating(context, "settle", why="compared by meaning"):
-            for memory_id in waiting:
-                context.database.breathe()
+            for memory_id in context.comparisons.waiting(rows):
+                if rest(context):
+                    waiting = context.comparisons.waiting(rows)
+                if memory_id not in waiting:
+                    continue  # another process was faster
                 context.comparisons.settled(memory_id)
                 outcome = _settle(context, memory_id, near.get(row_of.get(memory_id, 0), []))
                 if outcome:

@@ -15,7 +15,7 @@ from nacre.app.operating import intend, operating
 from nacre.app.operations import Change, Version, changes_of, find_operation, look, memory_of
 from nacre.app.scanning import scan
 from nacre.app.superseding import released
-from nacre.app.writing import apply_intents, commit, entry
+from nacre.app.writing import FEW, apply_intents, commit, entry, rest
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.operation import Operation
@@ -80,9 +80,12 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
     and the former one is kept beside it, linked.
     """
     found, changes = _found(context, reference)  # git is asked before the lock is taken
+    scan(context)
+    edition = context.database.edition()
+    planned = _planned(context, found, changes, force=force)  # it reads every file, and nobody is to wait meanwhile
     with context.vault_lock:
-        scan(context)
-        planned = _planned(context, found, changes, force=force)
+        if scan(context) or context.database.edition() != edition:
+            planned = _planned(context, found, changes, force=force)
         if planned.conflicts:
             named = "; ".join(f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5])
             raise Conflict(
@@ -96,7 +99,7 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
         done = planned.operation
         why = f"undoes {done.action} {done.id[-8:]}"
         with operating(context, UNDO, subject=done.subject, why=why) as operation:
-            _do(context, planned)
+            _do(context, planned, force=force)
         apply_intents(context)
         return replace(planned, op=operation.id)
 
@@ -112,19 +115,32 @@ def _planned(context: Context, operation: Operation, changes: Sequence[Change], 
     return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
 
 
-def _do(context: Context, planned: Undoing) -> None:
+def _do(context: Context, planned: Undoing, *, force: bool) -> None:
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
+    gone: list[Memory] = []
+    is_stale = False
     with context.database.transaction():
-        for step in planned.steps:
-            if step.action in ("change back", "keep both", "retire"):
-                commit(context, [step.memory] if step.memory else [])
-            elif step.action == "bring back" and step.change.before:
-                _bring_back(context, step.change, step.memory)
-            elif step.action == "remove" and step.change.after:
-                _remove(context, step.change.after)
-        gone = [step.memory for step in planned.steps if step.action == "retire" and step.memory]
-        commit(context, [one for one in released(context, gone) if one.id not in memories])
+        for planned_step in planned.steps:
+            step = _step(context, planned_step.change, force=force) if is_stale else planned_step
+            _take(context, step)
+            if step.action == "retire" and step.memory:
+                gone.append(step.memory)
+            is_stale = (len(planned.steps) > FEW and rest(context)) or is_stale
+        for one in released(context, gone):
+            if one.id not in memories:
+                commit(context, [one])
         commit(context, [], [entry(context, UNDO, of=planned.operation.id, memories=memories[:20])])
+
+
+def _take(context: Context, step: Step) -> None:
+    if step.action in ("change back", "keep both", "retire"):
+        commit(context, [step.memory] if step.memory else [])
+    elif step.action == "bring back" and step.change.before:
+        _bring_back(context, step.change, step.memory)
+    elif step.action == "remove" and step.change.after:
+        _remove(context, step.change.after)
+    elif step.action == "conflict":
+        context.problems.append(f"{step.subject}: was changed meanwhile, and stays as it is")
 
 
 def _step(context: Context, change: Change, *, force: bool) -> Step:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +22,7 @@ from pathlib import Path
 from nacre import private
 from nacre.app.context import Context
 from nacre.app.operating import operating
-from nacre.app.writing import apply_intents, entry, intend_importance
+from nacre.app.writing import apply_intents, entry, intend_importance, rest
 from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.lock import FileLock
 from nacre.model.memory import Memory
@@ -86,19 +88,21 @@ def session_name(session: str) -> str:
     return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
-def fold_usage(context: Context) -> int:
+def fold_usage(context: Context, seconds: float = math.inf) -> int:
     """Count what was spooled; returns how many recalls that were. Raises StoreBusy.
 
-    Memories that were recalled often enough gain importance, in their files; see docs/usage.md.
+    It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
+    importance, in their files; see docs/usage.md.
     """
     if not _is_readable(context.settings.home / SPOOL) and not _left(context):
         return 0
     counted = 0
+    until = time.monotonic() + seconds
     with context.vault_lock:
         for taken in [*_left(context), *_take(context)]:
-            if context.usage.value("folded") != taken.name:
-                counted += _fold(context, taken)
-            taken.unlink(missing_ok=True)
+            counted += _fold(context, taken, until)
+            if context.usage.value("folded") == taken.name:
+                taken.unlink(missing_ok=True)
         raise_importance(context)
         queue_reviews(context)
     return counted
@@ -160,14 +164,18 @@ def raise_importance(context: Context) -> None:
     """
     if not context.settings["usage.raise_importance"]:
         return
-    due = context.usage.steps_due()
+    due = {steps.memory: steps for steps in context.usage.steps_due()}
     if not due:
         return
     taken = _steps_taken(context)
     with context.database.transaction(), operating(context, RAISED, why="recalled often"):
-        for steps in due:
+        for memory in list(due):
+            steps = due.get(memory)
             with contextlib.suppress(EditConflict, VaultUnusable):
-                _raise(context, replace(steps, taken=max(steps.taken, taken.get(steps.memory, 0))))
+                if steps:
+                    _raise(context, replace(steps, taken=max(steps.taken, taken.get(memory, 0))))
+            if rest(context):
+                due = {steps.memory: steps for steps in context.usage.steps_due()}
     apply_intents(context)
 
 
@@ -196,21 +204,38 @@ def _steps_taken(context: Context) -> dict[str, int]:
     return taken
 
 
-def _fold(context: Context, taken: Path) -> int:
+def _fold(context: Context, taken: Path, until: float) -> int:
+    """Count what was taken away, as far as the time goes, or until another process goes on with it."""
     present = to_ms(context.clock()) or 0
-    uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
-    name, done = json.loads(context.usage.value("folding") or '["", 0]')
-    done = done if name == taken.name else 0
+    counted = 0
     with context.database.transaction():
-        for at, use in enumerate(uses[done:], start=done):
-            context.database.breathe(partial(context.usage.set_value, "folding", json.dumps([taken.name, at])))
+        if context.usage.value("folded") == taken.name:
+            return 0
+        uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
+        for at in range(_folded(context, taken), len(uses)):
+            use = uses[at]
             session = use.session or _sitting(context, use.at)
             _count(context, session, use)
             use_together(context, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
+            counted += 0 if use.is_look else len(use.ids)
+            so_far = partial(context.usage.set_value, "folding", json.dumps([taken.name, at + 1]))
+            if rest(context, so_far) and _folded(context, taken) != at + 1:
+                return counted
+            if time.monotonic() > until:
+                so_far()
+                return counted
         context.co_recall.forget_faded(today(context))
         context.session_uses.forget(present - _KEPT_MS)
         context.usage.set_value("folded", taken.name)
-    return sum(len(use.ids) for use in uses if not use.is_look)
+    return counted
+
+
+def _folded(context: Context, taken: Path) -> int:
+    """How many lines of a spool are counted; -1 when all are."""
+    if context.usage.value("folded") == taken.name:
+        return -1
+    name, done = json.loads(context.usage.value("folding") or '["", 0]')
+    return int(done) if name == taken.name else 0
 
 
 def _count(context: Context, session: str, use: Use) -> None:

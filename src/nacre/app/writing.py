@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.operating import close, close_left_open, intend, left_open, operating
+from nacre.app.operating import close, close_left_open, goes_on, intend, left_open, operating
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.model.memory import Link, Memory
 from nacre.model.operation import Operation
@@ -29,6 +29,10 @@ from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
 BATCH = 500
+FEW = 20
+"""So many memories change together or not at all; more may stand for a while as some of them."""
+_GROUP = 200
+"""So many writes are marked as done in one transaction, which takes some ten milliseconds."""
 
 
 def save(context: Context, memories: Sequence[Memory], entries: Sequence[ledger.Entry] = ()) -> None:
@@ -50,7 +54,8 @@ def commit(
 ) -> None:
     """The durable half of :func:`save`: index rows and intents, with what ``also`` does in the same transaction.
 
-    At most 500 memories a transaction; entries and ``also`` go with the last one. Call with the vault lock held. Where
+    At most 500 memories a transaction, which lets others write where there are more than 20; entries and ``also`` go
+    with the last one. Call with the vault lock held. Where
     no operation is going on, this is one, named by its first entry.
     """
     is_own = not context.operations
@@ -61,7 +66,8 @@ def commit(
                 for memory in memories[start : start + BATCH]:
                     intend(context, _intents_for(context, memory))
                     context.memories.put(memory)
-                    context.database.breathe()
+                    if len(memories) > FEW:
+                        context.database.breathe()
                 if is_last:
                     lines = (replace(entry, op=operation.id).line() for entry in entries)
                     intend(context, [Intent("append", LEDGER, line) for line in lines])
@@ -69,6 +75,22 @@ def commit(
                         also()
                     if is_own:
                         close(context, operation)
+
+
+def rest(context: Context, first: Callable[[], object] | None = None) -> bool:
+    """Between two parts of a long job that may each stand alone: let others write, to the database and the vault.
+
+    Call with the vault lock held, in the job's own transaction, within its operation. Where that lasted long enough,
+    ``first`` makes what was written so far whole, all of it reaches its files, and whoever waits has a turn; the
+    operation goes on. Returns whether another wrote: what the job knows of the vault may have changed then.
+    """
+
+    def between() -> None:
+        apply_intents(context)
+        goes_on(context)
+        context.vault_lock.let_others()
+
+    return context.database.breathe(first, between)
 
 
 def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> None:
@@ -95,35 +117,43 @@ def apply_intents(context: Context) -> int:
     """
     if not context.files.has_intents() and not left_open(context):
         return 0
+    done = 0
+    stuck: set[str] = set()
     with context.vault_lock:
         close_left_open(context)
         intents = context.files.intents()
-        done: list[Applied] = []
-        stuck: set[str] = set()
-        context.vault.write_ahead({one.path: one.document or "" for one in reversed(intents) if one.action == "write"})
-        for intent in intents:
-            if intent.path in stuck or intent.action == "append":
-                continue
-            try:
-                done.append(_apply(context, intent))
-            except (VaultUnusable, MemoryInvalid) as error:
-                stuck.add(intent.path)
-                context.problems.append(f"{intent.path}: not written yet: {error.message}")
-        lines = [intent for intent in intents if intent.action == "append"]
-        end = _append(context, lines) if lines else None
-        context.vault.sync_folders({one.intent.path for one in done})
-        with context.database.transaction():
-            for one in done:
-                if one.file:
-                    context.files.save(one.file)
-                if one.is_done:
-                    context.files.done(one.intent.seq)
-                else:
-                    context.files.give_up(one.intent.seq)
-            if end:
-                context.journal.set_ledger_end(*end)
-                for intent in lines:
-                    context.files.done(intent.seq)
+        for start in range(0, len(intents), _GROUP):
+            done += _apply_group(context, intents[start : start + _GROUP], stuck)
+    return done
+
+
+def _apply_group(context: Context, intents: Sequence[Intent], stuck: set[str]) -> int:
+    """Some writes, which wait for the disk together; ``stuck`` are the paths of those that cannot be done now."""
+    done: list[Applied] = []
+    context.vault.write_ahead({one.path: one.document or "" for one in reversed(intents) if one.action == "write"})
+    for intent in intents:
+        if intent.path in stuck or intent.action == "append":
+            continue
+        try:
+            done.append(_apply(context, intent))
+        except (VaultUnusable, MemoryInvalid) as error:
+            stuck.add(intent.path)
+            context.problems.append(f"{intent.path}: not written yet: {error.message}")
+    lines = [intent for intent in intents if intent.action == "append"]
+    end = _append(context, lines) if lines else None
+    context.vault.sync_folders({one.intent.path for one in done})
+    with context.database.transaction():
+        for one in done:
+            if one.file:
+                context.files.save(one.file)
+            if one.is_done:
+                context.files.done(one.intent.seq)
+            else:
+                context.files.give_up(one.intent.seq)
+        if end:
+            context.journal.set_ledger_end(*end)
+            for intent in lines:
+                context.files.done(intent.seq)
     return len(done) + (len(lines) if end else 0)
 
 

@@ -33,7 +33,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, extraction, changes, redaction, writers, speed."""
+    """Measure retrieval, silence, extraction, changes, redaction, writers, locks, speed."""
 
 
 @command(
@@ -264,6 +264,33 @@ def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None
     run.exit_code = 1 if result.wrong else 0
 
 
+@command("locks", examples=["nacre benchmark locks", "nacre benchmark locks --size 500 --json"])
+@click.option(
+    "--size", type=click.IntRange(10, 100_000), default=2000, show_default=True, help="How many sessions and memories."
+)
+@click.option("--home", type=_NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.pass_obj
+def locks(run: Run, size: int, home: Path | None) -> None:
+    """Tell how long each long job keeps other writers waiting.
+
+    Ingest, import, sync, forgetting and the others run one after the other on new homes. Nothing is written to your
+    home.
+    """
+    from nacre.bench.locks import measure
+    from nacre.bench.machine import describe
+    from nacre.bench.report import render_locks
+
+    if home and home.exists():
+        raise InvalidInput(f"{home} is there already", hint="name a folder that is not there yet")
+    with tempfile.TemporaryDirectory(prefix="nacre-locks-") as folder, progress.shown(run) as notify:
+        jobs = measure(home or Path(folder) / "homes", size=size, notify=notify or (lambda _: None))
+    machine = describe()
+    run.answer(
+        {"size": size, "jobs": [dataclasses.asdict(job) for job in jobs], "machine": dataclasses.asdict(machine)},
+        lambda paper: render_locks(paper, size, jobs, machine),
+    )
+
+
 benchmark.add_command(retrieval)
 benchmark.add_command(extraction)
 benchmark.add_command(silence)
@@ -271,6 +298,7 @@ benchmark.add_command(stale)
 benchmark.add_command(redaction)
 benchmark.add_command(speed)
 benchmark.add_command(writers)
+benchmark.add_command(locks)
 
 
 def _default_cache() -> Path:

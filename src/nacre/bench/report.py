@@ -9,6 +9,7 @@ from nacre.bench.scoring import MEASURES
 from nacre.cli.paper import Paper, bold, dim
 
 if TYPE_CHECKING:
+    from nacre.bench.locks import JobHolds
     from nacre.bench.machine import Machine
     from nacre.bench.retrieval import Level, RecipeResult, RetrievalResult
     from nacre.bench.silence import SilenceResult
@@ -154,6 +155,20 @@ def render_writers(paper: Paper, result: WritersResult, machine: Machine) -> Non
     paper.line(f"Errors: {errors or 'none'}.", indent=2)
     for text in result.wrong or ("Everything acknowledged is there once; index and vault agree.",):
         paper.line(text, indent=2)
+    render_machine(paper, machine)
+
+
+def render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds], machine: Machine) -> None:
+    """How long each job held the two locks."""
+    paper.heading(f"Locks held at a time, in milliseconds, {size:,} sessions and as many memories")
+    rows = [["job", "seconds", "write lock", "p50", "p99", "longest", "vault lock", "p50", "p99", "longest"]]
+    for job in jobs:
+        locks = (
+            [f"{one.count:,} ×", *(f"{figure:.0f}" for figure in (one.p50, one.p99, one.longest))]
+            for one in (job.write, job.vault)
+        )
+        rows.append([job.job, f"{job.seconds:.1f}", *(cell for cells in locks for cell in cells)])
+    paper.table(rows, indent=2)
     render_machine(paper, machine)
 
 

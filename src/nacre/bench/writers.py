@@ -19,7 +19,7 @@ from nacre.app.checking import doctor
 from nacre.app.context import Context
 from nacre.app.memory_home import MemoryHome
 from nacre.app.scanning import catch_up
-from nacre.bench.scoring import percentile
+from nacre.bench.spread import Spread, spread
 from nacre.bench.writing_client import KEYS, REPEATED, Task, Told, open_observed
 from nacre.errors import NacreError
 from nacre.model.reports import Progress
@@ -27,18 +27,6 @@ from nacre.model.reports import Progress
 Notify = Callable[[Progress], None]
 
 _HOT = "The harbour log names every ship that came in."
-_EVEN = 0.5, 0.95, 0.99, 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """How long something took: milliseconds."""
-
-    count: int
-    p50: float
-    p95: float
-    p99: float
-    longest: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +81,11 @@ def measure(
             stores_per_second=round(sum(len(one.stores) for one in told) / seconds, 1),
             cpu_seconds=round(sum(one.cpu for one in told), 1),
             outcomes=dict(Counter(action for one in told for _, action, _ in one.acknowledged)),
-            stores=_spread(at for one in told for at in one.stores),
-            recalls=_spread(at for one in told for at in one.recalls),
-            updates=_spread(at for one in told for at in one.updates),
-            write_lock=_spread(at for one in told for at in one.held.get("write", ())),
-            vault_lock=_spread(at for one in told for at in one.held.get("vault.lock", ())),
+            stores=spread(at for one in told for at in one.stores),
+            recalls=spread(at for one in told for at in one.recalls),
+            updates=spread(at for one in told for at in one.updates),
+            write_lock=spread(at for one in told for at in one.held.get("write", ())),
+            vault_lock=spread(at for one in told for at in one.held.get("vault.lock", ())),
             errors=dict(sum((Counter(one.errors) for one in told), Counter())),
             settled_seconds=round(settled, 2), memories=sum(context.memories.counts().values()),
             wrong=tuple(_wrong(context, memory, hot, told)),
@@ -149,13 +137,6 @@ def _streams(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     assert process.stdin  # noqa: S101 - both are pipes
     assert process.stdout  # noqa: S101
     return process.stdin, process.stdout
-
-
-def _spread(seconds: Iterable[float]) -> Spread:
-    found = [1000 * one for one in seconds]
-    if not found:
-        return Spread(0, 0.0, 0.0, 0.0, 0.0)
-    return Spread(len(found), *(round(percentile(found, share), 1) for share in _EVEN))
 
 
 def _wrong(context: Context, memory: MemoryHome, hot: str, told: Sequence[Told]) -> Iterable[str]:

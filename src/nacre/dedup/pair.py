@@ -304,13 +304,11 @@ def held(word: str, by: Statement) -> bool:
         return True
     if "\u3400" <= word[0] <= "\u9fff":
         return set(word) <= set("".join(by.order))
-    if any(_is_prefixed(one, word) or _is_prefixed(word, one) for one in by.words):
+    if any(prefix + word in by.words for prefix in _PREFIXES):
+        return True
+    if any(word.startswith(prefix) and word[len(prefix) :] in by.words for prefix in _PREFIXES):
         return True
     return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words)
-
-
-def _is_prefixed(longer: str, shorter: str) -> bool:
-    return longer.endswith(shorter) and longer.removesuffix(shorter) in _PREFIXES
 
 
 def _is_kin(word: str, other: str) -> bool:

@@ -76,6 +76,7 @@ class Database:
 
     def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
+        self._begin_alone()
         with _translated(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
@@ -83,6 +84,7 @@ class Database:
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
+        self._begin_alone()
         with _translated(self.path):
             self._connection.executemany(query(name), rows)
 
@@ -127,20 +129,31 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
-    def breathe(self, first: Callable[[], object] | None = None) -> None:
+    def breathe(self, first: Callable[[], object] | None = None, between: Callable[[], object] | None = None) -> bool:
         """Between two parts of a long transaction that may each stand alone: commit, and let others write.
 
-        ``first`` makes what was written so far whole. Nothing happens until the write lock was held for 30 ms, so that
-        a batch holds it for less than 100 ms at a time, nor in a block that joined an outer one.
+        ``first`` makes what was written so far whole; ``between`` runs while no transaction is open. Nothing happens
+        until the write lock was held for 30 ms, so that a batch holds it for less than 100 ms at a time, nor in a block
+        that joined an outer one. Returns whether another connection wrote: what was read before may have changed then.
         """
-        if self._connection.in_transaction and not self._depth and time.monotonic() - self._since > _BREATH_SECONDS:
-            if first:
-                first()
-            with _translated(self.path):
-                self._connection.execute("COMMIT")
-                time.sleep(_PAUSE_SECONDS)  # who waits for the lock asks again every few milliseconds
-                self._connection.execute("BEGIN IMMEDIATE")
-            self._since = time.monotonic()
+        if not self._connection.in_transaction or self._depth or time.monotonic() - self._since < _BREATH_SECONDS:
+            return False
+        if first:
+            first()
+        edition = self.edition()
+        with _translated(self.path):
+            self._connection.execute("COMMIT")
+        if between:
+            between()
+        time.sleep(_PAUSE_SECONDS)  # who waits for the lock asks again every few milliseconds
+        with _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+        self._since = time.monotonic()
+        return self.edition() != edition
+
+    def edition(self) -> object:
+        """A value that is another one when another connection has committed meanwhile."""
+        return self._connection.pragma("data_version")
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -153,6 +166,11 @@ class Database:
                 self._connection.execute("ROLLBACK TO part; RELEASE part").fetchall()
             raise
         self._connection.execute("RELEASE part")
+
+    def _begin_alone(self) -> None:
+        """A statement outside a transaction is one of its own."""
+        if not self._connection.in_transaction:
+            self._since = time.monotonic()
 
     def _measure(self, observe: Observe) -> None:
         """Tell of every commit when it has given the lock back, and then checkpoint as SQLite does by itself."""
@@ -212,6 +230,7 @@ class Database:
         """
         with _translated(self.path):
             self._connection.execute("PRAGMA secure_delete = ON").fetchall()
+            self._since = time.monotonic()
             self._connection.execute("PRAGMA temp_store = FILE")  # a second copy in memory could be too much
             try:
                 self._connection.execute("VACUUM")

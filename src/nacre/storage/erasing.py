@@ -157,13 +157,16 @@ class Erasing:
             self._db.run(statement, id=memory_id)
 
     def clear_journal(self, quotes: re.Pattern[str]) -> None:
-        """Take from the journal whatever quotes a text: what was written cannot be undone then."""
+        """Take from the journal whatever quotes a text: what was written cannot be undone then.
+
+        Call with the vault lock held: nobody writes to the journal while it is read.
+        """
+        texts = self._db.all("list_journal_texts")
+        written = [seq for seq, *said in texts if any(map(quotes.search, said))]
+        operations = self._db.all("list_operation_texts")
+        told = [operation for operation, *said in operations if any(map(quotes.search, said))]
         with self._db.transaction():
-            texts = self._db.all("list_journal_texts")
-            written = [seq for seq, *said in texts if any(map(quotes.search, said))]
             self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
-            operations = self._db.all("list_operation_texts")
-            told = [operation for operation, *said in operations if any(map(quotes.search, said))]
             self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
 
     def blank_passages(self) -> int:

@@ -21,7 +21,7 @@ Matrix = NDArray[np.float32]
 _NEAREST_BY_BITS = 600
 _FEW_TURNS = 5_000
 """So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
-_DROPS = ("drop_vectors", "drop_turn_passages", "drop_bits", "drop_memory_vectors", "drop_embedding_values")
+_DROPS = ("drop_embedding_values", "drop_vectors", "drop_turn_passages", "drop_bits", "drop_memory_vectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +56,16 @@ class Vectors:
         return self._value("model")
 
     def begin(self, model: str) -> None:
-        """Accept vectors of a model. Vectors of another one are dropped first: nothing is mixed."""
+        """Accept vectors of a model. Vectors of another one are dropped first: nothing is mixed.
+
+        Their name goes before them, table by table, so that others can write in between; after a crash it is done anew.
+        """
         if self.model() == model:
             return
+        edition = self._count_of("edition")
+        for name in _DROPS:
+            self._db.run(name)
         with self._db.transaction():
-            edition = self._count_of("edition")
-            for name in _DROPS:
-                self._db.run(name)
             self._set_value("model", model)
             self._set_value("edition", str(edition + 1))
         self._bits, self._next = np.empty((0, 0), np.uint64), 1

@@ -1,0 +1,293 @@
+"""Long jobs let others in between: what others do then is kept, and nothing of the job is lost or done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nacre.app import importing, undoing
+from nacre.app.checking import doctor
+from nacre.app.context import Context, open_context
+from nacre.app.exporting import export
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.learning import learn
+from nacre.app.operations import log
+from nacre.app.remembering import edit, retire
+from nacre.app.scanning import scan
+from nacre.app.using import fold_usage, spool_use
+from nacre.errors import StoreBusy
+from nacre.lock import FileLock
+from tests.app.conftest import World, says
+
+MANY = 25
+
+
+@pytest.fixture(autouse=True)
+def _breathing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if everything took long: a job lets others in after each part that may stand alone."""
+    monkeypatch.setattr("nacre.storage.database._BREATH_SECONDS", 0.0)
+
+
+class Meanwhile:
+    """A home whose vault lock, whenever it is let go, is somebody else's for one ``visit``."""
+
+    def __init__(self, world: World, visit: Callable[[int], object] = lambda _: None) -> None:
+        self.turns = 0
+        self.visit = visit
+        self.is_visiting = False
+        self.context = open_context(
+            world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, observe=self.released
+        )
+
+    def released(self, lock: str, _: float) -> None:
+        if lock == "vault.lock" and not self.is_visiting:
+            self.is_visiting = True
+            self.turns += 1
+            try:
+                self.visit(self.turns)
+            finally:
+                self.is_visiting = False
+
+
+def is_well(context: Context) -> None:
+    scan(context)
+    states = {check.name: check for check in doctor(context)}
+    assert states["vault"].state == states["database"].state == "ok", states
+    assert context.files.intents() == []
+    assert context.journal.unfinished() == []
+    assert list((context.settings.home / "operations").glob("*")) == []
+
+
+def talk(world: World) -> None:
+    for number in range(MANY):
+        words = f"Remember that barrel number {number} is rolled on the last day of the week."
+        world.transcript(f"s{number}", says("user", words, uuid=f"u{number}", session=f"5e55-{number:04}"))
+
+
+def files(world: World, *, more: str = "") -> None:
+    for number in range(MANY):
+        world.write(f"global/fact/rope-{number}.md", f"Rope {number} is {number} fathoms long.\n{more}")
+
+
+def test_an_edit_gets_in_between_while_an_ingest_learns(world: World) -> None:
+    talk(world)
+    with world.open() as other:
+        gate = other.store("The gate code is in the safe.").memory_id
+
+        def visit(turn: int) -> None:
+            if turn <= 5:
+                other.edit(gate, add_tags=[f"turn-{turn}"])
+
+        home = Meanwhile(world)
+        ingest(home.context, IngestOptions(extract=False, vectors=False))
+        home.turns, home.visit = 0, visit
+        learn(home.context, lambda _: None)
+        assert home.turns > MANY
+        assert len(other.get(gate).tags) == 5
+        assert len(other.list(limit=100)) == MANY + 1
+        assert sum(one.operation.action == "ingest" for one in log(home.context)) == 1
+        is_well(home.context)
+
+
+def test_half_an_operation_is_never_committed_while_it_goes_on(world: World) -> None:
+    talk(world)
+    with world.open() as other:
+        committed: list[list[str]] = []
+
+        def visit(turn: int) -> None:
+            if turn == MANY // 2:
+                other.store("The north gate is red.")
+                other.commit()
+                committed.append([one.operation.action for one in other.log() if one.operation.committed])
+
+        home = Meanwhile(world, visit)
+        ingest(home.context, IngestOptions(vectors=False))
+        assert "store" in committed[0]
+        assert "ingest" not in committed[0]
+        other.commit()
+        operations = {one.operation.action: one.operation for one in other.log()}
+        assert operations["ingest"].committed
+        assert len(list(world.vault.glob("projects/**/*.md"))) >= MANY
+        is_well(home.context)
+
+
+def test_an_ingest_that_dies_in_between_is_closed_and_finished_by_the_next_one(world: World) -> None:
+    talk(world)
+
+    def visit(turn: int) -> None:
+        if turn == MANY // 2:
+            raise KeyboardInterrupt
+
+    home = Meanwhile(world, visit)
+    with pytest.raises(KeyboardInterrupt):
+        ingest(home.context, IngestOptions(vectors=False))
+    for lock in home.context.going_on.values():  # as the system does when a process dies
+        lock.release()
+    home.context.database.close()
+    with world.open() as memory:
+        memory.ingest()
+        learned = [one.content for one in memory.list(limit=100)]
+        assert len(learned) == len(set(learned)) == MANY
+        is_well(memory._context)
+
+
+def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Path) -> None:
+    files(world)
+    with world.open() as memory:
+        memory.list()
+        export(memory._context, tmp_path / "ropes.jsonl")
+    new = World(tmp_path / "new")
+    new.user_home.mkdir()
+    with new.open() as other:
+        home = Meanwhile(new, lambda turn: other.store(f"Visit number {turn}.") if turn <= 3 else None)
+        plan = importing.plan_import(home.context, importing.ImportOptions(tmp_path / "ropes.jsonl", trust=True))
+        home.turns = 0
+        importing.carry_out(home.context, plan)
+        assert home.turns > MANY
+        assert len(other.list(limit=100)) == MANY + 3
+        assert sum(one.operation.action == "import" for one in other.log(limit=100)) <= 2  # memories, ledger
+        is_well(home.context)
+
+
+def test_two_who_scan_the_same_many_files_take_each_in_once(world: World) -> None:
+    with world.open() as other:
+        other.list()
+        files(world)
+        found: list[int] = []
+        home = Meanwhile(world, lambda turn: found.append(len(other.list(limit=100))) if turn == 5 else None)
+        scan(home.context)
+        assert found == [MANY]
+        assert len(other.list(limit=100)) == MANY
+        assert len(list(world.vault.rglob("*.md"))) == MANY
+        is_well(home.context)
+
+
+def test_a_file_that_is_edited_while_others_are_read_is_read_again(world: World) -> None:
+    with world.open() as other:
+        files(world)
+        rope = other.list(limit=100)[0]
+        files(world, more="It was looked at in spring.\n")
+
+        def visit(turn: int) -> None:
+            if turn == 5:
+                other.edit(rope.id, content="This rope is cut.")
+
+        home = Meanwhile(world, visit)
+        scan(home.context)
+        assert other.get(rope.id).content == "This rope is cut."
+        assert "This rope is cut." in world.memory_file(rope.id).read_text("utf-8")
+        assert sum("spring" in one.content for one in other.list(limit=100)) == MANY - 1
+        is_well(home.context)
+
+
+def test_many_deleted_files_are_retired_also_when_others_write_meanwhile(world: World) -> None:
+    with world.open() as other:
+        files(world)
+        stays = {other.store(f"Anchor {number} holds.").memory_id for number in range(MANY)}
+        other.list()
+        for path in world.vault.glob("global/fact/rope-*.md"):
+            path.unlink()
+        home = Meanwhile(world, lambda turn: other.list() if turn == 5 else None)
+        scan(home.context)
+        assert {one.id for one in other.list(limit=100)} == stays
+        assert len(list(world.vault.glob("retired/**/*.md"))) == MANY
+        is_well(home.context)
+
+
+def test_what_is_edited_while_many_are_retired_keeps_the_edit(world: World) -> None:
+    with world.open() as other:
+        files(world)
+        ropes = sorted(other.list(limit=100), key=lambda one: one.subject)
+
+        def visit(turn: int) -> None:
+            if turn == 3:
+                edit(other._context, ropes[-1].id, importance=9)
+
+        home = Meanwhile(world)
+        scan(home.context)
+        home.visit, home.turns = visit, 0
+        retire(home.context, [one.id for one in ropes])
+        assert home.turns >= MANY
+        assert other.list() == []
+        assert other.get(ropes[-1].id).importance == 9
+        assert sum(one.operation.action == "retire" for one in other.log(limit=200)) == 1
+        is_well(home.context)
+
+
+def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) -> None:
+    talk(world)
+    with world.open() as other:
+        other.ingest()
+        ingested = next(one.operation for one in other.log() if one.operation.action == "ingest")
+        last = undoing.plan_undo(other._context, ingested.id).steps[-1].change.memory
+
+        def visit(turn: int) -> None:
+            if turn == 3:
+                other.retire(last)
+
+        home = Meanwhile(world)
+        scan(home.context)
+        home.visit, home.turns = visit, 0
+        undoing.undo(home.context, ingested.id)
+        assert home.turns >= MANY
+        assert other.list() == []
+        assert other.get(last).retired.reason is None
+        is_well(home.context)
+
+
+def test_recalls_are_counted_once_when_two_count_them(world: World) -> None:
+    with world.open() as other:
+        rope = other.store("The rope is long.").memory_id
+        for number in range(MANY):
+            spool_use(other._context, [rope], session=f"s{number}")
+        home = Meanwhile(world, lambda turn: fold_usage(other._context) if turn == 4 else None)
+        fold_usage(home.context)
+        assert home.turns > 3
+        assert other._context.usage.of([rope])[rope].recall_count == MANY
+        assert list(world.home.glob("usage.*")) == [world.home / "usage.lock"]
+
+
+def test_a_store_counts_recalls_for_a_moment_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.app.remembering._FOLDING_SECONDS", -1.0)
+    with world.open() as memory:
+        rope = memory.store("The rope is long.").memory_id
+        for number in range(3):
+            spool_use(memory._context, [rope], session=f"s{number}")
+        counted = []
+        for number in range(4):
+            memory.store(f"The bell rings at {number}.")
+            counted.append(memory._context.usage.of([rope])[rope].recall_count)
+        assert counted[0] < 3
+        assert counted[-1] == 3
+
+
+def test_a_lock_that_is_let_go_can_be_had_and_is_had_again(tmp_path: Path) -> None:
+    told: list[float] = []
+    mine = FileLock(tmp_path / "one.lock", observe=lambda _, seconds: told.append(seconds))
+    theirs = FileLock(tmp_path / "one.lock")
+    with mine:
+        assert not theirs.acquire()
+        mine.let_others()
+        assert not theirs.acquire()
+    assert len(told) == 2
+    assert theirs.acquire()
+    theirs.release()
+
+
+def test_a_lock_is_not_let_go_where_somebody_further_out_relies_on_it(tmp_path: Path) -> None:
+    mine, theirs = FileLock(tmp_path / "one.lock"), FileLock(tmp_path / "one.lock")
+    with mine, mine:
+        mine.let_others()
+        assert not theirs.acquire()
+
+
+def test_a_lock_that_is_not_to_be_had_again_is_lost_and_said_so(tmp_path: Path) -> None:
+    theirs = FileLock(tmp_path / "one.lock")
+    mine = FileLock(tmp_path / "one.lock", patience_seconds=0.01, observe=lambda *_: theirs.acquire(1) or None)
+    with pytest.raises(StoreBusy), mine:
+        mine.let_others()
+    theirs.release()
+    assert theirs.acquire()
+    theirs.release()
