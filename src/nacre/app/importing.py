@@ -131,7 +131,7 @@ def plan_import(context: Context, options: ImportOptions) -> ImportPlan:
     """
     catch_up(context)
     fold_usage(context)
-    tree = open_tree(options.path)
+    tree = open_tree(options.path, context.redactor.clean)
     source = detect(tree) if options.source == "auto" else get_source(options.source)
     plan = ImportPlan(options, source)
     found: list[Found] = []
@@ -214,14 +214,13 @@ def _candidate(context: Context, plan: ImportPlan, item: Found) -> Step | None:
     except MemoryInvalid as error:
         plan.skipped.append(Skipped(item.memory.source.file or item.memory.id, error.message))
         return None
-    project = plan.options.project or memory.project
+    project = context.redactor.clean(plan.options.project or "") or memory.project
     if project is None and item.cwd and not memory.inbox:
         project = known_or_named(context, item.cwd)
     memory = replace(memory, project=slugify(project) or None if project else None)
     is_own = plan.source.name == "nacre"
     trust = (memory.trust if is_own else Trust.TRUSTED) if plan.options.trust else Trust.UNTRUSTED
-    file = context.redactor.clean(memory.source.file) if memory.source.file else None
-    memory = replace(memory, trust=trust, source=replace(memory.source, file=file))
+    memory = replace(memory, trust=trust)
     return Step(memory, Action.ADD, usage=item.usage if plan.options.trust else None)
 
 
@@ -400,14 +399,13 @@ def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:
 
 def _write_talks(context: Context, plan: ImportPlan, report: ImportReport, notify: Notify) -> None:
     """Sessions that are not here yet; nothing is learned from them: what they taught comes with the memories."""
-    for talk in _talks(open_tree(plan.options.path), plan.source):
+    for talk in _talks(open_tree(plan.options.path, context.redactor.clean), plan.source):
         if context.sessions.find(talk.session.id):
             continue
-        turns = [replace(turn, text=context.redactor.clean(turn.text)) for turn in talk.turns]
         with context.database.transaction():
             row = context.sessions.upsert(talk.session, project=talk.project, file=talk.file)
-            report.turns += context.sessions.add_turns(talk.session, row, turns)
+            report.turns += context.sessions.add_turns(talk.session, row, talk.turns)
             context.sessions.refresh([row])
-            context.sessions.mark_extracted(row, len(turns))
+            context.sessions.mark_extracted(row, len(talk.turns))
         report.sessions += 1
         notify(Progress("importing", report.sessions, plan.sessions, "sessions"))

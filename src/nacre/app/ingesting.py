@@ -14,12 +14,14 @@ from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
+from nacre.app.naming import kept_name
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
 from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import entry, save
+from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestReport, Problem, Progress
 from nacre.model.session import Session
 from nacre.storage.times import to_ms
@@ -107,13 +109,20 @@ def ingest(
 def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:
     jobs = []
     for file in files:
-        known = context.sessions.cursor(str(file.path))
+        known = _cursor(context, file.path)
         if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
             tallies.skipped += 1
             continue
         tool, cursor = known if known and not force else (None, None)
         jobs.append(Job(file.path, file.size, tool, cursor, file.is_named))
     return jobs
+
+
+def _cursor(context: Context, path: Path) -> tuple[str, Cursor] | None:
+    """Where the reading of a file ended. Names are looked at for secrets only where the name itself is not known."""
+    known = context.sessions.cursor(str(path))
+    kept = str(path) if known else kept_name(context.redactor, str(path))
+    return known or (context.sessions.cursor(kept) if kept != str(path) else None)
 
 
 def _read(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
@@ -174,7 +183,9 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
                 touched |= _store_batch(context, event, projects, tallies, gate)
             else:
                 if event.present is not None:
-                    touched |= context.sessions.retain(event.tool, str(event.path), event.present)
+                    touched |= context.sessions.retain(
+                        event.tool, kept_name(context.redactor, str(event.path)), event.present
+                    )
                 _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
         refresh()
     for event in events:
@@ -201,7 +212,7 @@ def _store_batch(
         tallies.left_out.add(batch.path)
         if not turns and not context.sessions.find(session.id):
             return set()
-    row = context.sessions.upsert(titled, project=projects[session], file=str(batch.path))
+    row = context.sessions.upsert(titled, project=projects[session], file=kept_name(context.redactor, str(batch.path)))
     added = context.sessions.add_turns(session, row, turns) if turns else 0
     tallies.turns += added
     if added:
@@ -212,4 +223,4 @@ def _store_batch(
 def _save_cursor(context: Context, done: FileDone, *, leaves_out: bool) -> None:
     """A file that something was left out of is read from its beginning each time: what is carried over quotes it."""
     cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
-    context.sessions.save_cursor(str(done.path), done.tool, cursor, done.tally)
+    context.sessions.save_cursor(kept_name(context.redactor, str(done.path)), done.tool, cursor, done.tally)

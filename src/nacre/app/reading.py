@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nacre.app.naming import kept_id, kept_name
 from nacre.errors import NacreError
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.reports import Problem
@@ -30,8 +31,8 @@ BATCH_CHARACTERS = 1_000_000
 INPUT_CHARACTERS = 300
 OUTCOME_CHARACTERS = 200
 PATH_CHARACTERS = 500
+UNKNOWN_CHARACTERS = 80
 _QUEUE_BATCHES = 6
-_ID_CHARACTERS = 39
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> 
                 yield batch
             cursor = source.cursor()
             cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
-            tally = replace(source.tally, unknown=Counter(_clean_values(dict(source.tally.unknown), redactor)))
+            tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
             yield FileDone(
                 job.path, job.size, adapter.tool, cursor, tally, max(0, cursor.size - source.start),
                 present if adapter.whole else None,
@@ -205,14 +206,17 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
     return value
 
 
+def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
+    """Types of records that are not known. They may be anything: secrets first, length then."""
+    found: Counter[str] = Counter()
+    for name, count in counts.items():
+        found[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
+    return found
+
+
 def _sound(text: str) -> str:
     """Half characters cannot be stored; anybody's adapter may hand them on."""
     return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
-
-
-def _clean_id(name: str, redactor: Redactor) -> str:
-    """A tool's own id, which is short and random; a long one may be something else."""
-    return _sound(name) if len(name) <= _ID_CHARACTERS else redactor.clean(_sound(name))
 
 
 def _clean_session(session: Session, redactor: Redactor) -> Session:
@@ -221,13 +225,13 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
     return replace(
         session,
-        native_id=_clean_id(session.native_id, redactor),
+        native_id=kept_name(redactor, _sound(session.native_id)),
         title=clean(session.title)[:300] if session.title else None,
         branch=clean(session.branch) if session.branch else None,
         label=clean(session.label) if session.label else None,
         cwd=clean(session.cwd) if session.cwd else None,
         repository=clean(session.repository) if session.repository else None,
-        parent=_clean_id(session.parent, redactor) if session.parent else None,
+        parent=kept_name(redactor, _sound(session.parent)) if session.parent else None,
         tool_version=clean(session.tool_version) if session.tool_version else None,
         model=clean(session.model) if session.model else None,
     )
@@ -241,7 +245,7 @@ def _clean_turn(turn: Turn, redactor: Redactor) -> Turn:
     flags = turn.flags | (Flag.INJECTED if said.injected else Flag.NONE)
     author = redactor.clean(_sound(turn.author)) if turn.author else turn.author
     calls = tuple(_clean_call(call, redactor) for call in turn.tool_calls)
-    return replace(turn, id=_clean_id(turn.id, redactor), text=text, author=author, tool_calls=calls, flags=flags)
+    return replace(turn, id=kept_id(redactor, _sound(turn.id)), text=text, author=author, tool_calls=calls, flags=flags)
 
 
 def _clean_call(call: ToolCall, redactor: Redactor) -> ToolCall:
