@@ -86,16 +86,17 @@ def _records(text: str) -> tuple[list[Any], bool] | None:
     return None
 
 
-def is_kept(home: Path, needle: str = CORE) -> list[str]:
-    """Where a text is, in any case, in any file of a home, any name of one, any object of its git repository."""
+def is_kept(home: Path, needle: str = CORE, *, outside: Path | None = None) -> list[str]:
+    """Where a text is, in any case, in any file of a home, any name of one, any object of its git repository.
+
+    With ``outside``, what lies below that folder does not count.
+    """
     wanted = needle.lower().encode()
-    found = [
-        f"{path}: {_around(path.read_bytes(), wanted)}"
-        for path in home.rglob("*")
-        if path.is_file() and wanted in path.read_bytes().lower()
-    ]
-    found += [str(path) for path in home.rglob("*") if needle.lower() in path.name.lower()]
-    if (home / "vault" / ".git").exists():
+    paths = [path for path in home.rglob("*") if outside is None or outside not in (path, *path.parents)]
+    texts = {path: path.read_bytes() for path in paths if path.is_file()}
+    found = [f"{path}: {_around(data, wanted)}" for path, data in texts.items() if wanted in data.lower()]
+    found += [str(path) for path in paths if needle.lower() in path.name.lower()]
+    if outside is None and (home / "vault" / ".git").exists():
         command = ["git", "-C", str(home / "vault"), "cat-file", "--batch-all-objects", "--batch"]
         objects = subprocess.run(command, capture_output=True, check=True).stdout
         found += ["git"] if wanted in objects.lower() else []

@@ -13,12 +13,25 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from nacre.app.exporting import ExportOptions, export
+from nacre.app.forgetting import ForgetRequest, forget, pattern_of, plan
+from nacre.app.operations import log
+from nacre.app.recalling import recall
+from nacre.app.syncing import State
 from nacre.cli.root import cli
+from nacre.model.recall import RecallQuery
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.registry import adapters
 from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
+from tests.app.test_syncing import machine, remote
 from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
 from tests.fuzz.inputs import seeds
+
+__all__ = ["remote"]
+
+
+NAME = SECRET.replace(CORE, CORE[::-1])
+"""In the name of a file: the index holds it as long as the file is called so."""
 
 
 @pytest.fixture
@@ -145,6 +158,70 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
     nacre("health")
     nacre("commit")
     assert is_kept(home) == []
+
+
+def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it(home: Path, tmp_path: Path) -> None:
+    nacre("store", "The gate is painted green.", "--subject", "Gate", "--project", "acme")
+    nacre("store", "The lamp hangs over the gate.", "--subject", "Lamp")
+    lamp = json.loads(nacre("list", "--json"))["memories"][0]["id"]
+    out = tmp_path / f"out {SECRET}"
+    out.mkdir()
+    for name in ("all.jsonl", "all.md", "all.zip"):
+        nacre("export", str(out / name), "--sessions", "--include-retired", "--project", f"p {SECRET}", code=None)
+        nacre("export", str(out / name), "--sessions", "--include-retired", "--force")
+    for form in FORMS.values():
+        nacre("import", str(out / "all.jsonl"), "--trust", "--yes", "--project", f"q {form}")
+    nacre("forget", "--match", SECRET, "--yes", code=None)
+    nacre("forget", "--match", f"{SECRET}.*|painted", "--regex", "--yes")
+    nacre("forget", "--project", f"p {SECRET}", "--yes", code=None)
+    nacre("forget", "--session", f"s {SECRET}", "--yes", code=None)
+    nacre("forget", "--list")
+    nacre("retire", f"lamp {SECRET}", "--persist", "--reason", f"r {SECRET}", "--yes")
+    nacre("retire", "--contains", f"{SECRET} hook", "--persist", "--yes")
+    nacre("sync", "--remote", str(tmp_path / SECRET), code=None)
+    nacre("sync", "--remote", f"https://me:{SECRET}@127.0.0.1:9/x.git", "--timeout", "1", code=None)
+    nacre("backup", "create", str(out / "backup"), code=None)
+    nacre("undo", SECRET, code=None)
+    nacre("unretire", SECRET, code=None)
+    nacre("show", lamp)
+    nacre("commit")
+    assert is_kept(home) == []
+
+
+def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path) -> None:
+    """A remote that somebody else writes to: its secrets are in the vault as they came, and nowhere else."""
+    here, there = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
+    here.store("The bridge opens at eight.", subject="Bridge", project="harbour")
+    here.sync(remote=str(remote))
+    there.sync(remote=str(remote))
+    folder = there.vault / "projects" / "harbour" / "fact"
+    words = " ".join(FORMS.values())
+    (folder / f"gate {NAME}.md").write_text("# Gate\n\nThe gate is green.\n", encoding="utf-8")
+    (folder / "key.md").write_text(f"---\ntags: [{SECRET}]\n---\n# Key\n\nIt says {words}\n", encoding="utf-8")
+    (there.vault / "projects" / f"p {NAME}").mkdir()
+    page = there.vault / "projects" / f"p {NAME}" / "project.md"
+    page.write_text(f"---\nroots: [/code/{SECRET}]\naliases: [a {SECRET}]\n---\n# P {SECRET}\n", encoding="utf-8")
+    there.git("add", "--all")
+    there.git("commit", "--quiet", "--message", f"Add {SECRET}\n\n{words}")
+    there.git("push", "--quiet", str(remote), "HEAD:main")
+    here.store("The quay is lit at night.", subject="Quay", project="harbour")
+    done = here.sync()
+    assert done.state is State.SYNCED
+    assert "The gate is green." in here.active()
+    context = here.world.context()
+    try:
+        assert log(context, limit=10)
+        recall(context, RecallQuery("which gate is green?"))
+        for name in ("all.jsonl", "all.zip", "all.md"):
+            options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))
+            export(context, here.world.home / name, options)
+        forget(context, plan(context, ForgetRequest(match=pattern_of("quay", is_regex=False))))
+    finally:
+        context.database.close()
+    assert is_kept(here.world.home, outside=here.vault) == []
+    exported = [path.read_bytes() for path in here.world.home.glob("all.*")]
+    assert len(exported) == 3
+    assert not any(NAME.encode() in data for data in exported)
 
 
 def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

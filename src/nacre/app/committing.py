@@ -14,7 +14,7 @@ from datetime import datetime
 
 from nacre.app.background import COMMIT_LOCK
 from nacre.app.chronicle import catch_up
-from nacre.app.commit_message import BEGINNING, MOST_PATHS, write_message
+from nacre.app.commit_message import BEGINNING, MOST_PATHS, Clean, unnamed, write_message
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.writing import without_secrets
@@ -61,6 +61,7 @@ class _Plan:
     """Commits that are being put together on top of a tree."""
 
     blobs: dict[str, str]
+    clean: Clean
     ledger: bytearray = field(default_factory=bytearray)
     lines: set[bytes] = field(default_factory=set)
     ignored: set[str] = field(default_factory=set)
@@ -77,7 +78,7 @@ class _Plan:
         if self.told:
             if self.is_ledger_changed:
                 self.changes[LEDGER] = bytes(self.ledger)
-            message = write_message(self.told)
+            message = write_message(self.told, self.clean)
             at = max(operation.at for operation, _ in self.told)
             self.commits.append(NewCommit(message, at, dict(self.changes)))
             self.titles.append(message.partition("\n")[0])
@@ -202,7 +203,8 @@ def _plan(context: Context, commit: str | None, held: dict[str, Held]) -> _Plan:
     tree = context.repository.tree(commit)
     present = context.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
     ledger = b"".join(present)
-    plan = _Plan({path: blob for path, (_, blob) in tree.items()}, bytearray(ledger), set(ledger.split(b"\n")))
+    blobs = {path: blob for path, (_, blob) in tree.items()}
+    plan = _Plan(blobs, context.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
     plan.ignored = context.repository.ignored(sorted(context.files.journal_paths()))
     pending = context.journal.pending(limit=_OPERATIONS_A_RUN)
     if commit is None and pending:
@@ -243,7 +245,7 @@ def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, He
     if not changes and not fresh:
         plan.empty.append(operation)
         return
-    is_large = len(changes) > MOST_PATHS or any("\n" in path for path in changes)
+    is_large = len(changes) > MOST_PATHS or any(unnamed(path, context.redactor.clean) for path in changes)
     if is_large or changes.keys() & plan.changes.keys() or len(plan.told) >= OPERATIONS_A_COMMIT:
         plan.seal()
     plan.told.append((operation, sorted(changes)))
@@ -274,6 +276,7 @@ def _written(
             text = intent.document if intent.document is not None else _mended(context, intent.path)
             reason = reason or (WITHHELD if text is None else "")
             found[intent.path] = (text or "").encode("utf-8", "replace")
+            reason = reason or (WITHHELD if context.redactor.clean(intent.path) != intent.path else "")
     if not reason and found.keys() & held.keys():
         reason = "waits for what was done before"
     if reason:
@@ -340,7 +343,7 @@ def _adopt(context: Context, author: Author, held: dict[str, Held]) -> tuple[lis
         paths = sorted(changes)
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         operation = Operation(context.ids(), context.now(), ADOPT, f"{paths[0]}{more}", "found in the vault")
-        plan = _Plan({}, told=[(operation, paths)], changes=changes)
+        plan = _Plan({}, context.redactor.clean, told=[(operation, paths)], changes=changes)
         plan.seal()
         made = _move(context, plan, head, author)
         if made:
@@ -367,15 +370,17 @@ def _unrecorded(context: Context, held: dict[str, Held]) -> dict[str, bytes | No
             continue
         if is_memory_file(path) and (path not in seen or seen[path].hash != file_hash(data)):
             held[path] = Held(path, "could not be read as a memory")
-        elif reason := _unfit(context, data):
+        elif reason := _unfit(context, path, data):
             held[path] = Held(path, reason)
         else:
             found[path] = data
     return found
 
 
-def _unfit(context: Context, data: bytes) -> str | None:
+def _unfit(context: Context, path: str, data: bytes) -> str | None:
     """Why a file is not to be committed."""
+    if context.redactor.clean(path) != path:
+        return WITHHELD
     if len(data) > _LARGEST_BYTES:
         return f"is larger than {_LARGEST_BYTES // 1_000_000} MB"
     if b"\0" in data[:8192]:

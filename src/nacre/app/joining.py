@@ -201,7 +201,7 @@ def _commit(
     told: Sequence[tuple[Operation, Sequence[str]]],
 ) -> str:
     files = {path: change.after for path, change in changes.items()}
-    commit = NewCommit(write_message(told), told[-1][0].at, files, merged)
+    commit = NewCommit(write_message(told, context.redactor.clean), told[-1][0].at, files, merged)
     return context.repository.add_commits([commit], parent, author_of(context))[-1]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from nacre.app.context import Context
 from nacre.app.operating import intend, operating
-from nacre.app.writing import apply_intents
+from nacre.app.writing import apply_intents, clean_values
 from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.model.session import Session
 from nacre.storage.vault_index import Intent, Project
@@ -64,7 +64,7 @@ def read_pages(context: Context) -> None:
             mtime_ns = context.vault.stat(_path(slug)).mtime_ns
             if slug in known and known[slug].mtime_ns == mtime_ns:
                 continue
-            values = _parse(context.vault.read(_path(slug))).values
+            values = clean_values(context, _parse(context.vault.read(_path(slug))).values)
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
