@@ -68,6 +68,17 @@ class FileLock:
             if self._observe:
                 self._observe(self._path.name, time.monotonic() - self._since)
 
+    @property
+    def exists(self) -> bool:
+        """Whether anybody ever took it, and it was not removed since."""
+        return self._path.exists()
+
+    def remove(self) -> None:
+        """Delete its files. Only for a lock of which all know that it is over."""
+        for path in (self._path, self._path.with_suffix(".wait")):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
     def is_wanted(self) -> bool:
         """Whether somebody waits for it."""
         with _opened(self._path.with_suffix(".wait")) as others:

@@ -8,7 +8,7 @@ acknowledged by reading it (:mod:`nacre.app.chronicle`), so that a crash at any 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -65,6 +65,7 @@ class _Plan:
     ledger: bytearray = field(default_factory=bytearray)
     lines: set[bytes] = field(default_factory=set)
     ignored: set[str] = field(default_factory=set)
+    busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
     told: list[tuple[Operation, Sequence[str]]] = field(default_factory=list)
@@ -205,6 +206,7 @@ def _plan(context: Context, commit: str | None, held: dict[str, Held]) -> _Plan:
     ledger = b"".join(present)
     blobs = {path: blob for path, (_, blob) in tree.items()}
     plan = _Plan(blobs, context.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
+    plan.busy = {path for one in context.journal.unfinished() for path, _ in context.journal.touched(one.id)}
     plan.ignored = context.repository.ignored(sorted(context.files.journal_paths()))
     pending = context.journal.pending(limit=_OPERATIONS_A_RUN)
     if commit is None and pending:
@@ -231,7 +233,7 @@ def _begin(context: Context, plan: _Plan, at: datetime) -> None:
 
 def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:
     """Put an operation into the plan, or aside when it or what it builds on cannot be committed now."""
-    written, lines = _written(context, operation, held)
+    written, lines = _written(context, operation, held, plan.busy)
     if written is None:
         return
     like = next(iter(plan.blobs.values()), None)
@@ -261,7 +263,7 @@ def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, He
 
 
 def _written(
-    context: Context, operation: Operation, held: dict[str, Held]
+    context: Context, operation: Operation, held: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
     """What an operation left in each file, and its lines for the ledger; ``None`` when it has to wait."""
     found: dict[str, bytes | None] = {}
@@ -277,7 +279,7 @@ def _written(
             reason = reason or (WITHHELD if text is None else "")
             found[intent.path] = (text or "").encode("utf-8", "replace")
             reason = reason or (WITHHELD if context.redactor.clean(intent.path) != intent.path else "")
-    if not reason and found.keys() & held.keys():
+    if not reason and (found.keys() & held.keys() or any(path in busy for path in found)):
         reason = "waits for what was done before"
     if reason:
         for path in found:

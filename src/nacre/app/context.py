@@ -41,6 +41,15 @@ EmbedderLoader = Callable[[Settings], Embedder]
 RerankerLoader = Callable[[Settings], Reranker | None]
 
 
+@dataclass(eq=False)
+class Run:
+    """An operation in parts, between which others write. From its first part on it ``lives``: its lock is held."""
+
+    operation: Operation
+    lock: FileLock
+    lives: bool = False
+
+
 @dataclass(frozen=True)
 class Context:
     """One open home. ``now()`` has whole seconds, as the vault writes them."""
@@ -54,6 +63,8 @@ class Context:
     problems: list[str] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     """The operation that is going on, if one is; see :mod:`nacre.app.operating`."""
+    runs: list[Run] = field(default_factory=list)
+    """The run that is going on, if one is: an operation in parts."""
     observe: Observe | None = None
 
     @cached_property

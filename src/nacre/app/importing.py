@@ -17,7 +17,7 @@ from nacre.app.comparing import SUPERSEDES, compare
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.operating import intend, operating
+from nacre.app.operating import intend, operating, running
 from nacre.app.placing import place, put, write_touched
 from nacre.app.project_pages import known_or_named, read_pages, write_new_page
 from nacre.app.scanning import catch_up
@@ -38,7 +38,7 @@ from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 
 BATCH = 20
-"""Memories written with the lock held at a time, as one operation: others get their turn between."""
+"""Memories written with the lock held at a time: others get their turn between."""
 
 _ENTRIES = 50
 _CANDIDATES = 12
@@ -148,7 +148,14 @@ def plan_import(context: Context, options: ImportOptions) -> ImportPlan:
 
 
 def carry_out(context: Context, plan: ImportPlan, on_progress: Notify | None = None) -> ImportReport:
-    """Do what is planned, a batch at a time; what a crash leaves is a plan for the next import."""
+    """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import."""
+    with running(context, "import", why=_why(plan)):
+        report = _carry_out(context, plan, on_progress)
+    apply_intents(context)
+    return report
+
+
+def _carry_out(context: Context, plan: ImportPlan, on_progress: Notify | None) -> ImportReport:
     notify = on_progress or (lambda _: None)
     report = ImportReport()
     _write_pages(context, plan, report)
@@ -313,7 +320,7 @@ def _write_memories(context: Context, plan: ImportPlan, report: ImportReport, no
     same: dict[str, str] = {}
     for start in range(0, len(todo), BATCH):
         with context.vault_lock:
-            with context.database.transaction(), operating(context, "import", why=_why(plan)):
+            with context.database.transaction(), operating(context, "import", in_run=True):
                 _write_batch(context, todo[start : start + BATCH], repeated, report, same)
             apply_intents(context)
         notify(Progress("importing", min(start + BATCH, len(todo)), len(todo), f"{len(report.added):,} memories"))
@@ -367,7 +374,7 @@ def _mend_links(context: Context, added: Sequence[str], same: dict[str, str]) ->
             changed.append(replace(memory, links=links, superseded_by=by))
     for start in range(0, len(changed), BATCH):
         with context.vault_lock:
-            with operating(context, "import", why="links to what was there"):
+            with operating(context, "import", in_run=True):
                 commit(context, changed[start : start + BATCH])
             apply_intents(context)
 
@@ -384,7 +391,7 @@ def _write_entries(context: Context, plan: ImportPlan) -> None:
     for start in range(0, len(plan.entries), _ENTRIES):
         lines = [one.line() for one in plan.entries[start : start + _ENTRIES]]
         with context.vault_lock:
-            with context.database.transaction(), operating(context, "import", subject="ledger", why=_why(plan)):
+            with context.database.transaction(), operating(context, "import", in_run=True):
                 intend(context, [Intent("append", LEDGER, line) for line in lines])
             apply_intents(context)
 

@@ -15,12 +15,13 @@ from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.naming import kept_name
+from nacre.app.operating import operating, running
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
 from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
-from nacre.app.writing import entry, save
+from nacre.app.writing import apply_intents, entry, save
 from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestReport, Problem, Progress
 from nacre.model.session import Session
@@ -70,10 +71,17 @@ def ingest(
 ) -> IngestReport:
     """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist.
 
-    Text is searchable when reading ends. One bad file never stops the others: it is in the report.
+    What it writes is one operation; others write in between. Text is searchable when reading ends. One bad file never
+    stops the others: it is in the report.
     """
+    with running(context, "ingest"):
+        report = _ingest(context, options or IngestOptions(), on_progress)
+    apply_intents(context)
+    return report
+
+
+def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | None) -> IngestReport:
     started = time.perf_counter()
-    options = options or IngestOptions()
     notify = on_progress or (lambda _: None)
     began = context.now()
     catch_up(context)
@@ -86,7 +94,8 @@ def ingest(
     read_seconds = time.perf_counter() - began_reading
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
-        save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
+        with context.vault_lock, operating(context, "ingest", in_run=True):
+            save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
     made = embed_pending(context, notify) if options.vectors else None
     erase_bytes(context)
     report = IngestReport(

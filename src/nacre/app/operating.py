@@ -1,7 +1,8 @@
 """Operations: every change of the vault belongs to one, which can be told, compared and undone as one.
 
 Call with the vault lock held, or within one transaction: an operation that is still open when another process gets the
-lock was cut short by a crash, and is closed as it is.
+lock was cut short by a crash, and is closed as it is. Only a **run** lets others write between its parts: it holds a
+lock of its own for as long as it lives, and what touches its files is committed after it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from nacre.app.context import Context
+from nacre.app.context import Context, Run
+from nacre.lock import FileLock
 from nacre.model.operation import ADOPT, EDIT, SYNC, Operation
 from nacre.storage.vault_index import Intent
 from nacre.text import one_line, shorten
@@ -23,33 +25,65 @@ _MOST_NAMED = 20
 
 
 @contextmanager
+def running(context: Context, action: str, *, why: str | None = None) -> Iterator[None]:
+    """A long operation in parts, between which others write; within another run, part of that one.
+
+    What is written within ``operating(…, in_run=True)`` belongs to it. When it ends, its line for the ledger is an
+    intent. What a crash leaves of it is closed by whoever writes next.
+    """
+    if context.runs:
+        yield
+        return
+    operation = Operation(context.ids(), context.now(), action, why=_words(context, why, _WHY_CHARACTERS))
+    run = Run(operation, _run_lock(context, operation))
+    context.runs.append(run)
+    try:
+        yield
+        if run.lives:
+            with context.vault_lock:
+                close(context, operation)
+    finally:
+        context.runs.remove(run)
+        if run.lives:
+            run.lock.release()
+            run.lock.remove()
+
+
+@contextmanager
 def operating(
-    context: Context, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None
-) -> Iterator[Operation]:
+    context: Context, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None,
+    in_run: bool = False,
+) -> Iterator[Operation]:  # fmt: skip
     """Whatever is written within belongs to one operation; within another one, to that one.
 
     ``subject`` says in words what it is about, ``why`` for what reason; secrets are taken out of both. ``op`` is its id
-    where it has one. Nothing is recorded until something is written.
+    where it has one. ``in_run``: it is a part of the run that is going on, if one is. Nothing is recorded until
+    something is written.
     """
     if context.operations:
         yield context.operations[-1]
         return
-    operation = Operation(
+    run = context.runs[-1] if in_run and context.runs else None
+    if run and not run.lives:
+        run.lives = run.lock.acquire()
+    operation = run.operation if run else Operation(
         op or context.ids(), context.now(), action, _words(context, subject, _SUBJECT_CHARACTERS),
         _words(context, why, _WHY_CHARACTERS),
     )  # fmt: skip
     context.operations.append(operation)
     try:
         yield operation
-        close(context, operation)
+        if run is None:
+            close(context, operation)
     finally:
         context.operations.remove(operation)
 
 
 def explain(context: Context, why: str | None) -> None:
     """Say why the operation that is going on was done, when that is known after its writes. Call in a transaction."""
-    if why:
-        context.journal.explain(context.operations[-1].id, _words(context, why, _WHY_CHARACTERS))
+    operation = context.operations[-1]
+    if why and operation.why is None:
+        context.journal.explain(operation.id, _words(context, why, _WHY_CHARACTERS))
 
 
 def intend(context: Context, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -86,20 +120,40 @@ def close(context: Context, operation: Operation) -> None:
 
 
 def left_open(context: Context) -> list[Operation]:
-    """Operations that are going on elsewhere, or were when a crash came; with the vault lock held, only those."""
-    own = {operation.id for operation in context.operations}
-    return [operation for operation in context.journal.unfinished() if operation.id not in own]
+    """Operations that are going on elsewhere, or were when a crash came; with the vault lock held, only those.
+
+    Runs that are alive are not among them.
+    """
+    own = {operation.id for operation in (*context.operations, *(run.operation for run in context.runs))}
+    others = [operation for operation in context.journal.unfinished() if operation.id not in own]
+    return [operation for operation in others if not is_running(context, operation)]
+
+
+def is_running(context: Context, operation: Operation) -> bool:
+    """Whether an operation is a run whose process is alive."""
+    lock = _run_lock(context, operation)
+    if not lock.exists:
+        return False
+    if not lock.acquire():
+        return True
+    lock.release()
+    return False
+
+
+def _run_lock(context: Context, operation: Operation) -> FileLock:
+    return FileLock(context.settings.home / f"run-{operation.id}.lock")
 
 
 def close_left_open(context: Context) -> None:
     """Close what a crash left open. Call with the vault lock held."""
     for operation in left_open(context):
         close(context, operation)
+        _run_lock(context, operation).remove()
 
 
 def _subject(context: Context, operation: Operation) -> str | None:
     """What an operation is about, told by what it touched."""
-    touched = context.journal.touched(operation.id)
+    touched = sorted(context.journal.touched(operation.id), key=lambda one: not one[1])  # memories before pages
     if not touched:
         return None
     path, memory_id = touched[0]

@@ -121,7 +121,7 @@ def write_new_page(context: Context, path: str, document: str) -> bool:
     with context.vault_lock:
         if context.vault.exists(path) or context.files.pending_document(path) is not None:
             return False
-        with context.database.transaction(), operating(context, "import", subject=path):
+        with context.database.transaction(), operating(context, "import", subject=path, in_run=True):
             intend(context, [Intent("write", path, document, None)])
         apply_intents(context)
     return True
@@ -193,7 +193,10 @@ def _extend(context: Context, slug: str, place: _Place) -> None:
 
 
 def _write_page(context: Context, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
-    with context.database.transaction(), operating(context, "project", subject=str(values.get("name") or slug)):
+    with (
+        context.database.transaction(),
+        operating(context, "project", subject=str(values.get("name") or slug), in_run=True),
+    ):
         intend(context, [Intent("write", _path(slug), document, base)])
         _index(context, Project(str(values["id"]), slug, 0), values)
     apply_intents(context)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.operating import intend, operating
+from nacre.app.operating import intend, is_running, operating
 from nacre.app.operations import Change, Version, changes_of, find_operation, look, memory_of
 from nacre.app.scanning import scan
 from nacre.app.superseding import released
@@ -104,6 +104,8 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
 def _found(context: Context, reference: str) -> tuple[Operation, list[Change]]:
     look(context)
     operation = find_operation(context, reference)
+    if is_running(context, operation):
+        raise Conflict("this operation is still going on", hint="wait for it, or end it, then undo it")
     return operation, changes_of(context, operation)
 
 
@@ -173,7 +175,16 @@ def _file_step(context: Context, change: Change) -> Step:
         return Step("leave", change)
     if present != after:
         return Step("conflict", change, None, ("file",))
+    if before is None and _is_needed(context, change.latest.path):
+        return Step("leave", change)
     return Step("bring back" if before is not None else "remove", change)
+
+
+def _is_needed(context: Context, path: str) -> bool:
+    """Whether a file is the page of a project that sessions belong to: those an undo does not take back."""
+    folder, _, name = path.rpartition("/")
+    slug = folder.removeprefix("projects/")
+    return name == "project.md" and bool(context.sessions.newest(project=slug, subagents=True, limit=1))
 
 
 def _is_as_left(context: Context, change: Change) -> bool:
