@@ -12,6 +12,7 @@ from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
 from nacre.app.operating import intend, left_open, operating, record_apart
 from nacre.app.project_pages import read_pages
+from nacre.app.standing import retire_due
 from nacre.app.superseding import agreed, released
 from nacre.app.tombstones import is_ledger_new
 from nacre.app.writing import apply_intents, commit, entry, redacted, without_secrets
@@ -115,6 +116,7 @@ def scan(context: Context, *, from_remote: bool = False) -> int:
     taken = _catch_edits(context, from_remote=from_remote)
     if taken or is_ledger_new(context):
         apply_tombstones(context, patient=False)
+    retire_due(context)
     return taken
 
 
