@@ -161,3 +161,17 @@ def test_undoing_an_ingest_leaves_the_pages_of_projects_whose_sessions_stay(
     undo(context, run.operation.id)
     assert (world.vault / "projects" / "acme-billing" / "project.md").exists()
     context.database.close()
+
+
+def test_the_ledger_says_once_what_was_named_and_each_time_what_was_learned(world: World) -> None:
+    path = world.transcript("5e55-0000", says("user", RULES[0], uuid="u0", session="5e55-0000"))
+    context = world.context()
+    learned = list(ingest(context, IngestOptions(paths=(path,), vectors=False)).memories)
+    world.transcript("5e55-0000", says("user", RULES[1], uuid="u1", session="5e55-0000"))
+    learned += ingest(context, IngestOptions(paths=(path,), vectors=False)).memories
+    ingest(context, IngestOptions(paths=(path,), vectors=False, force=True))
+    context.database.close()
+    lines = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["memory"] for line in lines] == learned
+    assert [line.get("paths") for line in lines] == [[str(path)], None]
+    assert actions(world) == ["ingest", "ingest"]

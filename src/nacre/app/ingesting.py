@@ -15,7 +15,7 @@ from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.naming import kept_name
-from nacre.app.operating import operating, running
+from nacre.app.operating import explain, operating, running, told_of
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
 from nacre.app.scanning import catch_up
@@ -26,6 +26,8 @@ from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestReport, Problem, Progress
 from nacre.model.session import Session
 from nacre.storage.times import to_ms
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
 
 COMMIT_TURNS = 2000
 
@@ -94,8 +96,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     read_seconds = time.perf_counter() - began_reading
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
-        with context.vault_lock, operating(context, "ingest", in_run=True):
-            save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
+        _note_paths(context, options.paths, lessons.memories if lessons else ())
     made = embed_pending(context, notify) if options.vectors else None
     erase_bytes(context)
     report = IngestReport(
@@ -113,6 +114,28 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         turns=report.turns, memories=len(report.memories), skipped=report.skipped,
     )  # fmt: skip
     return report
+
+
+def named_before(context: Context) -> set[Path]:
+    """Paths that were once named to ingest, from the ledger."""
+    try:
+        entries = list(ledger.read(context.vault.read(LEDGER)))
+    except FileNotFoundError:
+        return set()
+    named = [item.details.get("paths") for item in entries if item.action == "ingest"]
+    return {Path(path) for paths in named if isinstance(paths, list) for path in paths if isinstance(path, str)}
+
+
+def _note_paths(context: Context, paths: Sequence[Path], memories: Sequence[str]) -> None:
+    """What was named, in the ledger's line of this run, for a rebuild to find it; each once."""
+    wanted = [str(path.absolute()) for path in paths]
+    known = named_before(context)
+    fresh = [path for path in wanted if Path(path) not in known]
+    if fresh:
+        with context.vault_lock, operating(context, "ingest", in_run=True):
+            save(context, (), [entry(context, "ingest", paths=fresh, **told_of(memories))])
+            with context.database.transaction():
+                explain(context, None if memories else f"{fresh[0]} was read")
 
 
 def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:

@@ -165,14 +165,18 @@ def _subject(context: Context, operation: Operation) -> str | None:
 
 def _line(context: Context, operation: Operation) -> str:
     """An operation in the ledger: which memories, but none of their words."""
-    memories = sorted({memory for _, memory in context.journal.touched(operation.id) if memory})
-    if len(memories) == 1:
-        details: dict[str, object] = {"memory": memories[0]}
-    elif len(memories) <= _MOST_NAMED:
-        details = {"memories": memories} if memories else {}
-    else:
-        details = {"count": len(memories)}
-    return Entry(operation.id, operation.at, operation.action, details).line()
+    memories = {memory for _, memory in context.journal.touched(operation.id) if memory}
+    return Entry(operation.id, operation.at, operation.action, told_of(memories)).line()
+
+
+def told_of(memories: Iterable[str]) -> dict[str, object]:
+    """Memories in an entry of the ledger: by their ids, or how many where they are many."""
+    ids = sorted(memories)
+    if len(ids) == 1:
+        return {"memory": ids[0]}
+    if len(ids) <= _MOST_NAMED:
+        return {"memories": ids} if ids else {}
+    return {"count": len(ids)}
 
 
 def _of(operation: Operation, intent: Intent) -> Intent:
