@@ -137,6 +137,7 @@ def is_running(context: Context, operation: Operation) -> bool:
     if not lock.acquire():
         return True
     lock.release()
+    lock.remove()
     return False
 
 
@@ -148,7 +149,6 @@ def close_left_open(context: Context) -> None:
     """Close what a crash left open. Call with the vault lock held."""
     for operation in left_open(context):
         close(context, operation)
-        _run_lock(context, operation).remove()
 
 
 def _subject(context: Context, operation: Operation) -> str | None:

@@ -125,6 +125,7 @@ def _do(context: Context, planned: Undoing) -> None:
                 _bring_back(context, step.change, step.memory)
             elif step.action == "remove" and step.change.after:
                 _remove(context, step.change.after)
+            context.database.breathe()  # what a crash leaves undone is there to be undone
         gone = [step.memory for step in planned.steps if step.action == "retire" and step.memory]
         commit(context, [one for one in released(context, gone) if one.id not in memories])
         commit(context, [], [entry(context, UNDO, of=planned.operation.id, memories=memories[:20])])
