@@ -80,6 +80,12 @@ class FileLock:
         self._depth = 0
         self.__enter__()
 
+    def remove(self) -> None:
+        """Delete its files. Only for a lock of which all know that it is over."""
+        for path in (self._path, self._path.with_suffix(".wait")):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
     def is_wanted(self) -> bool:
         """Whether somebody waits for it."""
         with _opened(self._path.with_suffix(".wait")) as others:

@@ -190,13 +190,15 @@ SHAPES: dict[str, tuple[str, Callable[[Sequence[Step]], list[dict[str, Any]] | s
 """By tool: the name of the file, and what writes it. A tool whose transcripts keep no tool output is told it anyway."""
 
 
+def render(shape: str, steps: Sequence[Step]) -> str:
+    """The text of a transcript of some steps."""
+    told = SHAPES[shape][1](steps)
+    return told if isinstance(told, str) else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
+
+
 def write(folder: Path, shape: str, steps: Sequence[Step]) -> Path:
     """A transcript of some steps."""
-    name, render = SHAPES[shape]
-    path = folder / name
+    path = folder / SHAPES[shape][0]
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = render(steps)
-    if not isinstance(told, str):
-        told = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in told)
-    path.write_text(told, encoding="utf-8")
+    path.write_text(render(shape, steps), encoding="utf-8")
     return path

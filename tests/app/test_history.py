@@ -373,3 +373,18 @@ def test_an_index_of_git_that_a_crash_left_behind_is_brought_along_when_the_data
     commit_operations(world.context())
     status = subprocess.run(["git", "-C", world.vault, "status", "--porcelain"], capture_output=True, check=True)
     assert status.stdout == b""
+
+
+def test_undo_takes_back_its_own_lines_of_a_text_that_was_changed_elsewhere_since(world: World) -> None:
+    with world.open() as memory:
+        lamp = memory.store("The lamp is green.\n\nIt hangs over the gate.\n\nIt burns oil.", subject="Lamp").memory_id
+        memory.edit(lamp, content="The lamp is blue.\n\nIt hangs over the gate.\n\nIt burns oil.")
+        memory.edit(lamp, content="The lamp is blue.\n\nIt hangs over the gate.\n\nIt burns gas.", tags=["light"])
+        context = world.context()
+        first, second = (one.operation for one in log(context)[:2][::-1])
+        undo(context, first.id)
+        context.database.close()
+        now = memory.get(lamp)
+    assert now.content == "The lamp is green.\n\nIt hangs over the gate.\n\nIt burns gas."
+    assert now.tags == ("light",)
+    assert second.id != first.id

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import string
+import re
 import subprocess
-from collections.abc import Iterator
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from nacre.app.exporting import ExportOptions, export
+from nacre.app.forgetting import ForgetRequest, forget, pattern_of, plan
+from nacre.app.operations import log
+from nacre.app.recalling import recall
+from nacre.app.syncing import State
 from nacre.cli.root import cli
+from nacre.model.recall import RecallQuery
+from nacre.transcripts.adapter import Head
+from nacre.transcripts.registry import adapters
+from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
+from tests.app.test_syncing import machine, remote
+from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
+from tests.fuzz.inputs import seeds
 
-CORE = "".join(random.Random(7).choices(string.ascii_letters, k=12))  # noqa: S311
-SECRET = "gh" + "p_" + CORE + "7k" + CORE[::-1] + "3Qx9"
-PRIVATE = "<private>" + CORE.lower() + "ward</private>"
+__all__ = ["remote"]
 
-Leaf = tuple[str | int, ...]
+
+NAME = SECRET.replace(CORE, CORE[::-1])
+"""In the name of a file: the index holds it as long as the file is called so."""
 
 
 @pytest.fixture
@@ -37,70 +47,94 @@ def nacre(*arguments: str, code: int | None = 0, stdin: str | None = None) -> st
     return result.stdout
 
 
-def leaves(value: Any, path: Leaf = ()) -> Iterator[Leaf]:
-    if isinstance(value, str):
-        yield path
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from leaves(item, (*path, key))
-    elif isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from leaves(item, (*path, number))
+TALK: tuple[Step, ...] = (
+    Owner("The gate controller hangs after every update. Which port does it listen on?"),
+    Tool("Bash", "ss -ltnp", "LISTEN 0 128 *:9443 gate"),
+    Tool("WebFetch", "https://gate.example/manual", "# Manual\n\nThe port is 9443."),
+    Tool("Read", "/code/acme/gate.toml", "port = 9443"),
+    Agent("It listens on port 9443."),
+    Summary("The owner asked for the port of the gate."),
+    Owner("Remember that the gate controller listens on port 9443."),
+)
+IDS = re.compile(r'"(?:uuid|id|sessionId|session_id|conversation_id|call_id|toolCallId|tool_use_id)": ?"([^"]{2,})"')
 
 
-def planted(value: Any, path: Leaf, words: str) -> Any:
-    if not path:
-        return f"{value} {words}"
-    first, *rest = path
-    if isinstance(value, dict):
-        return {key: planted(item, tuple(rest), words) if key == first else item for key, item in value.items()}
-    return [planted(item, tuple(rest), words) if number == first else item for number, item in enumerate(value)]
-
-
-def is_kept(home: Path, needle: str) -> list[str]:
-    """Where a text is, in any case, in any file of a home or any object of its git repository."""
-    wanted = needle.lower().encode()
-    found = [str(path) for path in home.rglob("*") if path.is_file() and wanted in path.read_bytes().lower()]
-    found += [str(path) for path in home.rglob("*") if needle.lower() in path.name.lower()]
-    vault = home / "vault"
-    if (vault / ".git").exists():
-        command = ["git", "-C", str(vault), "cat-file", "--batch-all-objects", "--batch"]
-        objects = subprocess.run(command, capture_output=True, check=True).stdout
-        found += ["git"] if wanted in objects.lower() else []
+def examples() -> dict[str, tuple[str, str]]:
+    """Transcripts of every tool, by what they are: the name of the file and its text."""
+    folder = Path(str(files("nacre.examples")))
+    found = {}
+    for path in sorted(folder.rglob("*.jsonl")):
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[:12]
+        found[f"{path.parent.name} {path.stem[:8]}"] = (path.name, "".join(lines))
+    for shape, (name, _) in SHAPES.items():
+        found[f"{shape} shape"] = (name, render(shape, TALK))
+    for adapter in adapters():
+        for number, seed in enumerate(seeds(adapter.tool)):
+            if b"\0" not in seed and adapter.sniff(Head(Path("talk.txt"), seed)):
+                found[f"{adapter.tool} seed {number}"] = ("2026-11-18_talk.txt", seed.decode("utf-8", "replace"))
     return found
 
 
-def examples() -> list[Path]:
-    folder = Path(str(files("nacre.examples")))
-    return sorted(path for path in folder.rglob("*.jsonl"))
+EXAMPLES = examples()
 
 
-@pytest.mark.parametrize("words", [SECRET, PRIVATE], ids=["secret", "private"])
-@pytest.mark.parametrize("example", examples(), ids=lambda path: path.parent.name + "-" + path.stem[:12])
+def numbered(text: str, number: int) -> str:
+    """A transcript with ids of its own: what is known by its id is not stored twice."""
+    for name in sorted(set(IDS.findall(text))):
+        own = f"{number:04d}{name[4:]}" if len(name) > 8 else f"{name}-{number}"
+        text = text.replace(f'"{name}"', f'"{own}"')
+    return text
+
+
+def test_every_tool_is_among_the_examples() -> None:
+    assert {adapter.tool for adapter in adapters()} <= {name.split(" ", maxsplit=1)[0] for name in EXAMPLES}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("forms", [("token", "url", "assignment"), ("header", "key", "private")], ids="+".join)
 def test_nothing_of_it_stays_whichever_field_of_a_transcript_holds_it(
-    home: Path, tmp_path: Path, example: Path, words: str
+    home: Path, tmp_path: Path, example: str, forms: tuple[str, ...]
 ) -> None:
-    records = [json.loads(line) for line in example.read_text(encoding="utf-8").splitlines() if line.strip()][:12]
-    session = next(
-        (str(record[key]) for record in records for key in ("sessionId", "id") if isinstance(record.get(key), str)), "-"
-    )
-    shapes: dict[tuple[object, ...], tuple[int, Leaf]] = {}
-    for number, record in enumerate(records):
-        for leaf in leaves(record):
-            shape = (record.get("type"), *(part if isinstance(part, str) else 0 for part in leaf))
-            shapes.setdefault(shape, (number, leaf))
-    for variant, (number, leaf) in enumerate(shapes.values()):
-        lines = [planted(one, leaf, words) if at == number else one for at, one in enumerate(records)]
-        text = "\n".join(json.dumps(line) for line in lines) + "\n"
-        tail = f"{variant:04d}"
-        target = tmp_path / "in" / tail / example.name
+    name, text = EXAMPLES[example]
+    words = " ".join(FORMS[form] for form in forms)
+    for number in range(sum(1 for _ in spoiled(text, words))):
+        variant = next(islice(spoiled(numbered(text, number), words), number, None))
+        target = tmp_path / "in" / f"{number:04d}" / f"{Path(name).stem}-{number:04d}{Path(name).suffix}"
         target.parent.mkdir(parents=True)
-        target.write_text(text.replace(session, session[:-4] + tail), encoding="utf-8")
-    assert len(shapes) > 5
+        target.write_text(variant, encoding="utf-8")
     nacre("ingest", str(tmp_path / "in"), code=None)
     nacre("commit")
-    assert int(json.loads(nacre("db", "stats", "--json"))["tools"][0]["turns"]) > 5
-    assert is_kept(home, CORE) == []
+    tools = json.loads(nacre("db", "stats", "--json"))["tools"]
+    assert tools
+    assert is_kept(home) == []
+
+
+def test_nothing_of_it_stays_where_a_transcript_or_its_folder_is_called_so(home: Path, tmp_path: Path) -> None:
+    for number, (example, (name, text)) in enumerate(EXAMPLES.items()):
+        form = FORMS[("token", "assignment", "header")[number % 3]]
+        folder = tmp_path / "in" / (f"{number} {form}" if number % 2 else str(number))
+        folder.mkdir(parents=True)
+        called = f"{form} {number}{Path(name).suffix}"
+        (folder / called).write_text(numbered(text, number), encoding="utf-8")
+        assert example
+    first = json.loads(nacre("ingest", str(tmp_path / "in"), "--json", code=None))
+    assert first["turns"] > len(EXAMPLES)
+    again = json.loads(nacre("ingest", str(tmp_path / "in"), "--json", code=None))
+    assert (again["turns"], again["files"]) == (0, 0)
+    nacre("commit")
+    nacre("db", "rebuild", "--yes", code=None)
+    nacre("commit")
+    assert is_kept(home) == []
+
+
+def test_two_transcripts_whose_names_differ_in_a_secret_alone_are_two(home: Path, tmp_path: Path) -> None:
+    for number in range(2):
+        path = tmp_path / "in" / f"{SECRET[:-1]}{number}.txt"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"2026-11-18\nWe glued frame {number} of the kite with oak glue.\n", encoding="utf-8")
+    assert json.loads(nacre("ingest", str(tmp_path / "in"), "--json"))["sessions"] == 2
+    assert json.loads(nacre("ingest", str(tmp_path / "in"), "--json"))["sessions"] == 0
+    assert is_kept(home) == []
 
 
 def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Path) -> None:
@@ -123,7 +157,71 @@ def test_nothing_of_it_stays_whichever_option_holds_it(home: Path, tmp_path: Pat
     nacre("retire", f"nothing {SECRET}", "--yes", code=None)
     nacre("health")
     nacre("commit")
-    assert is_kept(home, CORE) == []
+    assert is_kept(home) == []
+
+
+def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it(home: Path, tmp_path: Path) -> None:
+    nacre("store", "The gate is painted green.", "--subject", "Gate", "--project", "acme")
+    nacre("store", "The lamp hangs over the gate.", "--subject", "Lamp")
+    lamp = json.loads(nacre("list", "--json"))["memories"][0]["id"]
+    out = tmp_path / f"out {SECRET}"
+    out.mkdir()
+    for name in ("all.jsonl", "all.md", "all.zip"):
+        nacre("export", str(out / name), "--sessions", "--include-retired", "--project", f"p {SECRET}", code=None)
+        nacre("export", str(out / name), "--sessions", "--include-retired", "--force")
+    for form in FORMS.values():
+        nacre("import", str(out / "all.jsonl"), "--trust", "--yes", "--project", f"q {form}")
+    nacre("forget", "--match", SECRET, "--yes", code=None)
+    nacre("forget", "--match", f"{SECRET}.*|painted", "--regex", "--yes")
+    nacre("forget", "--project", f"p {SECRET}", "--yes", code=None)
+    nacre("forget", "--session", f"s {SECRET}", "--yes", code=None)
+    nacre("forget", "--list")
+    nacre("retire", f"lamp {SECRET}", "--persist", "--reason", f"r {SECRET}", "--yes")
+    nacre("retire", "--contains", f"{SECRET} hook", "--persist", "--yes")
+    nacre("sync", "--remote", str(tmp_path / SECRET), code=None)
+    nacre("sync", "--remote", f"https://me:{SECRET}@127.0.0.1:9/x.git", "--timeout", "1", code=None)
+    nacre("backup", "create", str(out / "backup"), code=None)
+    nacre("undo", SECRET, code=None)
+    nacre("unretire", SECRET, code=None)
+    nacre("show", lamp)
+    nacre("commit")
+    assert is_kept(home) == []
+
+
+def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path) -> None:
+    """A remote that somebody else writes to: its secrets are in the vault as they came, and nowhere else."""
+    here, there = machine(tmp_path, remote, "one"), machine(tmp_path, remote, "other")
+    here.store("The bridge opens at eight.", subject="Bridge", project="harbour")
+    here.sync(remote=str(remote))
+    there.sync(remote=str(remote))
+    folder = there.vault / "projects" / "harbour" / "fact"
+    words = " ".join(FORMS.values())
+    (folder / f"gate {NAME}.md").write_text("# Gate\n\nThe gate is green.\n", encoding="utf-8")
+    (folder / "key.md").write_text(f"---\ntags: [{SECRET}]\n---\n# Key\n\nIt says {words}\n", encoding="utf-8")
+    (there.vault / "projects" / f"p {NAME}").mkdir()
+    page = there.vault / "projects" / f"p {NAME}" / "project.md"
+    page.write_text(f"---\nroots: [/code/{SECRET}]\naliases: [a {SECRET}]\n---\n# P {SECRET}\n", encoding="utf-8")
+    there.git("add", "--all")
+    there.git("commit", "--quiet", "--message", f"Add {SECRET}\n\n{words}")
+    there.git("push", "--quiet", str(remote), "HEAD:main")
+    here.store("The quay is lit at night.", subject="Quay", project="harbour")
+    done = here.sync()
+    assert done.state is State.SYNCED
+    assert "The gate is green." in here.active()
+    context = here.world.context()
+    try:
+        assert log(context, limit=10)
+        recall(context, RecallQuery("which gate is green?"))
+        for name in ("all.jsonl", "all.zip", "all.md"):
+            options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))
+            export(context, here.world.home / name, options)
+        forget(context, plan(context, ForgetRequest(match=pattern_of("quay", is_regex=False))))
+    finally:
+        context.database.close()
+    assert is_kept(here.world.home, outside=here.vault) == []
+    exported = [path.read_bytes() for path in here.world.home.glob("all.*")]
+    assert len(exported) == 3
+    assert not any(NAME.encode() in data for data in exported)
 
 
 def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,7 +231,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("nacre.app.checking.health", broken)
     nacre("health", code=1)
     assert (home / "logs" / "errors.log").exists()
-    assert is_kept(home, CORE) == []
+    assert is_kept(home) == []
 
 
 def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(home: Path, tmp_path: Path) -> None:
@@ -155,10 +253,10 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(home
     (home / "config.toml").rename(tmp_path / "config.toml")
     os.environ["NACRE_CONFIG"] = str(tmp_path / "config.toml")
     try:
-        before = len(is_kept(home, CORE))
+        before = len(is_kept(home))
         dry = json.loads(nacre("scrub", "--dry-run", "--history", "--json"))
         assert dry["total"] > 0
-        assert len(is_kept(home, CORE)) == before
+        assert len(is_kept(home)) == before
         nacre("scrub", "--history", "--remove-copies", code=2)
         report = json.loads(nacre("scrub", "--history", "--remove-copies", "--yes", "--json"))
         assert report["turns"] == 2
@@ -166,7 +264,7 @@ def test_a_key_that_leaked_before_its_rule_was_known_is_scrubbed_everywhere(home
         assert report["removed"] == [str(home / "nacre.db.old")]
         assert any("replaced where it was made" in place for place in report["elsewhere"])
         nacre("commit")
-        assert is_kept(home, CORE) == []
+        assert is_kept(home) == []
         assert json.loads(nacre("scrub", "--history", "--yes", "--json"))["total"] == 0
         assert "northern gate" in nacre("recall", "wombat key of the northern gate")
         assert "northern gate" in nacre("sessions", "search", "northern gate")

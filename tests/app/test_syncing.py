@@ -18,8 +18,10 @@ from nacre.app.context import Context
 from nacre.app.maintenance import rebuild
 from nacre.app.operations import log
 from nacre.app.remembering import NewMemory, edit, get, list_active, retire, store
+from nacre.app.retiring import choose, list_retired, retire_chosen, unretire
 from nacre.app.scanning import scan
 from nacre.app.syncing import State, Synced, Wanted, last_sync, long_failing, sync
+from nacre.app.tombstones import heed_ledger
 from nacre.app.undoing import undo
 from nacre.errors import (
     EditConflict,
@@ -749,3 +751,72 @@ def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(pair: tuple
     assert len(one.active()) == 14
     assert len(set(one.active())) == 14
     assert not list((one.vault / "retired").rglob("*.md"))
+
+
+def keep_out(context: Context, subject: str) -> None:
+    retire_chosen(context, choose(context, [subject], persist=True), "we moved", persist=True)
+
+
+def test_a_standing_retirement_takes_what_another_machine_stored_before_it_came(
+    pair: tuple[Machine, Machine],
+) -> None:
+    one, other = pair
+    other.store("The crane is serviced in May.", subject="Crane of the quay")
+    other.store("The crane lifts nine tons.", subject="Crane")
+    one.do(keep_out, "crane*")
+    forced = one.store("The crane was sold.", subject="Crane sold")
+    one.sync()
+    other.sync()
+    assert "The crane was sold." in other.active()
+    assert not {"The crane is serviced in May.", "The crane lifts nine tons."} & set(other.active())
+    (gone, _) = other.do(list_retired)
+    assert gone.retired.reason == "we moved"
+    assert gone.suppressed_contexts == ("session-start",)
+    converge(one, other)
+    assert "The crane was sold." in one.active()
+    rebuild(other.world.settings(), other.world.context)
+    assert other.do(get, forced).retired is None
+    assert one.state() == other.state()
+
+
+def test_what_was_brought_back_in_spite_of_a_standing_retirement_stays_on_every_machine(
+    pair: tuple[Machine, Machine],
+) -> None:
+    one, other = pair
+    one.do(keep_out, "yard")
+    (yard,) = (memory.id for memory in one.do(list_retired))
+    one.do(unretire, [yard])
+    one.sync()
+    other.sync()
+    assert "Lorries wait in the yard." in other.active()
+    converge(one, other)
+
+
+def test_a_standing_retirement_that_arrives_while_the_program_is_killed_is_carried_out_later(
+    pair: tuple[Machine, Machine],
+) -> None:
+    one, other = pair
+    other.store("The crane lifts nine tons.", subject="Crane")
+    other.sync()
+    one.do(keep_out, "crane")
+    one.sync()
+    other.git("pull", "--quiet", "--no-edit", str(one.remote), "main")
+    context = other.world.context()
+    heed_ledger(context)
+    context.database.close()
+    assert other.active() == ["Lorries wait in the yard.", "The bridge opens at eight. Its keeper is Osk."]
+
+
+def test_a_sync_that_brings_nothing_is_no_operation(pair: tuple[Machine, Machine]) -> None:
+    one, other = pair
+
+    def syncs() -> list[int]:
+        return [sum(one.operation.action == "sync" for one in each.do(log, limit=100)) for each in pair]
+
+    before = syncs()
+    for each in pair:
+        (path,) = each.vault.rglob("yard.md")
+        path.write_text(path.read_text(encoding="utf-8").replace("wait", "queue"), encoding="utf-8")
+    converge(one, other)
+    assert syncs() == before
+    assert other.git("log", "--format=%s", "--merges").split("\n")[0] == "Join what the remote has"

@@ -12,14 +12,22 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+from uuid import UUID
 
 import msgspec
 
+from nacre.app.context import Context
+from nacre.app.writing import redacted
 from nacre.dedup.judge import judge
 from nacre.dedup.statement import read as read_statement
 from nacre.embed.calibration import calibration_of
-from nacre.errors import MemoryInvalid, QueryInvalid, SettingsInvalid, TranscriptUnreadable
+from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid, SettingsInvalid, TranscriptUnreadable
 from nacre.extract.extractor import extract
+from nacre.imports.found import Found, ImportSource, Item, Operation, Page, Skipped, Talk
+from nacre.imports.registry import SOURCES, get_source
+from nacre.imports.tree import open_tree
 from nacre.model.cursor import Cursor
 from nacre.model.memory import Kind, Memory
 from nacre.model.session import Session, Speaker, Trust, Turn
@@ -34,6 +42,7 @@ from nacre.transcripts.registry import adapters
 from nacre.vault import front_matter, ledger
 from nacre.vault.document import adopt, parse, render, rewrite
 from nacre.vault.layout import folder_of, path_for, place_of, slugify
+from tests.fuzz.bundles import unpack
 
 Target = Callable[[bytes], None]
 Turns = dict[tuple[str, str], Turn]
@@ -42,6 +51,7 @@ NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 _ID = "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"
 _LONGEST = 20_000
 _REDACTOR = Redactor()
+_CLEANING = cast(Context, SimpleNamespace(redactor=_REDACTOR))
 SECRETS = (
     "ghp_" + "a1B2" * 9,
     "AKIA" + "Q3ZJ7XPLM2VTKD4N",
@@ -169,6 +179,61 @@ def config(data: bytes) -> None:
         assert all(after[key] == before[key] for key in before.values if key != "recall.limit")
 
 
+def imported(source: ImportSource) -> Target:
+    """Whatever lies where another memory wrote, an import recognises it or not, and what it reads is well formed.
+
+    What it finds in files, in zips and in databases, be they damaged, is a memory that survives being written and read;
+    that they are damaged as a whole is InvalidInput.
+    """
+
+    def check(data: bytes) -> None:
+        with tempfile.TemporaryDirectory(prefix="nacre-fuzz-") as folder:
+            path = unpack(data, Path(folder))
+            try:
+                tree = open_tree(path, _REDACTOR.clean)
+            except InvalidInput:
+                return
+            source.recognise(tree)
+            with contextlib.suppress(InvalidInput):
+                for item in source.read(tree):
+                    _check_item(item)
+
+    return check
+
+
+def _check_item(item: Item) -> None:
+    match item:
+        case Found(memory, usage):
+            assert usage is None or 0 <= usage.quality <= 1
+            _check_memory(memory)
+        case Skipped(where, reason):
+            msgspec.json.encode((_sound(where), reason))
+        case Page(path, document):
+            assert path == "profile.md" or path.startswith("projects/")
+            assert ".." not in Path(path).parts
+            msgspec.json.encode(_sound(document))
+        case Operation(values):
+            list(ledger.read(ledger.encode(values)))
+        case Talk(session, _, _, turns):
+            msgspec.json.encode([_sound(session.id), *(_sound(turn.text) for turn in turns)])
+
+
+def _check_memory(memory: Memory) -> None:
+    """As it is placed: in a folder that is one, under a name that is one."""
+    assert UUID(memory.id).version == 7
+    assert memory.created.tzinfo is not None
+    with contextlib.suppress(MemoryInvalid):
+        memory = redacted(_CLEANING, memory)
+        memory = replace(memory, project=slugify(memory.project or "") or None, confirmed=())
+        path = path_for(memory, lambda taken: False)
+        place_of(path)
+        assert _read(render(memory), path) == memory
+
+
+def _sound(text: str) -> str:
+    return text.encode("utf-8", errors="replace").decode("utf-8")
+
+
 def _stored(data: bytes) -> str:
     """A text as it is stored: without half characters."""
     return data[:_LONGEST].decode("utf-8", errors="replace")
@@ -252,6 +317,7 @@ def names(data: bytes) -> None:
 
 TARGETS: dict[str, Target] = {
     **{adapter.tool: transcript(adapter) for adapter in adapters()},
+    **{f"import-{name}": imported(get_source(name)) for name in SOURCES},
     "document": document,
     "ledger": ledger_lines,
     "config": config,

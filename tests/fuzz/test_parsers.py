@@ -9,7 +9,7 @@ from tests.fuzz.inputs import inputs, seeds
 from tests.fuzz.targets import TARGETS
 
 _QUICK = {"ledger": 1500, "names": 1500, "document": 1200, "time-words": 600, "question": 400}
-_USUAL = 200
+_USUAL, _FOLDERS = 200, 80
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -21,7 +21,11 @@ def test_every_seed_keeps_the_promise_of_its_parser(target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_whatever_is_read_the_promise_of_its_parser_holds(target: str) -> None:
-    @settings(max_examples=_QUICK.get(target, _USUAL), derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=_QUICK.get(target, _FOLDERS if target.startswith("import-") else _USUAL),
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
     @given(inputs(target))
     def holds(data: bytes) -> None:
         TARGETS[target](data)

@@ -74,7 +74,7 @@ def test_what_agenr_retired_expired_or_superseded_stays_so(nacre: Nacre, agenr_d
             {
                 "id": "late", "type": "fact", "subject": "Late",
                 "content": "The lift is out of order until Friday.",
-                "superseded_by": "EXPIRED",
+                "superseded_by": "EXPIRED", "updated_at": "2026-03-02T10:00:00.250Z",
             },
             {
                 "id": "lost", "type": "fact", "subject": "Lost",
@@ -129,6 +129,22 @@ def test_an_encrypted_or_foreign_database_is_a_clear_error(nacre: Nacre, tmp_pat
     error = nacre("import", str(encrypted), "--from", "agenr", "--json", code=2).error
     assert "encrypted, damaged or something else" in error["message"]
     assert nacre("import", str(encrypted), "--json", code=2).error["code"] == "invalid_input"
+
+
+def test_a_database_with_text_that_is_none_is_a_clear_error(
+    nacre: Nacre, agenr_database: Callable[..., Path], tmp_path: Path
+) -> None:
+    entry = {"id": "e-1", "type": "fact", "subject": "Ferry", "content": "The ferry leaves from pier four at nine."}
+    path = agenr_database([entry])
+    path.write_bytes(path.read_bytes().replace(b"pier four", b"pier\xff\xfefou"))
+    error = nacre("import", str(path), "--json", code=2).error
+    assert "damaged" in error["message"]
+
+
+def test_a_handbook_of_codex_without_task_groups_is_read(nacre: Nacre, put: Put) -> None:
+    handbook = "## User preferences\n\n- Prefer small commits with the reason in the body\n"
+    folder = put("memories", {"MEMORY.md": handbook, "memory_summary.md": "## What's in Memory\n\n- importer\n"})
+    assert nacre("import", str(folder), "--json").json["added"] == 1
 
 
 def test_claude_code_memory_is_read_fact_by_fact_in_the_project_of_its_sessions(nacre: Nacre, put: Put) -> None:

@@ -45,12 +45,13 @@ def catch_up(context: Context) -> None:
 
 def _told(context: Context, commit: PastCommit) -> list[Told]:
     """The operations of a commit; one that somebody else made is one, unless it only merges what is told already."""
-    found = read_message(commit.message, commit.id)
+    message = context.redactor.clean(commit.message)
+    found = read_message(message, commit.id)
     if found or not commit.paths or commit.message == BEGINNING:
         return found
     if commit.is_merge and not set(context.repository.changed_by_merge(commit.id)) - {LEDGER}:
         return []
-    title = shorten(one_line(commit.message.partition("\n")[0]), 120)
+    title = shorten(one_line(message.partition("\n")[0]), 120)
     return [Told(Operation(commit.id, commit.at, FOREIGN, title or None, None, commit.id), None)]
 
 

@@ -19,18 +19,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from nacre.model.operation import Operation
 from nacre.text import shorten
 
+Clean = Callable[[str], str]
+
 BEGINNING = "Begin the history of the vault"
 """The message of the first commit, which holds no operation."""
 
 MOST_PATHS = 20
-"""An operation on more files has a commit to itself, which need not name them."""
+"""An operation on more files, or on :func:`unnamed` ones, has a commit to itself, which need not name them."""
 
 _SUBJECT_CHARACTERS = 72
 _TRAILER = "Nacre-Operation"
@@ -46,14 +48,22 @@ class Told:
     paths: tuple[str, ...] | None
 
 
-def write_message(told: Sequence[tuple[Operation, Sequence[str]]]) -> str:
-    """The message of a commit that holds operations, each with the files it changed."""
-    lines = [_title([operation for operation, _ in told]), ""]
+def unnamed(path: str, clean: Clean) -> bool:
+    """Whether a message cannot tell the name of a file: it holds what looks like a secret, or an end of a line."""
+    return "\n" in path or clean(path) != path
+
+
+def write_message(told: Sequence[tuple[Operation, Sequence[str]]], clean: Clean) -> str:
+    """The message of a commit that holds operations, each with the files it changed.
+
+    ``clean`` takes secrets out of a text: in words that came from elsewhere, too.
+    """
+    lines = [clean(_title([operation for operation, _ in told])), ""]
     for operation, paths in told:
-        lines.append(f"- {operation.action}: {operation.subject or ''}".rstrip())
+        lines.append(f"- {operation.action}: {clean(operation.subject or '')}".rstrip())
         if operation.why:
-            lines.append(f"  why: {operation.why}")
-        if len(paths) <= MOST_PATHS:
+            lines.append(f"  why: {clean(operation.why)}")
+        if len(paths) <= MOST_PATHS and not any(unnamed(path, clean) for path in paths):
             lines += [f"  path: {path}" for path in paths]
         else:
             lines.append(f"  {len(paths)} files")

@@ -8,13 +8,13 @@ acknowledged by reading it (:mod:`nacre.app.chronicle`), so that a crash at any 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from nacre.app.background import COMMIT_LOCK
 from nacre.app.chronicle import catch_up
-from nacre.app.commit_message import BEGINNING, MOST_PATHS, write_message
+from nacre.app.commit_message import BEGINNING, MOST_PATHS, Clean, unnamed, write_message
 from nacre.app.context import Context
 from nacre.app.scanning import scan
 from nacre.app.writing import without_secrets
@@ -61,9 +61,11 @@ class _Plan:
     """Commits that are being put together on top of a tree."""
 
     blobs: dict[str, str]
+    clean: Clean
     ledger: bytearray = field(default_factory=bytearray)
     lines: set[bytes] = field(default_factory=set)
     ignored: set[str] = field(default_factory=set)
+    busy: set[str] = field(default_factory=set)
     commits: list[NewCommit] = field(default_factory=list)
     titles: list[str] = field(default_factory=list)
     told: list[tuple[Operation, Sequence[str]]] = field(default_factory=list)
@@ -77,7 +79,7 @@ class _Plan:
         if self.told:
             if self.is_ledger_changed:
                 self.changes[LEDGER] = bytes(self.ledger)
-            message = write_message(self.told)
+            message = write_message(self.told, self.clean)
             at = max(operation.at for operation, _ in self.told)
             self.commits.append(NewCommit(message, at, dict(self.changes)))
             self.titles.append(message.partition("\n")[0])
@@ -202,7 +204,9 @@ def _plan(context: Context, commit: str | None, held: dict[str, Held]) -> _Plan:
     tree = context.repository.tree(commit)
     present = context.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
     ledger = b"".join(present)
-    plan = _Plan({path: blob for path, (_, blob) in tree.items()}, bytearray(ledger), set(ledger.split(b"\n")))
+    blobs = {path: blob for path, (_, blob) in tree.items()}
+    plan = _Plan(blobs, context.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
+    plan.busy = {path for one in context.journal.unfinished() for path, _ in context.journal.touched(one.id)}
     plan.ignored = context.repository.ignored(sorted(context.files.journal_paths()))
     pending = context.journal.pending(limit=_OPERATIONS_A_RUN)
     if commit is None and pending:
@@ -229,7 +233,7 @@ def _begin(context: Context, plan: _Plan, at: datetime) -> None:
 
 def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:
     """Put an operation into the plan, or aside when it or what it builds on cannot be committed now."""
-    written, lines = _written(context, operation, held)
+    written, lines = _written(context, operation, held, plan.busy)
     if written is None:
         return
     like = next(iter(plan.blobs.values()), None)
@@ -243,7 +247,7 @@ def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, He
     if not changes and not fresh:
         plan.empty.append(operation)
         return
-    is_large = len(changes) > MOST_PATHS or any("\n" in path for path in changes)
+    is_large = len(changes) > MOST_PATHS or any(unnamed(path, context.redactor.clean) for path in changes)
     if is_large or changes.keys() & plan.changes.keys() or len(plan.told) >= OPERATIONS_A_COMMIT:
         plan.seal()
     plan.told.append((operation, sorted(changes)))
@@ -259,7 +263,7 @@ def _add(context: Context, plan: _Plan, operation: Operation, held: dict[str, He
 
 
 def _written(
-    context: Context, operation: Operation, held: dict[str, Held]
+    context: Context, operation: Operation, held: dict[str, Held], busy: Collection[str]
 ) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
     """What an operation left in each file, and its lines for the ledger; ``None`` when it has to wait."""
     found: dict[str, bytes | None] = {}
@@ -274,7 +278,8 @@ def _written(
             text = intent.document if intent.document is not None else _mended(context, intent.path)
             reason = reason or (WITHHELD if text is None else "")
             found[intent.path] = (text or "").encode("utf-8", "replace")
-    if not reason and found.keys() & held.keys():
+            reason = reason or (WITHHELD if context.redactor.clean(intent.path) != intent.path else "")
+    if not reason and (found.keys() & held.keys() or any(path in busy for path in found)):
         reason = "waits for what was done before"
     if reason:
         for path in found:
@@ -340,7 +345,7 @@ def _adopt(context: Context, author: Author, held: dict[str, Held]) -> tuple[lis
         paths = sorted(changes)
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         operation = Operation(context.ids(), context.now(), ADOPT, f"{paths[0]}{more}", "found in the vault")
-        plan = _Plan({}, told=[(operation, paths)], changes=changes)
+        plan = _Plan({}, context.redactor.clean, told=[(operation, paths)], changes=changes)
         plan.seal()
         made = _move(context, plan, head, author)
         if made:
@@ -367,15 +372,17 @@ def _unrecorded(context: Context, held: dict[str, Held]) -> dict[str, bytes | No
             continue
         if is_memory_file(path) and (path not in seen or seen[path].hash != file_hash(data)):
             held[path] = Held(path, "could not be read as a memory")
-        elif reason := _unfit(context, data):
+        elif reason := _unfit(context, path, data):
             held[path] = Held(path, reason)
         else:
             found[path] = data
     return found
 
 
-def _unfit(context: Context, data: bytes) -> str | None:
+def _unfit(context: Context, path: str, data: bytes) -> str | None:
     """Why a file is not to be committed."""
+    if context.redactor.clean(path) != path:
+        return WITHHELD
     if len(data) > _LARGEST_BYTES:
         return f"is larger than {_LARGEST_BYTES // 1_000_000} MB"
     if b"\0" in data[:8192]:

@@ -54,6 +54,8 @@ class Context:
     problems: list[str] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     """The operation that is going on, if one is; see :mod:`nacre.app.operating`."""
+    runs: list[Operation] = field(default_factory=list)
+    """The run that is going on, if one is: an operation in parts."""
     going_on: dict[str, FileLock] = field(default_factory=dict)
     """Held while an operation goes on without the vault lock, by its id."""
     observe: Observe | None = None

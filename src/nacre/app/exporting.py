@@ -23,7 +23,7 @@ from nacre.app.writing import clean_values, redacted
 from nacre.model import portable
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.reports import Progress
-from nacre.model.session import Turn
+from nacre.model.session import ToolCall, Turn
 from nacre.storage.sessions import StoredSession, kept_calls
 from nacre.storage.times import to_ms
 from nacre.storage.usage import Usage
@@ -72,9 +72,7 @@ class Parcel:
 
     def turns(self, stored: StoredSession) -> list[Turn]:
         """The turns of a session."""
-        clean = self.context.redactor.clean
-        found = self.context.sessions.whole(stored.row)
-        return [replace(turn, text=clean(turn.text)) for turn in found]
+        return [_clean_turn(turn, self.context.redactor.clean) for turn in self.context.sessions.whole(stored.row)]
 
 
 def export(
@@ -131,13 +129,27 @@ def _clean(context: Context, memory: Memory) -> Memory:
     )
 
 
+def _clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
+    """With the rules of today, as everything that goes out."""
+    calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
+    return replace(turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls)
+
+
+def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
+    return replace(
+        call, name=clean(call.name), input=clean(call.input), outcome=call.outcome and clean(call.outcome),
+        paths=tuple(map(clean, call.paths)), error=call.error and clean(call.error),
+    )  # fmt: skip
+
+
 def _pages(context: Context, options: ExportOptions) -> Iterator[tuple[str, str]]:
     """Project pages and the owner's profile: (path, text)."""
     slugs = [project.slug for project in context.files.projects()]
     wanted = [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
     for path in (*(["profile.md"] if options.project is None else []), *wanted):
         with contextlib.suppress(FileNotFoundError):
-            yield path, context.redactor.clean(context.vault.read(path).decode("utf-8", "replace"))
+            clean = context.redactor.clean
+            yield clean(path), clean(context.vault.read(path).decode("utf-8", "replace"))
 
 
 def _entries(context: Context) -> Iterator[ledger.Entry]:
@@ -173,12 +185,12 @@ class _Lines:
 
 
 def _write_lines(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict[str, int], int]:
-    lines = _Lines(file)
+    lines, clean = _Lines(file), parcel.context.redactor.clean
     lines.put(portable.HEADER, _header(parcel))
     for path, document in parcel.pages:
         lines.put(portable.PAGE, {"path": path, "document": document})
     for done, (path, memory) in enumerate(parcel.memories):
-        lines.put(portable.MEMORY, memory_record(path, memory, parcel.usage.get(memory.id)))
+        lines.put(portable.MEMORY, memory_record(clean(path), memory, parcel.usage.get(memory.id)))
         notify(Progress("exporting", done + 1, len(parcel.memories), "memories"))
     for values in _links(parcel):
         lines.put(portable.LINK, values)
@@ -268,11 +280,12 @@ def _write_archive(parcel: Parcel, file: BinaryIO, notify: Notify) -> tuple[dict
 
 def _documents(parcel: Parcel) -> Iterator[tuple[str, str]]:
     """The memories' files, as they are but for secrets."""
+    clean = parcel.context.redactor.clean
     for path, _ in parcel.memories:
         with contextlib.suppress(FileNotFoundError):
             text = parcel.context.vault.read(path).decode("utf-8", "replace") if path else ""
             if text:
-                yield path, parcel.context.redactor.clean(text)
+                yield clean(path), clean(text)
 
 
 def _talk(parcel: Parcel, notify: Notify) -> Iterator[tuple[StoredSession, list[Turn]]]:

@@ -17,7 +17,7 @@ from nacre.app.comparing import SUPERSEDES, compare
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.operating import intend, operating
+from nacre.app.operating import intend, operating, running
 from nacre.app.placing import place, put, write_touched
 from nacre.app.project_pages import known_or_named, read_pages, write_new_page
 from nacre.app.scanning import catch_up
@@ -38,7 +38,7 @@ from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 
 BATCH = 20
-"""Memories written with the lock held at a time, as one operation: others get their turn between."""
+"""Memories written with the lock held at a time: others get their turn between."""
 
 _ENTRIES = 50
 _CANDIDATES = 12
@@ -131,7 +131,7 @@ def plan_import(context: Context, options: ImportOptions) -> ImportPlan:
     """
     catch_up(context)
     fold_usage(context)
-    tree = open_tree(options.path)
+    tree = open_tree(options.path, context.redactor.clean)
     source = detect(tree) if options.source == "auto" else get_source(options.source)
     plan = ImportPlan(options, source)
     found: list[Found] = []
@@ -148,7 +148,14 @@ def plan_import(context: Context, options: ImportOptions) -> ImportPlan:
 
 
 def carry_out(context: Context, plan: ImportPlan, on_progress: Notify | None = None) -> ImportReport:
-    """Do what is planned, a batch at a time; what a crash leaves is a plan for the next import."""
+    """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import."""
+    with running(context, "import", why=_why(plan)):
+        report = _carry_out(context, plan, on_progress)
+    apply_intents(context)
+    return report
+
+
+def _carry_out(context: Context, plan: ImportPlan, on_progress: Notify | None) -> ImportReport:
     notify = on_progress or (lambda _: None)
     report = ImportReport()
     _write_pages(context, plan, report)
@@ -214,14 +221,13 @@ def _candidate(context: Context, plan: ImportPlan, item: Found) -> Step | None:
     except MemoryInvalid as error:
         plan.skipped.append(Skipped(item.memory.source.file or item.memory.id, error.message))
         return None
-    project = plan.options.project or memory.project
+    project = context.redactor.clean(plan.options.project or "") or memory.project
     if project is None and item.cwd and not memory.inbox:
         project = known_or_named(context, item.cwd)
     memory = replace(memory, project=slugify(project) or None if project else None)
     is_own = plan.source.name == "nacre"
     trust = (memory.trust if is_own else Trust.TRUSTED) if plan.options.trust else Trust.UNTRUSTED
-    file = context.redactor.clean(memory.source.file) if memory.source.file else None
-    memory = replace(memory, trust=trust, source=replace(memory.source, file=file))
+    memory = replace(memory, trust=trust)
     return Step(memory, Action.ADD, usage=item.usage if plan.options.trust else None)
 
 
@@ -314,7 +320,7 @@ def _write_memories(context: Context, plan: ImportPlan, report: ImportReport, no
     same: dict[str, str] = {}
     touched: set[str] = set()
     with context.vault_lock:
-        with context.database.transaction(), operating(context, "import", why=_why(plan)):
+        with context.database.transaction(), operating(context, "import", in_run=True):
             for done, step in enumerate(todo, start=1):
                 _write(context, step, repeated, report, same, touched)
                 rest(context, lambda: write_touched(context, touched))
@@ -369,7 +375,7 @@ def _mend_links(context: Context, added: Sequence[str], same: dict[str, str]) ->
             changed.append(replace(memory, links=links, superseded_by=by))
     for start in range(0, len(changed), BATCH):
         with context.vault_lock:
-            with operating(context, "import", why="links to what was there"):
+            with operating(context, "import", in_run=True):
                 commit(context, changed[start : start + BATCH])
             apply_intents(context)
 
@@ -386,7 +392,7 @@ def _write_entries(context: Context, plan: ImportPlan) -> None:
     for start in range(0, len(plan.entries), _ENTRIES):
         lines = [one.line() for one in plan.entries[start : start + _ENTRIES]]
         with context.vault_lock:
-            with context.database.transaction(), operating(context, "import", subject="ledger", why=_why(plan)):
+            with context.database.transaction(), operating(context, "import", in_run=True):
                 intend(context, [Intent("append", LEDGER, line) for line in lines])
             apply_intents(context)
 
@@ -401,14 +407,13 @@ def _talks(tree: Tree, source: ImportSource) -> Iterator[Talk]:
 
 def _write_talks(context: Context, plan: ImportPlan, report: ImportReport, notify: Notify) -> None:
     """Sessions that are not here yet; nothing is learned from them: what they taught comes with the memories."""
-    for talk in _talks(open_tree(plan.options.path), plan.source):
+    for talk in _talks(open_tree(plan.options.path, context.redactor.clean), plan.source):
         if context.sessions.find(talk.session.id):
             continue
-        turns = [replace(turn, text=context.redactor.clean(turn.text)) for turn in talk.turns]
         with context.database.transaction():
             row = context.sessions.upsert(talk.session, project=talk.project, file=talk.file)
-            report.turns += context.sessions.add_turns(talk.session, row, turns)
+            report.turns += context.sessions.add_turns(talk.session, row, talk.turns)
             context.sessions.refresh([row])
-            context.sessions.mark_extracted(row, len(turns))
+            context.sessions.mark_extracted(row, len(talk.turns))
         report.sessions += 1
         notify(Progress("importing", report.sessions, plan.sessions, "sessions"))

@@ -14,16 +14,21 @@ from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
+from nacre.app.naming import kept_name
+from nacre.app.operating import explain, operating, running, told_of
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files, recognise
 from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
-from nacre.app.writing import entry, save
+from nacre.app.writing import apply_intents, entry, save
 from nacre.errors import TranscriptUnreadable
+from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
 from nacre.model.session import Session
 from nacre.storage.times import to_ms
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
 
 COMMIT_TURNS = 2000
 
@@ -69,10 +74,17 @@ def ingest(
 ) -> IngestReport:
     """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist.
 
-    Text is searchable when reading ends. One bad file never stops the others: it is in the report.
+    What it writes is one operation; others write in between. Text is searchable when reading ends. One bad file never
+    stops the others: it is in the report.
     """
+    with running(context, "ingest"):
+        report = _ingest(context, options or IngestOptions(), on_progress)
+    apply_intents(context)
+    return report
+
+
+def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | None) -> IngestReport:
     started = time.perf_counter()
-    options = options or IngestOptions()
     notify = on_progress or (lambda _: None)
     began = context.now()
     catch_up(context)
@@ -85,7 +97,7 @@ def ingest(
     read_seconds = time.perf_counter() - began_reading
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
-        save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
+        _note_paths(context, options.paths, lessons.memories if lessons else ())
     made = embed_pending(context, notify) if options.vectors else None
     erase_bytes(context)
     report = IngestReport(
@@ -130,16 +142,45 @@ def plan(context: Context, options: IngestOptions) -> IngestPlan:
     )  # fmt: skip
 
 
+def named_before(context: Context) -> set[Path]:
+    """Paths that were once named to ingest, from the ledger."""
+    try:
+        entries = list(ledger.read(context.vault.read(LEDGER)))
+    except FileNotFoundError:
+        return set()
+    named = [item.details.get("paths") for item in entries if item.action == "ingest"]
+    return {Path(path) for paths in named if isinstance(paths, list) for path in paths if isinstance(path, str)}
+
+
+def _note_paths(context: Context, paths: Sequence[Path], memories: Sequence[str]) -> None:
+    """What was named, in the ledger's line of this run, for a rebuild to find it; each once."""
+    wanted = [str(path.absolute()) for path in paths]
+    known = named_before(context)
+    fresh = [path for path in wanted if Path(path) not in known]
+    if fresh:
+        with context.vault_lock, operating(context, "ingest", in_run=True):
+            save(context, (), [entry(context, "ingest", paths=fresh, **told_of(memories))])
+            with context.database.transaction():
+                explain(context, None if memories else f"{fresh[0]} was read")
+
+
 def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:
     jobs = []
     for file in files:
-        known = context.sessions.cursor(str(file.path))
+        known = _cursor(context, file.path)
         if known and not force and (known[1].size, known[1].mtime_ns) == (file.size, file.mtime_ns):
             tallies.skipped += 1
             continue
         tool, cursor = known if known and not force else (None, None)
         jobs.append(Job(file.path, file.size, tool, cursor, file.is_named))
     return jobs
+
+
+def _cursor(context: Context, path: Path) -> tuple[str, Cursor] | None:
+    """Where the reading of a file ended. Names are looked at for secrets only where the name itself is not known."""
+    known = context.sessions.cursor(str(path))
+    kept = str(path) if known else kept_name(context.redactor, str(path))
+    return known or (context.sessions.cursor(kept) if kept != str(path) else None)
 
 
 def _read(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
@@ -215,7 +256,9 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
                 touched |= _store_batch(context, event, projects, tallies, gate)
             else:
                 if event.present is not None:
-                    touched |= context.sessions.retain(event.tool, str(event.path), event.present)
+                    touched |= context.sessions.retain(
+                        event.tool, kept_name(context.redactor, str(event.path)), event.present
+                    )
                 _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
         refresh()
     for event in events:
@@ -242,7 +285,7 @@ def _store_batch(
         tallies.left_out.add(batch.path)
         if not turns and not context.sessions.find(session.id):
             return set()
-    row = context.sessions.upsert(titled, project=projects[session], file=str(batch.path))
+    row = context.sessions.upsert(titled, project=projects[session], file=kept_name(context.redactor, str(batch.path)))
     added = context.sessions.add_turns(session, row, turns) if turns else 0
     tallies.turns += added
     if added:
@@ -253,4 +296,4 @@ def _store_batch(
 def _save_cursor(context: Context, done: FileDone, *, leaves_out: bool) -> None:
     """A file that something was left out of is read from its beginning each time: what is carried over quotes it."""
     cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
-    context.sessions.save_cursor(str(done.path), done.tool, cursor, done.tally)
+    context.sessions.save_cursor(kept_name(context.redactor, str(done.path)), done.tool, cursor, done.tally)

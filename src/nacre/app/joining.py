@@ -32,6 +32,7 @@ from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
 
 _READ_AT_ONCE = 2000
 _DEEPEST = 3
+_NOTHING_NEW = "Join what the remote has\n"
 _UNITE, _FORGET, _ALLOW_AGAIN = "unite", "forget", "allow_again"
 _INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 
@@ -83,16 +84,16 @@ def plan_join(context: Context, head: Head, theirs: str, *, rewritten_from: str 
     _tell_united(merged, operation)
     forgotten = _leave_out_forgotten(merged)
     changes = _against(context, here, merged, wanted)
-    operation = replace(operation, subject=f"{_counted(len(changes))} from the remote")
+    operation = replace(operation, subject=f"{_counted(changes)} from the remote")
     given_up = _united_in(changes) | forgotten | (_taken_out(changes, merged) if rewritten_from else frozenset())
     plan = Plan(None, changes, merged.notes, given_up, operation, left_out)
     if dry_run:
         return plan
     if rewritten_from:
         onto = _against(context, there, merged, wanted)
-        commit = _commit(context, theirs, onto, (), [*_unsent(context, head, rewritten_from), (operation, [*onto])])
+        commit = _commit(context, theirs, onto, (), [*_unsent(context, head, rewritten_from), *_told(operation, onto)])
     else:
-        commit = _commit(context, head.commit, changes, (theirs,), [(operation, [*changes])])
+        commit = _commit(context, head.commit, changes, (theirs,), _told(operation, changes))
     return replace(plan, commit=commit)
 
 
@@ -201,8 +202,14 @@ def _commit(
     told: Sequence[tuple[Operation, Sequence[str]]],
 ) -> str:
     files = {path: change.after for path, change in changes.items()}
-    commit = NewCommit(write_message(told), told[-1][0].at, files, merged)
+    message = write_message(told, context.redactor.clean) if told else _NOTHING_NEW
+    commit = NewCommit(message, context.now(), files, merged)
     return context.repository.add_commits([commit], parent, author_of(context))[-1]
+
+
+def _told(operation: Operation, changes: Mapping[str, Change]) -> list[tuple[Operation, Sequence[str]]]:
+    """A sync as an operation, unless it changes nothing but the ledger: then there is nothing to tell, or to undo."""
+    return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
 
 def _unsent(context: Context, head: Head, since: str) -> list[tuple[Operation, Sequence[str]]]:
@@ -223,7 +230,7 @@ def _write(context: Context, changes: Mapping[str, Change], plan: Plan) -> None:
         else:
             intents.append(Intent("write", path, text, base, former=without_secrets(context, _text(one.before))))
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
-    with operating(context, SYNC, subject=subject or f"{_counted(len(changes))} from the remote", op=op) as operation:
+    with operating(context, SYNC, subject=subject or f"{_counted(changes)} from the remote", op=op) as operation:
         with context.database.transaction():
             intend(context, intents)
             if intents:
@@ -356,5 +363,6 @@ def _refuse_paths(tree: Entries) -> None:
                 )
 
 
-def _counted(files: int) -> str:
+def _counted(changes: Iterable[str]) -> str:
+    files = len(set(changes) - {LEDGER})
     return f"{files} file" if files == 1 else f"{files} files"

@@ -10,12 +10,12 @@ from nacre.app.accepting import place_accepted
 from nacre.app.bulk import Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.meaning import meaning_of
-from nacre.app.operating import operating
+from nacre.app.operating import explain, operating
 from nacre.app.placing import place, write_touched
 from nacre.app.superseding import released
 from nacre.app.tombstones import Gate
 from nacre.app.using import learned_together
-from nacre.app.writing import apply_intents, commit, entry, redacted, rest, subject_of
+from nacre.app.writing import apply_intents, commit, entry, redacted, rest
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.extract.withdrawn import withdrawal
@@ -66,6 +66,7 @@ class _Learner:
         self.withdrawn: dict[str, str] = {}
         self.stored: list[str] = []
         self.duplicates = 0
+        self.sessions = 0
 
     def session(self, row: int, begin: int) -> None:
         try:
@@ -137,7 +138,9 @@ class _Learner:
         context = self.context
         with context.vault_lock:
             repeated = repetitions(context, self.pending)
-            with context.database.transaction(), operating(context, "ingest", **self.told()):
+            with context.database.transaction(), operating(context, "ingest", in_run=True):
+                self.gate.refresh()  # what was forgotten since it was read is not learned
+                self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
                 touched: set[str] = set()
                 before = len(self.stored)
                 for memory in sorted(self.pending, key=lambda one: one.created):
@@ -152,15 +155,15 @@ class _Learner:
                 for memory_id, reason in self.withdrawn.items():
                     self.retire(memory_id, reason)
                     rest(context)
+                explain(context, self.why())
             apply_intents(context)
             place_accepted(context)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
 
-    def told(self) -> dict[str, str | None]:
-        """What an operation on all that is pending is about, and why."""
-        sessions = len(self.seen)
-        why = f"learned from {sessions} session{'s' if sessions > 1 else ''}"
-        return {"subject": subject_of(self.pending), "why": why}
+    def why(self) -> str:
+        """Where what was learned so far comes from."""
+        self.sessions += len(self.seen)
+        return f"learned from {self.sessions} session{'s' if self.sessions > 1 else ''}"
 
     def retire(self, memory_id: str, reason: str) -> None:
         """Move a memory to ``retired/``; what it had superseded holds again."""

@@ -12,14 +12,12 @@ from pathlib import Path
 from nacre import private
 from nacre.app.committing import commit_operations
 from nacre.app.context import Context
-from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.ingesting import IngestOptions, ingest, named_before
 from nacre.app.writing import apply_intents
 from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
 from nacre.storage.times import from_ms
-from nacre.vault import ledger
-from nacre.vault.layout import LEDGER
 
 _SIDE_FILES = ("", "-wal", "-shm")
 
@@ -78,7 +76,7 @@ def rebuild(
     _remove(fresh.database)
     context = open_home(fresh)
     try:
-        paths = tuple(path for path in sorted({*known, *_ingested(context)}) if path.exists())
+        paths = tuple(path for path in sorted({*known, *named_before(context)}) if path.exists())
         options = IngestOptions(paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False)
         report = ingest(context, options, on_progress)
         with context.database.transaction():
@@ -204,13 +202,3 @@ def _keep_history(context: Context) -> None:
     if context.journal.waiting()[0]:
         with contextlib.suppress(NacreError):
             commit_operations(context)
-
-
-def _ingested(context: Context) -> set[Path]:
-    """Paths that were once named to ingest, from the ledger."""
-    try:
-        entries = list(ledger.read(context.vault.read(LEDGER)))
-    except FileNotFoundError:
-        return set()
-    named = [item.details.get("paths") for item in entries if item.action == "ingest"]
-    return {Path(path) for paths in named if isinstance(paths, list) for path in paths if isinstance(path, str)}

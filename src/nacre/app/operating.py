@@ -1,8 +1,9 @@
 """Operations: every change of the vault belongs to one, which can be told, compared and undone as one.
 
 Call with the vault lock held, or within one transaction: an operation that is still open when another process gets the
-lock was cut short by a crash, and is closed as it is. A long one that lets others have the lock in between says that it
-goes on (:func:`goes_on`): it holds a file lock of its own until it ends, which the system frees when its process dies.
+lock was cut short by a crash, and is closed as it is. A long one that lets others have the lock in between, and a run,
+which is one operation in many parts, say that they go on (:func:`goes_on`): they hold a file lock of their own, which
+the system frees when their process dies. What touches their files is committed after them.
 """
 
 from __future__ import annotations
@@ -29,36 +30,64 @@ _PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
+def running(context: Context, action: str, *, why: str | None = None) -> Iterator[None]:
+    """A long operation in parts, between which others write; within another run, part of that one.
+
+    What is written within ``operating(…, in_run=True)`` belongs to it. When it ends, its line for the ledger is an
+    intent. What a crash leaves of it is closed by whoever writes next.
+    """
+    if context.runs:
+        yield
+        return
+    operation = Operation(context.ids(), context.now(), action, why=_words(context, why, _WHY_CHARACTERS))
+    context.runs.append(operation)
+    try:
+        yield
+        if operation.id in context.going_on:
+            with context.vault_lock:
+                close(context, operation)
+    finally:
+        context.runs.remove(operation)
+        _ends(context, operation)
+
+
+@contextmanager
 def operating(
-    context: Context, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None
-) -> Iterator[Operation]:
+    context: Context, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None,
+    in_run: bool = False,
+) -> Iterator[Operation]:  # fmt: skip
     """Whatever is written within belongs to one operation; within another one, to that one.
 
     ``subject`` says in words what it is about, ``why`` for what reason; secrets are taken out of both. ``op`` is its id
-    where it has one. Nothing is recorded until something is written.
+    where it has one. ``in_run``: it is a part of the run that is going on, if one is. Nothing is recorded until
+    something is written.
     """
     if context.operations:
         yield context.operations[-1]
         return
-    operation = Operation(
+    run = context.runs[-1] if in_run and context.runs else None
+    operation = run or Operation(
         op or context.ids(), context.now(), action, _words(context, subject, _SUBJECT_CHARACTERS),
         _words(context, why, _WHY_CHARACTERS),
     )  # fmt: skip
     context.operations.append(operation)
     try:
+        if run:
+            goes_on(context)
         yield operation
-        close(context, operation)
+        if run is None:
+            close(context, operation)
     finally:
         context.operations.remove(operation)
-        if operation.id in context.going_on:
-            context.going_on.pop(operation.id).release()
-            _lock_of(context, operation.id).unlink(missing_ok=True)
+        if run is None:
+            _ends(context, operation)
 
 
 def explain(context: Context, why: str | None) -> None:
     """Say why the operation that is going on was done, when that is known after its writes. Call in a transaction."""
-    if why:
-        context.journal.explain(context.operations[-1].id, _words(context, why, _WHY_CHARACTERS))
+    operation = context.operations[-1]
+    if why and operation.why is None:
+        context.journal.explain(operation.id, _words(context, why, _WHY_CHARACTERS))
 
 
 def intend(context: Context, intents: Iterable[Intent], *, applied: bool = False) -> None:
@@ -105,12 +134,29 @@ def goes_on(context: Context) -> None:
 
 
 def left_open(context: Context) -> list[Operation]:
-    """Operations that are going on elsewhere, or were when a crash came; with the vault lock held, only those."""
-    own = {operation.id for operation in context.operations}
-    return [
-        operation for operation in context.journal.unfinished()
-        if operation.id not in own and not is_held(_lock_of(context, operation.id))
-    ]  # fmt: skip
+    """Operations that were going on when a crash came, or are elsewhere; with the vault lock held, only the former.
+
+    Those of which a living process says that they go on are not among them.
+    """
+    own = {operation.id for operation in (*context.operations, *context.runs)}
+    others = [operation for operation in context.journal.unfinished() if operation.id not in own]
+    return [operation for operation in others if not is_going_on(context, operation)]
+
+
+def is_going_on(context: Context, operation: Operation) -> bool:
+    """Whether an operation goes on in a process that is alive, and lets others write meanwhile."""
+    return is_held(_lock_of(context, operation.id))
+
+
+def _ends(context: Context, operation: Operation) -> None:
+    lock = context.going_on.pop(operation.id, None)
+    if lock:
+        lock.release()
+        lock.remove()
+
+
+def _lock_of(context: Context, operation_id: str) -> Path:
+    return context.settings.home / _GOING_ON / f"{operation_id}.lock"
 
 
 def close_left_open(context: Context) -> None:
@@ -120,13 +166,9 @@ def close_left_open(context: Context) -> None:
         _lock_of(context, operation.id).unlink(missing_ok=True)
 
 
-def _lock_of(context: Context, operation_id: str) -> Path:
-    return context.settings.home / _GOING_ON / f"{operation_id}.lock"
-
-
 def _subject(context: Context, operation: Operation) -> str | None:
     """What an operation is about, told by what it touched."""
-    touched = context.journal.touched(operation.id)
+    touched = sorted(context.journal.touched(operation.id), key=lambda one: not one[1])  # memories before pages
     if not touched:
         return None
     path, memory_id = touched[0]
@@ -138,14 +180,18 @@ def _subject(context: Context, operation: Operation) -> str | None:
 
 def _line(context: Context, operation: Operation) -> str:
     """An operation in the ledger: which memories, but none of their words."""
-    memories = sorted({memory for _, memory in context.journal.touched(operation.id) if memory})
-    if len(memories) == 1:
-        details: dict[str, object] = {"memory": memories[0]}
-    elif len(memories) <= _MOST_NAMED:
-        details = {"memories": memories} if memories else {}
-    else:
-        details = {"count": len(memories)}
-    return Entry(operation.id, operation.at, operation.action, details).line()
+    memories = {memory for _, memory in context.journal.touched(operation.id) if memory}
+    return Entry(operation.id, operation.at, operation.action, told_of(memories)).line()
+
+
+def told_of(memories: Iterable[str]) -> dict[str, object]:
+    """Memories in an entry of the ledger: by their ids, or how many where they are many."""
+    ids = sorted(memories)
+    if len(ids) == 1:
+        return {"memory": ids[0]}
+    if len(ids) <= _MOST_NAMED:
+        return {"memories": ids} if ids else {}
+    return {"count": len(ids)}
 
 
 def _of(operation: Operation, intent: Intent) -> Intent:

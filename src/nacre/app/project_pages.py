@@ -11,7 +11,7 @@ from typing import Any
 
 from nacre.app.context import Context
 from nacre.app.operating import intend, operating
-from nacre.app.writing import apply_intents
+from nacre.app.writing import apply_intents, clean_values
 from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.model.session import Session
 from nacre.storage.vault_index import Intent, Project
@@ -64,7 +64,7 @@ def read_pages(context: Context) -> None:
             mtime_ns = context.vault.stat(_path(slug)).mtime_ns
             if slug in known and known[slug].mtime_ns == mtime_ns:
                 continue
-            values = _parse(context.vault.read(_path(slug))).values
+            values = clean_values(context, _parse(context.vault.read(_path(slug))).values)
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
@@ -121,7 +121,7 @@ def write_new_page(context: Context, path: str, document: str) -> bool:
     with context.vault_lock:
         if context.vault.exists(path) or context.files.pending_document(path) is not None:
             return False
-        with context.database.transaction(), operating(context, "import", subject=path):
+        with context.database.transaction(), operating(context, "import", subject=path, in_run=True):
             intend(context, [Intent("write", path, document, None)])
         apply_intents(context)
     return True
@@ -193,7 +193,10 @@ def _extend(context: Context, slug: str, place: _Place) -> None:
 
 
 def _write_page(context: Context, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
-    with context.database.transaction(), operating(context, "project", subject=str(values.get("name") or slug)):
+    with (
+        context.database.transaction(),
+        operating(context, "project", subject=str(values.get("name") or slug), in_run=True),
+    ):
         intend(context, [Intent("write", _path(slug), document, base)])
         _index(context, Project(str(values["id"]), slug, 0), values)
     apply_intents(context)

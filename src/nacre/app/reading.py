@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nacre.app.naming import kept_id, kept_name
 from nacre.errors import NacreError
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.reports import Problem
@@ -38,8 +39,8 @@ BORDER_BYTES = 12_000_000
 MOST_PROCESSES = 4
 """More of them read faster than one can store."""
 
+UNKNOWN_CHARACTERS = 80
 _QUEUE_BATCHES = 6
-_ID_CHARACTERS = 39
 _NUMBERS = {int, float}
 
 
@@ -176,7 +177,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                 yield batch
             cursor = source.cursor()
             cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
-            tally = replace(source.tally, unknown=Counter(_clean_values(dict(source.tally.unknown), redactor)))
+            tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
             yield FileDone(
                 job.path, job.size, adapter.tool, cursor, tally, max(0, cursor.size - source.start),
                 present if adapter.whole else None,
@@ -239,14 +240,17 @@ def _clean_values(value: Any, redactor: Redactor) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be carried over")
 
 
+def _clean_counts(counts: Mapping[str, int], redactor: Redactor) -> Counter[str]:
+    """Types of records that are not known. They may be anything: secrets first, length then."""
+    found: Counter[str] = Counter()
+    for name, count in counts.items():
+        found[redactor.clean(name)[:UNKNOWN_CHARACTERS]] += count
+    return found
+
+
 def _sound(text: str) -> str:
     """Half characters cannot be stored; anybody's adapter may hand them on."""
     return text if text.isascii() else text.encode("utf-8", errors="replace").decode("utf-8")
-
-
-def _clean_id(name: str, redactor: Redactor) -> str:
-    """A tool's own id, which is short and random; a long one may be something else."""
-    return _sound(name) if len(name) <= _ID_CHARACTERS else redactor.clean(_sound(name))
 
 
 def _clean_session(session: Session, redactor: Redactor) -> Session:
@@ -255,13 +259,13 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
     return replace(
         session,
-        native_id=_clean_id(session.native_id, redactor),
+        native_id=kept_name(redactor, _sound(session.native_id)),
         title=clean(session.title)[:300] if session.title else None,
         branch=clean(session.branch) if session.branch else None,
         label=clean(session.label) if session.label else None,
         cwd=clean(session.cwd) if session.cwd else None,
         repository=clean(session.repository) if session.repository else None,
-        parent=_clean_id(session.parent, redactor) if session.parent else None,
+        parent=kept_name(redactor, _sound(session.parent)) if session.parent else None,
         tool_version=clean(session.tool_version) if session.tool_version else None,
         model=clean(session.model) if session.model else None,
     )
@@ -269,13 +273,13 @@ def _clean_session(session: Session, redactor: Redactor) -> Session:
 
 def _clean_turns(turns: Sequence[Turn], redactor: Redactor) -> tuple[Turn, ...]:
     """Turns without secrets, the texts of all of them together: many are short, and hardly any holds one."""
-    bare = [_bare_turn(turn) for turn in turns]
+    bare = [_bare_turn(turn, redactor) for turn in turns]
     cleaned = iter(redactor.clean_all([text for turn in bare for text in _texts_of(turn)]))
     return tuple(_put_back(turn, cleaned) for turn in bare)
 
 
-def _bare_turn(turn: Turn) -> Turn:
-    """A turn without nacre's own context, and without half characters."""
+def _bare_turn(turn: Turn, redactor: Redactor) -> Turn:
+    """A turn without nacre's own context, and without half characters; its id as it is kept."""
     if turn.time and turn.time.tzinfo is None:
         raise ValueError("a turn's time has no zone")
     said = strip(_sound(turn.text))
@@ -288,7 +292,9 @@ def _bare_turn(turn: Turn) -> Turn:
         )
         for call in turn.tool_calls
     )  # fmt: skip
-    return replace(turn, id=_sound(turn.id), text=said.text, author=author, tool_calls=calls, flags=flags)
+    return replace(
+        turn, id=kept_id(redactor, _sound(turn.id)), text=said.text, author=author, tool_calls=calls, flags=flags
+    )
 
 
 def _bare(text: str) -> str:
@@ -296,10 +302,8 @@ def _bare(text: str) -> str:
 
 
 def _texts_of(turn: Turn) -> Iterator[str]:
-    """What a turn says, in the order in which :func:`_put_back` takes it; of ids, which are short and random, none."""
+    """What a turn says, in the order in which :func:`_put_back` takes it."""
     yield turn.text
-    if len(turn.id) > _ID_CHARACTERS:
-        yield turn.id
     if turn.author:
         yield turn.author
     for call in turn.tool_calls:
@@ -315,7 +319,6 @@ def _texts_of(turn: Turn) -> Iterator[str]:
 def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
     """A turn with its texts redacted; cut only now, for what a cut leaves of a secret is not recognised."""
     text = next(texts)
-    turn_id = next(texts) if len(turn.id) > _ID_CHARACTERS else turn.id
     author = next(texts) if turn.author else turn.author
     calls = tuple(
         ToolCall(
@@ -326,7 +329,7 @@ def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
         )
         for call in turn.tool_calls
     )  # fmt: skip
-    return replace(turn, id=turn_id, text=text, author=author, tool_calls=calls)
+    return replace(turn, text=text, author=author, tool_calls=calls)
 
 
 def _count_cores() -> int:

@@ -12,6 +12,7 @@ from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
 from nacre.app.operating import intend, left_open, operating, record_apart
 from nacre.app.project_pages import read_pages
+from nacre.app.standing import retire_due
 from nacre.app.superseding import agreed, released
 from nacre.app.tombstones import is_ledger_new
 from nacre.app.writing import apply_intents, commit, entry, redacted, rest, without_secrets
@@ -116,6 +117,7 @@ def scan(context: Context, *, from_remote: bool = False, patience_seconds: float
     taken = _catch_edits(context, patience_seconds, from_remote=from_remote)
     if taken or is_ledger_new(context):
         apply_tombstones(context, patient=False)
+    retire_due(context)
     return taken
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from nacre.app.background import SYNC_LOCK
 from nacre.app.committing import Committed, Held, commit_operations, prepare
 from nacre.app.context import Context
 from nacre.app.joining import Plan, operations_between, plan_join, take_in
 from nacre.app.scanning import catch_up
+from nacre.app.writing import clean_values
 from nacre.errors import (
     HistoryRewritten,
     InvalidInput,
@@ -258,6 +258,9 @@ def _refuse_secrets(context: Context, commit: str, known: str | None) -> None:
             rules = _secrets(context, data.decode("utf-8", "replace")) if b"\0" not in data[:8192] else ""
             if rules:
                 found[blobs[blob]] = rules
+    for path in set(blobs.values()):
+        if rules := _secrets(context, path):
+            found[context.redactor.clean(path)] = f"its name: {rules}"
     for past in context.repository.history(known, commit):
         if rules := _secrets(context, past.message):
             found[f"the message of commit {past.id[:8]}"] = rules
@@ -294,6 +297,6 @@ def _outcome_kept(context: Context, wanted: Wanted) -> Iterator[None]:
 
 
 def _keep(context: Context, last: LastSync) -> None:
-    values: dict[str, Any] = {name: getattr(last, name) for name in LastSync.__slots__}
+    values = clean_values(context, {name: getattr(last, name) for name in LastSync.__slots__})
     with contextlib.suppress(StoreBusy), context.database.transaction():
         context.journal.set_git_state(_STATE, json.dumps(values))

@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from nacre.app.context import Context
+from nacre.app.standing import is_under
 from nacre.errors import VaultUnusable
 from nacre.ids import keyed_hash
 from nacre.model.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
@@ -260,12 +261,24 @@ def _take_over(context: Context, entries: Sequence[ledger.Entry]) -> None:
     more, fewer = list(wanted - known), list(known - wanted)
     silent = (TombstoneKind.KEY, TombstoneKind.ALLOWED)
     fresh = {one.run for one in more if one.kind not in silent}
+    rules = standing_retirements(entries)
+    arrived = _arrived(context, rules)
     with context.database.transaction():
-        context.tombstones.replace_standing(standing_retirements(entries))
+        context.tombstones.replace_standing(rules)
+        context.tombstones.set_arrived({*context.tombstones.arrived(), *arrived})
         context.tombstones.set_due(context.tombstones.due() | fresh)
     for start in range(0, max(len(more), len(fewer)), _STEP):
         with context.database.transaction():
             context.tombstones.change(more[start : start + _STEP], fewer[start : start + _STEP])
+
+
+def _arrived(context: Context, rules: Sequence[StandingRetirement]) -> list[str]:
+    """What is here and falls under rules from elsewhere. A new database has heeded nothing before: there are none."""
+    known = {rule.id for rule in context.tombstones.standing()}
+    fresh = [rule for rule in rules if rule.id not in known]
+    if not fresh or context.tombstones.value("told") is None:
+        return []
+    return [one.id for one in context.memories.everything() if any(is_under(one, rule) for rule in fresh)]
 
 
 def _stamp(context: Context) -> str:

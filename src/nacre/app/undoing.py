@@ -8,29 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.operating import intend, operating
+from nacre.app.operating import intend, is_going_on, operating
 from nacre.app.operations import Change, Version, changes_of, find_operation, look, memory_of
 from nacre.app.scanning import scan
 from nacre.app.superseding import released
-from nacre.app.writing import FEW, apply_intents, commit, entry, rest
+from nacre.app.writing import FEW, apply_intents, commit, entry, redacted, rest
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.operation import Operation
 from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.vault import identity
+from nacre.vault.document import parse
 from nacre.vault.files import file_hash
 from nacre.vault.layout import is_memory_file
+from nacre.vault.merging import merge_versions
+from nacre.vault.merging_document import LISTS
 
 UNDO = "undo"
 UNDONE = "undone"
 """Why a memory is retired that an undone operation had made."""
 
-_UNWEIGHED = frozenset({"id", "updated", "confirmed"})
-"""Fields that never stand in the way: the later value holds."""
-
-_LISTS = frozenset({"tags", "links", "triggers", "suppressed_contexts"})
+_FILE = "file"
+_NAMES = {"body": "content"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ def undo(context: Context, reference: str, *, force: bool = False) -> Undoing:
 def _found(context: Context, reference: str) -> tuple[Operation, list[Change]]:
     look(context)
     operation = find_operation(context, reference)
+    if is_going_on(context, operation):
+        raise Conflict("this operation is still going on", hint="wait for it, or end it, then undo it")
     return operation, changes_of(context, operation)
 
 
@@ -157,10 +160,10 @@ def _step(context: Context, change: Change, *, force: bool) -> Step:
         return _unmake(context, change, present)
     if after is not None and _same(present, after) and _is_as_left(context, change):
         return Step("bring back", change, replace(before, id=present.id))
-    merged, clashes = _merge(after or present, present, before)
+    merged, clashes = _merge(context, change, present)
     if clashes:
         return _both(context, change, present, before, clashes) if force else Step("conflict", change, present, clashes)
-    if _same(merged, present):
+    if _same(replace(merged, updated=present.updated), present):
         return Step("leave", change)
     return Step("change back", change, replace(merged, updated=context.now()))
 
@@ -188,8 +191,17 @@ def _file_step(context: Context, change: Change) -> Step:
     if present == before:
         return Step("leave", change)
     if present != after:
-        return Step("conflict", change, None, ("file",))
+        return Step("conflict", change, None, (_FILE,))
+    if before is None and _is_needed(context, change.latest.path):
+        return Step("leave", change)
     return Step("bring back" if before is not None else "remove", change)
+
+
+def _is_needed(context: Context, path: str) -> bool:
+    """Whether a file is the page of a project that sessions belong to: those an undo does not take back."""
+    folder, _, name = path.rpartition("/")
+    slug = folder.removeprefix("projects/")
+    return name == "project.md" and bool(context.sessions.newest(project=slug, subagents=True, limit=1))
 
 
 def _is_as_left(context: Context, change: Change) -> bool:
@@ -233,28 +245,28 @@ def _remove(context: Context, after: Version) -> None:
     intend(context, [Intent("remove", after.path, base=base, former=after.text)])
 
 
-def _merge(base: Memory, present: Memory, wanted: Memory) -> tuple[Memory, tuple[str, ...]]:
-    """Go from ``base`` to ``wanted`` in what is ``present``; and the fields in which that cannot be."""
-    values: dict[str, Any] = {}
-    clashes = []
-    for field in fields(Memory):
-        if field.name in _UNWEIGHED:
-            continue
-        old, now, new = (getattr(memory, field.name) for memory in (base, present, wanted))
-        if old == new or now == new:
-            continue
-        if now == old:
-            values[field.name] = new
-        elif field.name in _LISTS:
-            values[field.name] = _merge_lists(old, now, new)
-        else:
-            clashes.append(field.name)
-    return replace(present, **values), tuple(clashes)
+def _merge(context: Context, change: Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
+    """Go from what the operation left to what was before, in what is there now; and the fields where that cannot be.
+
+    It is the merge of a sync: the present version on one side, the former one on the other.
+    """
+    file = context.files.file_of(present.id)
+    text = _text(context, file.path) if file else None
+    left, former = change.after, change.before
+    if file is None or text is None or left is None or former is None:
+        return present, (_FILE,)
+    versions = (_version(left), identity.Version(file.path, text.encode("utf-8", "replace")), _version(former))
+    merged = merge_versions(*versions)
+    if merged is None:
+        return present, (_FILE,)
+    path, document = merged
+    clashes = tuple(_NAMES.get(name, name) for name in document.fields if name not in LISTS)
+    result = parse(document.text, path, new_id=lambda: present.id, modified=present.updated)
+    return replace(redacted(context, result), id=present.id), clashes
 
 
-def _merge_lists(old: Sequence[Any], now: Sequence[Any], new: Sequence[Any]) -> tuple[Any, ...]:
-    kept = [item for item in now if item not in old or item in new]
-    return (*kept, *(item for item in new if item not in old and item not in kept))
+def _version(version: Version) -> identity.Version:
+    return identity.Version(version.path, version.text.encode("utf-8", "replace"))
 
 
 def _same(one: Memory, other: Memory) -> bool:

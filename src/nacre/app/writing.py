@@ -333,6 +333,7 @@ def redacted(context: Context, memory: Memory) -> Memory:
         author=clean(memory.author) if memory.author else None,
         canonical_key=clean(memory.canonical_key) if memory.canonical_key else None,
         suppressed_contexts=tuple(clean(text) for text in memory.suppressed_contexts),
+        source=replace(memory.source, file=clean(memory.source.file)) if memory.source.file else memory.source,
         links=tuple(replace(link, reason=clean(link.reason)) if link.reason else link for link in memory.links),
         retired=replace(memory.retired, reason=clean(memory.retired.reason))
         if memory.retired and memory.retired.reason

@@ -14,7 +14,7 @@ from typing import Any
 
 from nacre.imports.found import Found, ImportSource, Item, Skipped, Transcript
 from nacre.imports.notes import Note, kind_of, notes
-from nacre.imports.shaping import project_of, shape, words_hash
+from nacre.imports.shaping import cleaned, project_of, shape, words_hash
 from nacre.imports.tree import Tree
 from nacre.model.memory import Kind, Memory
 from nacre.transcripts.adapter import Adapter, Head
@@ -89,7 +89,7 @@ def _projects(tree: Tree) -> Iterator[dict[str, Any]]:
 
 def _json(tree: Tree, name: str) -> Any:
     try:
-        return json.loads(tree.text(name) or "null")
+        return cleaned(json.loads(tree.text(name) or "null"), tree.clean)
     except (ValueError, RecursionError):
         return None
 

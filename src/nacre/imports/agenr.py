@@ -59,7 +59,7 @@ def _read(tree: Tree) -> Iterator[Item]:
     if path is None:
         yield from _refused(tree)
         return
-    with open_foreign(path) as database:
+    with open_foreign(path, tree.clean) as database:
         tags = _grouped(database, "tags", "entry_id", "tag")
         links = _links(database)
         entries = list(database.rows("entries", _COLUMNS))
@@ -101,7 +101,7 @@ def _found(
     ended = str(entry.get("superseded_by") or "")
     retired = _retirement(entry, ended, known)
     if retired:
-        memory = replace(memory, retired=Retirement(retired[0] or memory.updated, retired[1]))
+        memory = replace(memory, retired=Retirement((retired[0] or memory.updated).replace(microsecond=0), retired[1]))
     mapped = tuple(Link(rel, known[other]) for rel, other in links if other in known)
     return Found(replace(memory, links=mapped, superseded_by=known.get(ended)), _usage(entry))
 

@@ -62,11 +62,10 @@ def _category(name: str) -> Kind | None:
 
 
 def _entry(tree: Tree, name: str, links: list[tuple[str, str]], usage: Usage | None) -> Item:
-    text = tree.text(name)
-    if text is None:
+    if tree.text(name) is None:
         return Skipped(name, "it is too large, or no text")
     try:
-        front, body = front_of(text)
+        front, body = front_of(tree, name)
     except MemoryInvalid as error:
         return Skipped(name, error.message)
     title = text_of(front, "title") or PurePosixPath(name).stem.replace("-", " ").capitalize()
@@ -91,7 +90,7 @@ def _entry(tree: Tree, name: str, links: list[tuple[str, str]], usage: Usage | N
 
 def _identity(tree: Tree, name: str) -> Iterator[Item]:
     """Who the owner is: each statement a memory of its own."""
-    for note in notes(tree.text(name) or ""):
+    for note in notes(tree.clean(tree.text(name) or "")):
         if note.is_said:
             key = f"{tree.path_of(name)}#{words_hash(note.text)}"
             memory = shape(
@@ -108,7 +107,7 @@ def _beside(tree: Tree) -> tuple[dict[str, list[tuple[str, str]]], dict[str, Usa
     for name in tree.names:
         if tree.root.is_dir() and tree.is_database(name):
             try:
-                with open_foreign(tree.path_of(name)) as database:
+                with open_foreign(tree.path_of(name), tree.clean) as database:
                     _edges(database, links)
                     _scores(database, usage)
             except InvalidInput:
@@ -135,7 +134,7 @@ def _without_title(body: str, title: str) -> str:
 
 def _front(tree: Tree, name: str) -> Mapping[str, Any]:
     try:
-        return front_of(tree.text(name) or "")[0]
+        return front_of(tree, name)[0]
     except MemoryInvalid:
         return {}
 

@@ -79,12 +79,11 @@ def _files(tree: Tree, folder: str) -> Iterator[str]:
 
 
 def _file(tree: Tree, name: str, cwd: str | None, ids: Mapping[str, str]) -> Iterator[Item]:
-    text = tree.text(name)
-    if text is None:
+    if tree.text(name) is None:
         yield Skipped(name, "it is too large, or no text")
         return
     try:
-        front, body = front_of(text)
+        front, body = front_of(tree, name)
     except MemoryInvalid as error:
         yield Skipped(name, error.message)
         return
@@ -142,13 +141,13 @@ def _cwd(tree: Tree, folder: str) -> str | None:
                 except (ValueError, AttributeError):
                     continue
                 if isinstance(cwd, str) and cwd:
-                    return cwd
+                    return tree.clean(cwd)
     return None
 
 
 def _front(tree: Tree, name: str) -> dict[str, Any]:
     try:
-        return front_of(tree.text(name) or "")[0]
+        return front_of(tree, name)[0]
     except MemoryInvalid:
         return {}
 

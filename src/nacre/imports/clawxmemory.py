@@ -90,11 +90,10 @@ def _projects(tree: Tree) -> Iterator[tuple[str, tuple[str, str]]]:
 
 
 def _entry(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
-    text = tree.text(name)
-    if text is None:
+    if tree.text(name) is None:
         return Skipped(name, "it is too large, or no text")
     try:
-        front, body = front_of(text)
+        front, body = front_of(tree, name)
     except MemoryInvalid as error:
         return Skipped(name, error.message)
     parts = PurePosixPath(name).parts
@@ -121,7 +120,7 @@ def _entry(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
 def _profile(tree: Tree, name: str) -> Iterator[Item]:
     """The owner's profile: each statement a memory of its own."""
     try:
-        _, body = front_of(tree.text(name) or "")
+        _, body = front_of(tree, name)
     except MemoryInvalid as error:
         yield Skipped(name, error.message)
         return
@@ -147,7 +146,7 @@ def _aliases(value: Any) -> list[str]:
 
 def _front(tree: Tree, name: str) -> dict[str, Any]:
     try:
-        return front_of(tree.text(name) or "")[0]
+        return front_of(tree, name)[0]
     except MemoryInvalid:
         return {}
 

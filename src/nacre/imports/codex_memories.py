@@ -42,7 +42,7 @@ def _read(tree: Tree) -> Iterator[Item]:
         if name == _HANDBOOK:
             yield from _handbook(tree, name)
         elif name == _SUMMARY:
-            yield from _statements(tree, name, tree.text(name) or "", None, ())
+            yield from _statements(tree, name, tree.clean(tree.text(name) or ""), None, ())
         elif name.startswith("extensions/") and "/notes/" in name:
             yield from _note(tree, name)
         elif name.startswith(_EVIDENCE):
@@ -52,12 +52,13 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _handbook(tree: Tree, name: str) -> Iterator[Item]:
-    text = tree.text(name) or ""
+    text = tree.clean(tree.text(name) or "")
     marks = [*_GROUP.finditer(text)]
     if not marks or marks[0].start():
         yield from _statements(tree, name, text[: marks[0].start()] if marks else text, None, ())
-    for mark, following in zip(marks, [*marks[1:], None], strict=True):
-        group = text[mark.end() : following.start() if following else len(text)]
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    for mark, end in zip(marks, ends, strict=False):  # without marks, there is one end
+        group = text[mark.end() : end]
         applies = _APPLIES.search(group)
         keywords = _KEYWORDS.search(group)
         found = keywords.group(1).replace("\n", ",").replace("- ", " ") if keywords else ""
@@ -87,7 +88,7 @@ def _found(tree: Tree, name: str, note: Note, cwd: str | None, tags: tuple[str, 
 
 
 def _note(tree: Tree, name: str) -> Iterator[Item]:
-    text = (tree.text(name) or "").strip()
+    text = tree.clean(tree.text(name) or "").strip()
     if not text:
         yield Skipped(name, "it is empty")
         return

@@ -12,7 +12,7 @@ from typing import Any
 
 from nacre.errors import InvalidInput, MemoryInvalid
 from nacre.imports.found import Found, ImportSource, Item, Operation, Page, Skipped, Talk
-from nacre.imports.shaping import imported_id, moment, project_of
+from nacre.imports.shaping import cleaned, imported_id, moment, project_of
 from nacre.imports.tree import Tree, safe_name
 from nacre.model import portable
 from nacre.model.memory import Memory
@@ -53,9 +53,10 @@ def _read(tree: Tree) -> Iterator[Item]:
 def _files(tree: Tree) -> Iterator[Item]:
     for name in tree.names:
         if name == LEDGER:
-            yield from (Operation(values) for line in (tree.text(name) or "").splitlines() if (values := _object(line)))
+            lines = (tree.text(name) or "").split("\n")
+            yield from (Operation(values) for line in lines if (values := _object(tree, line)))
         elif _PAGE.fullmatch(name):
-            yield Page(name, tree.text(name) or "")
+            yield Page(name, tree.clean(tree.text(name) or ""))
         elif is_memory_file(name):
             yield _from_file(tree, name)
 
@@ -65,7 +66,18 @@ def _from_file(tree: Tree, name: str) -> Item:
     if text is None:
         return Skipped(name, "it is too large, or no text")
     modified = tree.leaves[name].modified
-    return _checked(name, lambda: parse(text, name, new_id=lambda: _no_id(tree, name), modified=modified), None)
+    return _checked(
+        tree,
+        name,
+        lambda: parse(_without_secrets(tree, text), name, new_id=lambda: _no_id(tree, name), modified=modified),
+        None,
+    )
+
+
+def _without_secrets(tree: Tree, text: str) -> str:
+    """A document whose body is clean, before a heading is taken from it; its front matter is taken apart first."""
+    _, body = split(text)
+    return text.removesuffix(body) + tree.clean(body)
 
 
 def _lines(tree: Tree) -> Iterator[Item]:
@@ -74,7 +86,7 @@ def _lines(tree: Tree) -> Iterator[Item]:
     talk: tuple[Session, Values, list[Turn]] | None = None
     with tree.path_of(tree.names[0]).open("rb") as file:
         for line in file:
-            values = _object(line) or {}
+            values = _object(tree, line) or {}
             kind = values.get("type")
             if kind == portable.TRAILER:
                 closed = values.get("lines") == lines and values.get("sha256") == digest.hexdigest()
@@ -123,10 +135,10 @@ def _from_line(tree: Tree, line: int, values: Values) -> Item:
         body = str(values.get("content") or "")
         return assemble(said, body, path or "memory.md", new_id=lambda: _no_id(tree, where), modified=modified)
 
-    return _checked(where, make, _usage(values.get("usage")))
+    return _checked(tree, where, make, _usage(values.get("usage")))
 
 
-def _checked(where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
+def _checked(tree: Tree, where: str, make: Callable[[], Memory], usage: Usage | None) -> Item:
     """A memory that is well formed: its id is one, its project a folder's name."""
     try:
         memory = make()
@@ -134,7 +146,7 @@ def _checked(where: str, make: Callable[[], Memory], usage: Usage | None) -> Ite
         return Skipped(where, error.message)
     if not _ID.fullmatch(memory.id):
         memory = replace(memory, id=imported_id(NAME, memory.id, None))
-    return Found(replace(memory, project=project_of(memory.project)), usage)
+    return Found(replace(memory, project=project_of(tree.clean(memory.project or ""))), usage)
 
 
 def _no_id(tree: Tree, where: str) -> str:
@@ -211,9 +223,9 @@ def _time(values: Values, name: str) -> datetime | None:
         return None
 
 
-def _object(line: bytes | str) -> dict[str, Any] | None:
+def _object(tree: Tree, line: bytes | str) -> dict[str, Any] | None:
     try:
-        value = json.loads(line)
+        value = cleaned(json.loads(line), tree.clean)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

@@ -49,14 +49,13 @@ def _read(tree: Tree) -> Iterator[Item]:
 
 
 def _file(tree: Tree, name: str) -> Iterator[Item]:
-    text = tree.text(name)
-    if text is None:
+    if tree.text(name) is None:
         yield Skipped(name, "it is too large, or no text")
         return
     try:
-        _, body = front_of(text)
+        _, body = front_of(tree, name)
     except MemoryInvalid:
-        body = text
+        body = tree.clean(tree.text(name) or "")
     day = _DAY.fullmatch(PurePosixPath(name).name)
     stated = moment(day.group(1)) if day else None
     said = [note for note in notes(body) if note.is_said]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from nacre.ids import content_hash
+from nacre.imports.tree import Tree
 from nacre.model.memory import Confidence, Kind, Memory, Source
 from nacre.model.session import Speaker
 from nacre.text import one_line, title_of
@@ -57,10 +58,22 @@ def shape(
     )  # fmt: skip
 
 
-def front_of(text: str) -> tuple[dict[str, Any], str]:
-    """Front matter as text, lists and mappings, and the body. Broken front matter raises MemoryInvalid."""
-    front, body = split(text)
-    return (load(front) if front else {}), body.strip()
+def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
+    """A file's front matter as text, lists and mappings, and its body, without secrets.
+
+    Broken front matter raises MemoryInvalid.
+    """
+    front, body = split(tree.text(name) or "")
+    return cleaned(load(front) if front else {}, tree.clean), tree.clean(body).strip()
+
+
+def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """JSON values without secrets in any of their texts."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(str(key)): cleaned(item, clean) for key, item in value.items()}
+    return [cleaned(item, clean) for item in value] if isinstance(value, list) else value
 
 
 def moment(value: object) -> datetime | None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -24,22 +24,32 @@ _SKIPPED = frozenset({".git", "node_modules", "__pycache__", ".venv", ".obsidian
 _DATABASE = b"SQLite format 3\x00"
 
 
+def _as_it_is(text: str) -> str:
+    return text
+
+
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One file: its size, when it was changed, and its first bytes (all for ``None``)."""
+    """One file: its size, when it was changed, its first bytes (all for ``None``), and what it is really called."""
 
     size: int
     modified: datetime
     read: Callable[[int | None], bytes]
+    name: str
 
 
 @dataclass(frozen=True)
 class Tree:
-    """Files by relative name. ``root`` is what was named; ``single`` when that is one file."""
+    """Files by relative name. ``root`` is what was named; ``single`` when that is one file.
+
+    Names are without secrets. What is made of a file's words goes through ``clean`` before it is taken apart: a secret
+    in pieces, or in a project's folder, is not recognised any more.
+    """
 
     root: Path
     leaves: Mapping[str, Leaf]
     single: bool = False
+    clean: Callable[[str], str] = _as_it_is
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -74,35 +84,36 @@ class Tree:
 
     def path_of(self, name: str) -> Path:
         """Where a file lies on disk; of a file in a zip, the zip's path with the name behind it."""
-        return self.root if self.single else self.root / name
+        return self.root if self.single else self.root / self.leaves[name].name
 
     def within(self, folder: str) -> Tree:
         """The files below a folder, which becomes the root."""
         prefix = f"{folder}/"
         kept = {name[len(prefix) :]: leaf for name, leaf in self.leaves.items() if name.startswith(prefix)}
-        return Tree(self.root / folder, kept)
+        return Tree(self.root / folder, kept, clean=self.clean)
 
     def grown(self, leaves: Mapping[str, str]) -> Tree:
         """The same root with other files, given as text: what a bundle in one file holds."""
         modified = next(iter(self.leaves.values())).modified
-        return Tree(self.root, {name: _written(text, modified) for name, text in leaves.items() if safe_name(name)})
+        written = {name: _written(name, text, modified) for name, text in leaves.items() if safe_name(name)}
+        return Tree(self.root, _by_name(written.items(), self.clean), clean=self.clean)
 
 
-def open_tree(path: Path) -> Tree:
-    """See a file or folder as a tree. Raises NotFound, InvalidInput."""
+def open_tree(path: Path, clean: Callable[[str], str] = _as_it_is) -> Tree:
+    """See a file or folder as a tree; ``clean`` takes secrets out of a text. Raises NotFound, InvalidInput."""
     path = path.expanduser().absolute()
     if path.is_dir():
-        return Tree(path, dict(_bounded(_folder(path))))
+        return Tree(path, _by_name(_bounded(_folder(path)), clean), clean=clean)
     if not path.exists():
         raise NotFound(f"there is nothing at {path}", hint="check the path")
     if not path.is_file():
         raise InvalidInput(f"{path} is neither a file nor a folder", hint="name what the other memory wrote")
     if zipfile.is_zipfile(path) and not _is_database(path):
         try:
-            return Tree(path, dict(_bounded(_archive(path))))
+            return Tree(path, _by_name(_bounded(_archive(path)), clean), clean=clean)
         except BROKEN as error:
             raise InvalidInput(f"{path} is a broken zip: {error}", hint="have it written again") from error
-    return Tree(path, {path.name: _leaf(path)}, single=True)
+    return Tree(path, _by_name([(path.name, _leaf(path, path.name))], clean), single=True, clean=clean)
 
 
 def safe_name(name: str) -> bool:
@@ -118,7 +129,8 @@ def _folder(root: Path) -> Iterator[tuple[str, Leaf]]:
             path = Path(parent, name)
             try:
                 if stat.S_ISREG(path.lstat().st_mode):
-                    yield path.relative_to(root).as_posix(), _leaf(path)
+                    name = path.relative_to(root).as_posix()
+                    yield name, _leaf(path, name)
             except OSError:
                 continue
 
@@ -128,7 +140,19 @@ def _archive(path: Path) -> Iterator[tuple[str, Leaf]]:
         for info in archive.infolist():
             if info.is_dir() or not safe_name(info.filename) or info.flag_bits & 1:
                 continue
-            yield info.filename, Leaf(info.file_size, _zip_time(info), _from_zip(path, info.filename))
+            read = _from_zip(path, info.filename)
+            yield info.filename, Leaf(info.file_size, _zip_time(info), read, info.filename)
+
+
+def _by_name(leaves: Iterable[tuple[str, Leaf]], clean: Callable[[str], str]) -> dict[str, Leaf]:
+    """Files by their names without secrets; of two that come to the same, the later gets a number."""
+    found: dict[str, Leaf] = {}
+    for name, leaf in leaves:
+        wanted = own = PurePosixPath(clean(name))
+        while str(own) in found:
+            own = wanted.with_name(f"{wanted.stem}-{len(found)}{wanted.suffix}")
+        found[str(own)] = leaf
+    return found
 
 
 def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
@@ -138,14 +162,14 @@ def _bounded(leaves: Iterator[tuple[str, Leaf]]) -> Iterator[tuple[str, Leaf]]:
         yield item
 
 
-def _leaf(path: Path) -> Leaf:
+def _leaf(path: Path, name: str) -> Leaf:
     found = path.stat()
 
     def read(limit: int | None) -> bytes:
         with path.open("rb") as file:
             return file.read(MOST_BYTES if limit is None else limit)
 
-    return Leaf(found.st_size, datetime.fromtimestamp(int(found.st_mtime), UTC), read)
+    return Leaf(found.st_size, datetime.fromtimestamp(int(found.st_mtime), UTC), read, name)
 
 
 def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:
@@ -163,9 +187,9 @@ def _zip_time(info: zipfile.ZipInfo) -> datetime:
         return datetime(1980, 1, 1, tzinfo=UTC)
 
 
-def _written(text: str, modified: datetime) -> Leaf:
+def _written(name: str, text: str, modified: datetime) -> Leaf:
     data = text.encode("utf-8", "replace")
-    return Leaf(len(data), modified, lambda limit: data if limit is None else data[:limit])
+    return Leaf(len(data), modified, lambda limit: data if limit is None else data[:limit], name)
 
 
 def _is_database(path: Path) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,8 +24,9 @@ _VECTOR_FUNCTIONS = ("libsql_vector_idx", "vector", "vector32", "vector64", "vec
 class ForeignDatabase:
     """Another program's SQLite file, opened by :func:`open_foreign`."""
 
-    def __init__(self, path: Path, connection: apsw.Connection) -> None:
+    def __init__(self, path: Path, connection: apsw.Connection, clean: Callable[[str], str]) -> None:
         self._path = path
+        self._clean = clean
         self._connection = connection
 
     def columns(self, table: str) -> tuple[str, ...]:
@@ -43,12 +44,15 @@ class ForeignDatabase:
         listed = ", ".join(_quoted(name) for name in names)
         with _translated(self._path):
             for row in self._connection.execute(f"SELECT {listed} FROM {_quoted(table)} ORDER BY rowid"):  # noqa: S608 - names are the file's own, quoted
-                yield dict(zip(names, row, strict=True))
+                values = (self._clean(value) if isinstance(value, str) else value for value in row)
+                yield dict(zip(names, values, strict=True))
 
 
 @contextlib.contextmanager
-def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
-    """Look into a database. One with a write-ahead log is looked at in a copy, so that nothing is touched.
+def open_foreign(path: Path, clean: Callable[[str], str] = str) -> Iterator[ForeignDatabase]:
+    """Look into a database; every text of its rows goes through ``clean``.
+
+    One with a write-ahead log is looked at in a copy, so that nothing is touched.
 
     Raises InvalidInput for what is no SQLite database, is encrypted or damaged.
     """
@@ -70,7 +74,7 @@ def open_foreign(path: Path) -> Iterator[ForeignDatabase]:
         with _translated(path):
             connection.execute("PRAGMA query_only = ON").fetchall()
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-        yield ForeignDatabase(path, connection)
+        yield ForeignDatabase(path, connection, clean)
 
 
 def _nothing(*_: object) -> None:
@@ -85,7 +89,7 @@ def _quoted(name: str) -> str:
 def _translated(path: Path) -> Iterator[None]:
     try:
         yield
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
         raise InvalidInput(
             f"{path} cannot be read as a SQLite database: it is encrypted, damaged or something else",
             hint="have the program that wrote it export or decrypt it first",

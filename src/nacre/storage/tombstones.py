@@ -68,8 +68,16 @@ class Tombstones:
         """What is left to carry out."""
         self.set("due", json.dumps(sorted(runs)))
 
+    def arrived(self) -> list[str]:
+        """Ids of memories that were here when a standing retirement for them arrived."""
+        return list(json.loads(self.value("arrived") or "[]"))
+
+    def set_arrived(self, memories: Iterable[str]) -> None:
+        """Which of them are still to be looked after."""
+        self.set("arrived", json.dumps(sorted(memories)))
+
     def value(self, key: str) -> str | None:
-        """A value: ``ledger`` (its time and size when it was read), ``told``, ``due``, ``erase``, ``edition``."""
+        """A value: ``ledger`` (its time and size when read), ``told``, ``due``, ``arrived``, ``erase``, ``edition``."""
         row = self._db.one("get_forgetting_value", key=key)
         return row[0] if row else None
 

@@ -18,6 +18,7 @@ MAX_WHOLE_BYTES = 256 * 1024 * 1024
 _LONG_HEAD_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _FINGERPRINT_BYTES = 256
+_LONGEST_TYPE = 2000
 
 
 def read_head(path: Path) -> Head:
@@ -106,7 +107,7 @@ class FileSource:
 
     def unknown(self, record: str) -> None:
         """Count a record type the adapter does not know."""
-        self.tally.unknown[record[:80]] += 1
+        self.tally.unknown[record[:_LONGEST_TYPE]] += 1
 
     def corrupt(self) -> None:
         """Count a line that cannot be understood."""

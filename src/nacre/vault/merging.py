@@ -19,7 +19,7 @@ from nacre.vault.document import has_marks
 from nacre.vault.identity import Tree, Version, derived_id, is_document, names_of, sides_of, united_ids, with_ids
 from nacre.vault.layout import LEDGER, is_memory_file, place_of
 from nacre.vault.merge_notes import Note, Outcome
-from nacre.vault.merging_document import Document, merge_document, read_document, with_values
+from nacre.vault.merging_document import Document, MergedDocument, merge_document, read_document, with_values
 from nacre.vault.namesakes import apart
 from nacre.vault.threeway import greatest, merge_text, merge_value
 
@@ -101,13 +101,23 @@ def _merge_named(name: str, sides: Sequence[Version | None], notes: list[Note]) 
     return [_Placed(name, taken, _rank(taken.path, base))]
 
 
-def _merge_both(name: str, base: Version | None, ours: Version, theirs: Version, notes: list[Note]) -> list[_Placed]:
+def merge_versions(base: Version | None, ours: Version, theirs: Version) -> tuple[str, MergedDocument] | None:
+    """Merge two versions of one file: where it is to lie, and what it says. ``None`` when one cannot be read."""
     mine, its = _read(ours.data), _read(theirs.data)
     if mine is None or its is None:
-        return _unreadable(name, base, (ours, mine), (theirs, its), notes)
+        return None
     before = _read(base.data) if base else None
     path = _merge_path(base.path if base else None, ours, theirs, (mine, its))
-    merged = merge_document(before, mine, its, _place(path))
+    return path, merge_document(before, mine, its, _place(path))
+
+
+def _merge_both(name: str, base: Version | None, ours: Version, theirs: Version, notes: list[Note]) -> list[_Placed]:
+    mine, its = _read(ours.data), _read(theirs.data)
+    both = merge_versions(base, ours, theirs)
+    if both is None or mine is None or its is None:
+        return _unreadable(name, base, (ours, mine), (theirs, its), notes)
+    before = _read(base.data) if base else None
+    path, merged = both
     version = Version(path, merged.text.encode())
     subject, memory_id = _subject(version.data), _memory_id(name)
     placed = [_Placed(name, version, _rank(path, base))]

@@ -37,7 +37,7 @@ from nacre.vault.document import MANAGED
 from nacre.vault.front_matter import load, split
 from nacre.vault.threeway import greatest, merge_list, merge_text, merge_value
 
-_LISTS = frozenset(
+LISTS = frozenset(
     {"tags", "triggers", "suppressed_contexts", "links", "confirmed", "remotes", "roots", "labels", "aliases"}
 )
 _SCOPES = ("public", "personal", "private")
@@ -154,7 +154,7 @@ class _Sides:
     def _both(self, key: str, base: Any, ours: Any, theirs: Any) -> Any:
         if ours is None or theirs is None:
             return theirs if ours is None else ours
-        if key in _LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
+        if key in LISTS or (isinstance(ours, list) and isinstance(theirs, list)):
             name = _NAMES.get(key, repr)
             return merge_list(_listed(base), _listed(ours), _listed(theirs), name)
         rule = self._rules.get(key)

@@ -69,7 +69,7 @@ def verify(run: Run, file: Path) -> None:
     """
     from nacre.app import drill
     from nacre.app.context import open_context
-    from nacre.cli.records import checks_record
+    from nacre.cli.records.checks import checks_record
     from nacre.cli.render.reports import render_checks
 
     with progress.shown(run) as notify:

@@ -55,7 +55,7 @@ def doctor(run: Run, deep: bool, everything: bool, with_repair: bool) -> None:
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
     from nacre.app import checking, proving
-    from nacre.cli.records import checks_record, finding_records
+    from nacre.cli.records.checks import checks_record, finding_records
     from nacre.cli.render.reports import render_checks, render_findings
 
     repaired = 0
@@ -76,7 +76,7 @@ def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
 
 
 def _answer(run: Run, checks: Sequence[Check]) -> None:
-    from nacre.cli.records import checks_record
+    from nacre.cli.records.checks import checks_record
     from nacre.cli.render.reports import render_checks
 
     run.context.problems.clear()  # they are among the checks

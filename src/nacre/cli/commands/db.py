@@ -28,7 +28,7 @@ def stats(run: Run) -> None:
     from dataclasses import asdict
 
     from nacre.app import maintenance
-    from nacre.cli.records import stamp
+    from nacre.cli.records.values import stamp
     from nacre.cli.render.reports import render_stats
 
     found = maintenance.stats(run.context)
@@ -60,7 +60,7 @@ def rebuild(run: Run, no_vectors: bool, yes: bool) -> None:
     from nacre.app import maintenance
     from nacre.app.context import open_context
     from nacre.app.scanning import scan
-    from nacre.cli.records import ingest_record
+    from nacre.cli.records.reading import ingest_record
     from nacre.cli.render.reports import render_ingest
     from nacre.cli.render.words import count
 

@@ -39,7 +39,7 @@ def did(  # noqa: PLR0913 - one parameter an option
     """
     from nacre.app.doing import DidQuery, did
     from nacre.app.looking import is_empty
-    from nacre.cli.deed_records import history_record
+    from nacre.cli.records.deeds import history_record
     from nacre.cli.render.deeds import render_history
     from nacre.storage.deeds import DeedFilter
 
@@ -75,7 +75,7 @@ def fix(
     """
     from nacre.app.fixing import FixQuery, fix
     from nacre.app.looking import is_empty
-    from nacre.cli.deed_records import fix_record
+    from nacre.cli.records.deeds import fix_record
     from nacre.cli.render.deeds import render_fix
     from nacre.storage.deeds import DeedFilter
 

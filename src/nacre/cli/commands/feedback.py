@@ -45,7 +45,7 @@ def feedback(
     verdict is yours; what is bad also waits in nacre review.
     """
     from nacre.app import feedback as loop
-    from nacre.cli.records import feedback_record
+    from nacre.cli.records.usage import feedback_record
     from nacre.cli.render.usage import render_feedback
 
     if good is None:

@@ -70,7 +70,7 @@ def _request(
 
 
 def _answer(run: Run, planned: ForgetPlan, report: object) -> None:
-    from nacre.cli.records import forget_record
+    from nacre.cli.records.forgetting import forget_record
     from nacre.cli.render.forgetting import render_forgotten, render_plan
     from nacre.model.forgetting import ForgetReport
 
@@ -98,7 +98,7 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 def _list(run: Run) -> None:
     from nacre.app import forgetting
-    from nacre.cli.records import forgotten_record
+    from nacre.cli.records.forgetting import forgotten_record
     from nacre.cli.render.forgetting import render_forgotten_list
 
     found = forgetting.forgotten(run.context)
@@ -110,7 +110,7 @@ def _list(run: Run) -> None:
 def _allow(run: Run, reference: str) -> None:
     from nacre.app import forgetting
     from nacre.cli.paper import Paper, bold, dim
-    from nacre.cli.records import forgotten_record
+    from nacre.cli.records.forgetting import forgotten_record
 
     allowed = forgetting.allow_again(run.context, reference)
 

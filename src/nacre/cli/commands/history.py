@@ -20,7 +20,7 @@ def log(run: Run, memory: str | None, project: str | None, limit: int) -> None:
     """
     from nacre.app import operations
     from nacre.cli.options import project_slug
-    from nacre.cli.records import operation_record
+    from nacre.cli.records.history import operation_record
     from nacre.cli.render.history import render_log
 
     slug = project_slug(run.context, project) if project else None
@@ -40,7 +40,7 @@ def diff(run: Run, reference: str | None) -> None:
     Without an id it is the last one; for a memory, the last one on it.
     """
     from nacre.app import operations
-    from nacre.cli.records import diff_record
+    from nacre.cli.records.history import diff_record
     from nacre.cli.render.history import render_diff
 
     operation = operations.operation_meant(run.context, reference)
@@ -62,7 +62,7 @@ def undo(run: Run, reference: str, dry_run: bool, force: bool, yes: bool) -> Non
     """
     from nacre.app import undoing
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import undo_record
+    from nacre.cli.records.history import undo_record
     from nacre.cli.render.history import render_undo
 
     if dry_run or (run.is_interactive and not yes):
@@ -91,7 +91,7 @@ def commit(run: Run, quiet: bool) -> None:
     """
     from nacre.app import committing
     from nacre.app.scanning import scan
-    from nacre.cli.records import committed_record
+    from nacre.cli.records.history import committed_record
     from nacre.cli.render.history import render_committed
 
     run.keeps_history = False

@@ -32,7 +32,7 @@ def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read.
     """
     from nacre.app import ingesting
-    from nacre.cli.records import ingest_record, plan_record
+    from nacre.cli.records.reading import ingest_record, plan_record
     from nacre.cli.render.reports import render_ingest, render_plan
 
     options = ingesting.IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)

@@ -21,7 +21,7 @@ def list_memories(run: Run, limit: int, offset: int, wanted: Filter) -> None:
     """List memories, the newest first."""
     from nacre.app import remembering
     from nacre.app.looking import is_empty
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.memories import render_list
 
@@ -55,7 +55,7 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
         _show_history(run, reference)
         return
     from nacre.app.looking import look_at
-    from nacre.cli.records import view_record
+    from nacre.cli.records.memories import view_record
     from nacre.cli.render.memories import render_memory
 
     view = look_at(run.context, reference, update=not no_update, session=session)
@@ -65,7 +65,7 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
 
 def _show_history(run: Run, reference: str) -> None:
     from nacre.app.history import history_of
-    from nacre.cli.records import step_record
+    from nacre.cli.records.memories import step_record
     from nacre.cli.render.memories import render_history
 
     steps = history_of(run.context, reference)

@@ -46,7 +46,7 @@ def export(
     are taken out once more. nacre import reads the JSON lines and the zip again.
     """
     from nacre.app import exporting
-    from nacre.cli.records import export_record
+    from nacre.cli.records.portable import export_record
     from nacre.cli.render.portable import render_export
 
     to_stdout = str(file) == _STDOUT
@@ -93,7 +93,7 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     itself, and it ends nothing that is here. A second import of the same adds nothing. On a terminal it asks first.
     """
     from nacre.app import importing
-    from nacre.cli.records import import_record
+    from nacre.cli.records.portable import import_record
     from nacre.cli.render.portable import render_import, render_plan
 
     options = importing.ImportOptions(

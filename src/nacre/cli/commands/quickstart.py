@@ -17,7 +17,7 @@ def quickstart(run: Run) -> None:
     Where no agent left transcripts, six example sessions stand in. A second run doubles nothing.
     """
     from nacre.app.quickstart import run_quickstart
-    from nacre.cli.records import quickstart_record
+    from nacre.cli.records.reading import quickstart_record
     from nacre.cli.render.quickstart import render_quickstart
 
     with progress.shown(run) as notify:

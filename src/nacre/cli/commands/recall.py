@@ -42,7 +42,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     from nacre.app import recalling
-    from nacre.cli.records import recall_record
+    from nacre.cli.records.answers import recall_record
     from nacre.cli.render.answers import EMPTY, NOTHING, render_recall
     from nacre.model.recall import Mode, RecallQuery
 

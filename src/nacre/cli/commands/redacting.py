@@ -72,7 +72,7 @@ def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, no_vector
     """
     from nacre.app.scrubbing import ScrubOptions
     from nacre.app.scrubbing import scrub as apply
-    from nacre.cli.records import scrub_record
+    from nacre.cli.records.forgetting import scrub_record
     from nacre.cli.render.redacting import render_scrub
 
     if history and not dry_run:

@@ -19,7 +19,7 @@ def retire_asked(run: Run, references: tuple[str, ...], retire: Callable[[], lis
     """Retire after a look at what goes, on a terminal; answer with what went."""
     from nacre.app import remembering
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcomes
 
     if run.is_interactive and not yes:
@@ -61,7 +61,8 @@ def retire(
     """
     from nacre.app import retiring
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record, standing_record
+    from nacre.cli.records.forgetting import standing_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.forgetting import render_retired
 
     if shows_list:
@@ -95,7 +96,8 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
     """
     from nacre.app import retiring
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record, standing_record
+    from nacre.cli.records.forgetting import standing_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.forgetting import render_unretired
 
     back = retiring.unretire(run.context, references)
@@ -109,7 +111,8 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
 
 def _list(run: Run) -> None:
     from nacre.app import retiring
-    from nacre.cli.records import memory_record, standing_record
+    from nacre.cli.records.forgetting import standing_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.forgetting import render_retired_list
 
     found, rules = retiring.list_retired(run.context), retiring.list_standing(run.context)

@@ -31,7 +31,7 @@ def review(context: click.Context) -> None:
 
 def _list(run: Run) -> None:
     from nacre.app import reviewing
-    from nacre.cli.records import review_record
+    from nacre.cli.records.usage import review_record
     from nacre.cli.render.usage import render_reviews
 
     waiting = reviewing.pending(run.context)
@@ -55,7 +55,7 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
     """
     from nacre.app import reviewing
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcomes
 
     kept = reviewing.dismiss(run.context, references)
@@ -76,7 +76,7 @@ def replace(run: Run, references: tuple[str, ...]) -> None:
     """
     from nacre.app import reviewing
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcomes
 
     replaced = reviewing.replace_outdated(run.context, references)

@@ -55,7 +55,7 @@ def list_sessions(
 ) -> None:  # fmt: skip
     """List sessions, the newest first."""
     from nacre.app import looking
-    from nacre.cli.records import session_record
+    from nacre.cli.records.sessions import session_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
 
@@ -104,7 +104,7 @@ def show(run: Run, reference: str, first: int, limit: int | None, full: bool) ->
     ID is the session's id at its tool, or the beginning of it.
     """
     from nacre.app.looking import look_at_session
-    from nacre.cli.records import session_view_record
+    from nacre.cli.records.sessions import session_view_record
     from nacre.cli.render.sessions import render_session
 
     limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
@@ -140,7 +140,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     """Search everything that was said and done."""
     from nacre.app import recalling
     from nacre.app.looking import is_empty
-    from nacre.cli.records import search_record
+    from nacre.cli.records.answers import search_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_search
     from nacre.model.recall import Mode, RecallQuery
     from nacre.recall.aspects import admission
@@ -163,7 +163,7 @@ def _match(
 ) -> None:
     from nacre.app.looking import is_empty
     from nacre.app.matching import match_turns
-    from nacre.cli.deed_records import matches_record
+    from nacre.cli.records.deeds import matches_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_matches
 
     found = match_turns(run.context, expression, wanted, limit=limit, offset=offset, admits=admits)

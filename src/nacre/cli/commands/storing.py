@@ -40,7 +40,7 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     project is not stored twice; what says otherwise takes its place.
     """
     from nacre.app import remembering
-    from nacre.cli.records import outcome_record
+    from nacre.cli.records.memories import outcome_record
     from nacre.cli.render.memories import render_stored
     from nacre.model.memory import Expiry, Kind, Scope
 
@@ -78,7 +78,7 @@ def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
     from nacre.app import remembering
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcome
 
     changes = _changes(run, options)

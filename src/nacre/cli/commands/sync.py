@@ -34,7 +34,7 @@ def sync(
     """
     from nacre.app import syncing
     from nacre.app.embedding import embed_memories
-    from nacre.cli.records import sync_record
+    from nacre.cli.records.history import sync_record
     from nacre.cli.render.sync import render_sync
 
     run.keeps_history = False

@@ -28,7 +28,7 @@ def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
     from dataclasses import replace
 
     from nacre.app import remembering
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_list
 
     memories, total = remembering.list_active(
@@ -65,7 +65,7 @@ def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
 def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]) -> None:
     """Add a todo."""
     from nacre.app import remembering
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
 
     new = remembering.NewMemory(
         content=" ".join(text), kind=Kind.TODO, importance=importance, tags=tags,
@@ -89,7 +89,7 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
 def done(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
     from nacre.app import remembering
-    from nacre.cli.records import memory_record
+    from nacre.cli.records.memories import memory_record
 
     finished = [remembering.finish_todo(run.context, reference) for reference in references]
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nacre.cli.paper import Paper, Span, bold, dim, joined
-from nacre.cli.records import lane_records, memory_record
+from nacre.cli.records.answers import lane_records
+from nacre.cli.records.memories import memory_record
 from nacre.cli.render.memories import told
 from nacre.cli.render.words import count, day, kind_span
 

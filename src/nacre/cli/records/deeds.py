@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nacre.cli.records import call_record, memory_hit_record, stamp, turn_hit_record
+from nacre.cli.records.answers import memory_hit_record, turn_hit_record
+from nacre.cli.records.sessions import call_record
+from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
     from nacre.app.fixing import FixResult
     from nacre.app.matching import Matches
     from nacre.model.deeds import FileChange, FileHistory, Repair, Trouble
     from nacre.model.session import Session, Turn
-
-Record = dict[str, Any]
 
 
 def matches_record(found: Matches, expression: str, message: str | None, offset: int) -> Record:

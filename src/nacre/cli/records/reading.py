@@ -1,0 +1,62 @@
+"""What reading transcripts brought."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nacre.cli.records.answers import recall_record
+from nacre.cli.records.memories import memory_record
+from nacre.cli.records.values import Record
+
+if TYPE_CHECKING:
+    from nacre.app.quickstart import QuickstartResult
+    from nacre.model.reports import IngestPlan, IngestReport
+
+
+def ingest_record(report: IngestReport) -> Record:
+    """What an ingest read and learned."""
+    return {
+        "files": report.files,
+        "sessions": report.sessions,
+        "turns": report.turns,
+        "memories": len(report.memories),
+        "memory_ids": list(report.memories),
+        "skipped": report.skipped,
+        "unrecognised": report.unrecognised,
+        "left_out": report.left_out,
+        "duplicates": report.duplicates,
+        "corrupt": report.corrupt,
+        "excluded": report.excluded,
+        "unknown": report.unknown,
+        "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in report.problems],
+        "tools": report.tools,
+        "bytes": report.bytes_read,
+        "read_seconds": round(report.read_seconds, 3),
+        "seconds": round(report.seconds, 3),
+        "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
+    }
+
+
+def quickstart_record(result: QuickstartResult) -> Record:
+    """What a first look found."""
+    return {
+        "source": result.source,
+        "tools": result.tools,
+        "report": ingest_record(result.report),
+        "best": [memory_record(memory) for memory in result.best],
+        "answers": [{"question": answer.question, **recall_record(answer.result, None)} for answer in result.answers],
+    }
+
+
+def plan_record(plan: IngestPlan) -> Record:
+    """What an ingest would read."""
+    return {
+        "dry_run": True,
+        "files": plan.files,
+        "bytes": plan.bytes,
+        "tools": plan.tools,
+        "skipped": plan.skipped,
+        "unrecognised": plan.unrecognised,
+        "excluded": plan.excluded,
+        "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in plan.problems],
+    }

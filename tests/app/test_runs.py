@@ -1,0 +1,177 @@
+"""A long run is one operation, whatever others do between its parts, and however it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nacre.app.committing import commit_operations
+from nacre.app.importing import ImportOptions, carry_out, plan_import
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.operations import log
+from nacre.app.remembering import NewMemory, store
+from nacre.app.scanning import scan
+from nacre.app.undoing import undo
+from nacre.errors import Conflict
+from nacre.model.reports import Progress
+from tests.app.conftest import World, says
+from tests.app.test_history import git, in_history, is_clean
+
+RULES = (
+    "From now on always run the linter before you commit anything.",
+    "Remember that the staging database is called heron and lives in Frankfurt.",
+    "We decided to use Redis streams for the mailer because jobs must survive a restart.",
+)
+PIERS = tuple(f"Pier {number} is reserved for boats from berth {number * 7}." for number in range(45))
+
+
+def read_sessions(world: World, between: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """An ingest whose parts are a session each; ``between`` is called after the first."""
+    monkeypatch.setattr("nacre.app.learning.BATCH_MEMORIES", 1)
+    for number, rule in enumerate(RULES):
+        session = f"5e55-{number:04d}"
+        world.transcript(session, says("user", rule, uuid=f"u{number}", session=session))
+    context = world.context()
+
+    def notify(progress: Progress) -> None:
+        if progress.stage == "learning" and progress.done == 1:
+            between()
+
+    try:
+        return ingest(context, IngestOptions(vectors=False), notify).memories
+    finally:
+        context.database.close()
+
+
+def actions(world: World) -> list[str]:
+    context = world.context()
+    try:
+        return [one.operation.action for one in log(context)]
+    finally:
+        context.database.close()
+
+
+def elsewhere(world: World, work: Callable[..., object], *arguments: object) -> object:
+    """Something another process does."""
+    context = world.context()
+    try:
+        scan(context)
+        return work(context, *arguments)
+    finally:
+        context.database.close()
+
+
+def exported(path: Path) -> Path:
+    """Notes that an import takes in, several parts of them."""
+    path.mkdir(parents=True)
+    (path / "MEMORY.md").write_text("# Memory\n\n" + "".join(f"- {text}\n" for text in PIERS), encoding="utf-8")
+    return path
+
+
+def test_an_ingest_in_parts_is_one_operation_that_is_undone_as_one(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[list[str]] = []
+
+    def between() -> None:
+        elsewhere(world, store, NewMemory("The kettle is in the yard.", force=True))
+        elsewhere(world, commit_operations)
+        seen.append(git(world, "log", "--format=%s").splitlines())
+
+    learned = read_sessions(world, between, monkeypatch)
+    assert len(learned) == 3
+    assert actions(world) in (["store", "ingest"], ["ingest", "store"])
+    assert not any("ingest" in title for title in seen[0])
+    elsewhere(world, commit_operations)
+    assert len(in_history(world)) == 2
+    assert is_clean(world)
+    context = world.context()
+    run = next(one.operation for one in log(context) if one.operation.action == "ingest")
+    assert run.why == "learned from 3 sessions"
+    done = undo(context, run.id)
+    assert sorted(step.change.memory for step in done.steps) == sorted(learned)
+    assert [one.content for one in context.memories.everything() if not one.retired] == ["The kettle is in the yard."]
+    context.database.close()
+
+
+def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(world: World, tmp_path: Path) -> None:
+    context = world.context()
+    plan = plan_import(context, ImportOptions(exported(tmp_path / "workspace"), vectors=False))
+    report = carry_out(context, plan)
+    assert len(report.added) == len(PIERS)
+    (only,) = log(context)
+    assert only.operation.action == "import"
+    assert "OpenClaw" in (only.operation.why or "")
+    lines = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(line["action"], line["count"]) for line in lines] == [("import", len(PIERS))]
+    undo(context, only.operation.id)
+    assert all(one.retired for one in context.memories.everything())
+    context.database.close()
+
+
+def test_what_is_edited_by_hand_during_a_run_is_committed_after_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited: list[Path] = []
+
+    def between() -> None:
+        (path,) = (path for path in world.vault.glob("projects/*/*/*.md"))
+        path.write_text(path.read_text(encoding="utf-8") + "\nSaid the owner.\n", encoding="utf-8")
+        edited.append(path.relative_to(world.vault))
+        elsewhere(world, commit_operations)
+        assert str(edited[0]) not in git(world, "ls-files")
+
+    read_sessions(world, between, monkeypatch)
+    elsewhere(world, commit_operations)
+    assert "Said the owner." in git(world, "show", f"HEAD:{edited[0]}")
+    assert is_clean(world)
+    order = git(world, "log", "--reverse", "--format=%s", "--", str(edited[0])).splitlines()
+    assert [title.split(":")[0] for title in order] == ["ingest", "edit"]
+
+
+def test_a_run_that_is_cut_short_is_closed_by_the_next_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def between() -> None:
+        with pytest.raises(Conflict, match="going on"):
+            elsewhere(world, lambda context: undo(context, log(context)[0].operation.id))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        read_sessions(world, between, monkeypatch)
+    elsewhere(world, commit_operations)
+    assert [title.split(":")[0] for title in git(world, "log", "--format=%s").splitlines()] == [
+        "ingest",
+        "Begin the history of the vault",
+    ]
+    assert is_clean(world)
+    assert not list(world.home.glob("run-*"))
+    learned = read_sessions(world, lambda: None, monkeypatch)
+    assert len(learned) == 2
+    assert actions(world) == ["ingest", "ingest"]
+
+
+def test_undoing_an_ingest_leaves_the_pages_of_projects_whose_sessions_stay(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_sessions(world, lambda: None, monkeypatch)
+    context = world.context()
+    (run,) = log(context)
+    undo(context, run.operation.id)
+    assert (world.vault / "projects" / "acme-billing" / "project.md").exists()
+    context.database.close()
+
+
+def test_the_ledger_says_once_what_was_named_and_each_time_what_was_learned(world: World) -> None:
+    path = world.transcript("5e55-0000", says("user", RULES[0], uuid="u0", session="5e55-0000"))
+    context = world.context()
+    learned = list(ingest(context, IngestOptions(paths=(path,), vectors=False)).memories)
+    world.transcript("5e55-0000", says("user", RULES[1], uuid="u1", session="5e55-0000"))
+    learned += ingest(context, IngestOptions(paths=(path,), vectors=False)).memories
+    ingest(context, IngestOptions(paths=(path,), vectors=False, force=True))
+    context.database.close()
+    lines = [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["memory"] for line in lines] == learned
+    assert [line.get("paths") for line in lines] == [[str(path)], None]
+    assert actions(world) == ["ingest", "ingest"]
