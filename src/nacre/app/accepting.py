@@ -42,7 +42,7 @@ def accept(context: Context, memory: Memory, *, beside: bool) -> None:
     """Make a memory durable, without any lock. It is on disk when this returns. Raises StoreUnusable."""
     folder = _folder(context)
     target = folder / f"{memory.id}{_BESIDE if beside else '.md'}"
-    temporary = folder / f".{target.name}.tmp"
+    temporary = private.temporary_name(target)
     try:
         private.make_folder(folder)
         descriptor = private.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -115,6 +115,7 @@ def place_accepted(context: Context, seconds: float = _BATCH_SECONDS) -> int:
             context.database.breathe()
         else:
             context.outcomes.forget(to_ms(context.now() - _KEPT) or 0)
+            private.sweep(_folder(context))
     if done:
         apply_intents(context)
         for name in done:

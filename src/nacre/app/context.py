@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import private
+from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
 from nacre.model.operation import Operation
 from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
-from nacre.settings import Settings
+from nacre.settings import Settings, load_settings
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
@@ -181,6 +182,8 @@ def open_context(
     ``observe`` is told how long its locks were held, for measuring.
     """
     try:
+        if finish(settings.home):  # its settings were not there to be read
+            settings = replace(settings, values=load_settings(settings.home, settings.environ).values)
         private.make_folder(settings.home)
         private.refuse_unsafe(settings.home)
         private.make_folder(settings.database.parent)

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from nacre import private
 from nacre.app.committing import commit_operations
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.writing import apply_intents
-from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
+from nacre.errors import NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
 from nacre.storage.times import from_ms
@@ -93,9 +92,6 @@ def rebuild(
 def backup(context: Context, target: Path) -> Path:
     """Write a consistent copy of the database. Raises Conflict when the target exists."""
     target = target.expanduser().absolute()
-    if target.exists():
-        raise Conflict(f"{target} exists already", hint="name another file")
-    private.make_folder(target.parent)
     context.database.backup(target)
     return target
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import apsw
 
+from nacre import private
 from nacre.errors import StoreBusy, StoreUnusable, Unavailable
 from nacre.lock import Observe
-from nacre.storage.migrate import create_private, migrate
+from nacre.storage.migrate import migrate
 from nacre.storage.queries import query
 
 BUSY_TIMEOUT_MS = 15_000
@@ -200,10 +201,12 @@ class Database:
             raise StoreBusy(f"another process reads {self.path}", hint="close it and repeat the command")
 
     def backup(self, target: Path) -> None:
-        """Write a compact, consistent copy of the database to ``target``, which must not exist, for the owner alone."""
-        with _translated(self.path):
-            create_private(target)
-            self._connection.execute("VACUUM INTO ?", (str(target),))
+        """Write a compact, consistent copy of the database to ``target``, whole or not at all, for the owner alone.
+
+        Raises Conflict where the name is taken.
+        """
+        with _translated(self.path), private.new_file(target) as file:
+            self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
         """Leave no byte of what was deleted in the file or its log; ``False`` while another process still reads it.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from functools import cache
 from importlib.resources import files
@@ -61,12 +60,7 @@ def _version(connection: apsw.Connection) -> int:
 
 
 def _keep_copy(connection: apsw.Connection, target: Path) -> None:
-    if not target.exists() or not target.stat().st_size:
-        target.unlink(missing_ok=True)
-        create_private(target)
-        connection.execute("VACUUM INTO ?", (str(target),))
-
-
-def create_private(target: Path) -> None:
-    """An empty file for the owner alone, which SQLite fills: one of its own would have the umask's mode at first."""
-    os.close(private.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    if target.exists() and target.stat().st_size:
+        return
+    with private.new_file(target, overwrite=True) as file:
+        connection.execute("VACUUM INTO ?", (str(file.name),))
