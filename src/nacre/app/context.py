@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -26,6 +25,7 @@ from nacre.storage.deeds import DeedIndex
 from nacre.storage.erasing import Erasing
 from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
+from nacre.storage.opening import open_database
 from nacre.storage.outcomes import Outcomes
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
@@ -179,6 +179,8 @@ def open_context(
 ) -> Context:
     """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
 
+    One that is there and cannot be written to now, as its disk is full or read-only, is opened to be read:
+    ``database.unwritable`` tells why, and every write raises it.
     ``observe`` is told how long its locks were held, for measuring.
     """
     try:
@@ -192,8 +194,7 @@ def open_context(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
     Vault(settings.vault).prepare()
-    _create_private(settings.database)
-    database = Database(settings.database, observe)
+    database = open_database(settings.database, observe)
     return Context(
         settings=settings,
         database=database,
@@ -203,20 +204,6 @@ def open_context(
         load_reranker=load_reranker or _load_configured_reranker,
         observe=observe,
     )
-
-
-def _create_private(database: Path) -> None:
-    """An empty file that only the owner can read: SQLite gives its side files the same mode.
-
-    The file may be a link to where the owner keeps large things.
-    """
-    try:
-        os.close(private.open_file(os.path.realpath(database), os.O_WRONLY | os.O_CREAT))
-    except OSError as error:
-        raise StoreUnusable(
-            f"cannot use the database {database}: {error.strerror}",
-            hint="check that the folder exists and is writable",
-        ) from error
 
 
 def _load_configured(settings: Settings) -> Embedder:

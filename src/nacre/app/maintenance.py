@@ -75,7 +75,18 @@ def rebuild(
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
     known = _read_before(settings, open_home)
     _remove(fresh.database)
-    context = open_home(fresh)
+    try:
+        report = _make_anew(open_home(fresh), known, on_progress, vectors=vectors)
+        _put_in_place(settings, fresh.database, open_home)
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(fresh.database)  # a full disk has no room for half of one
+    return report
+
+
+def _make_anew(
+    context: Context, known: list[Path], on_progress: Callable[[Progress], None] | None, *, vectors: bool
+) -> IngestReport:  # fmt: skip
     try:
         paths = tuple(path for path in sorted({*known, *_ingested(context)}) if path.exists())
         options = IngestOptions(paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False)
@@ -83,10 +94,9 @@ def rebuild(
         with context.database.transaction():
             context.sessions.mark_all_extracted()
         context.database.fold_log()
+        return report
     finally:
         context.database.close()
-    _put_in_place(settings, fresh.database, open_home)
-    return report
 
 
 def backup(context: Context, target: Path) -> Path:

@@ -106,9 +106,11 @@ def scan(context: Context, *, from_remote: bool = False) -> int:
 
     A file that is not well formed is reported in ``context.problems``; its last good version stays in the index. Where
     nothing changed, which is nearly always, no lock is taken and nothing is written. What another process is just
-    about to write is no change: nobody waits for it.
+    about to write is no change: nobody waits for it. Nothing is looked at where nothing can be written.
     """
     context.problems.clear()
+    if context.database.unwritable:
+        return 0
     read_pages(context)
     if is_ledger_new(context) or context.tombstones.due():
         apply_tombstones(context, patient=False)  # before files that are gone are taken for deleted by a person
@@ -144,7 +146,7 @@ def catch_up(context: Context, seconds: float = _A_MOMENT) -> None:
     It goes on for so long at most, and lets others in between.
     """
     scan(context)
-    until = time.monotonic() + seconds
+    until = time.monotonic() + (0 if context.database.unwritable else seconds)
     while is_waiting(context) and time.monotonic() < until and context.vault_lock.acquire():
         try:
             if not place_accepted(context):

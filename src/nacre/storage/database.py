@@ -15,8 +15,9 @@ from typing import Any
 import apsw
 
 from nacre import private
-from nacre.errors import StoreBusy, StoreUnusable, Unavailable
+from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
 from nacre.lock import Observe
+from nacre.storage.looking import connect_to_read
 from nacre.storage.migrate import migrate
 from nacre.storage.queries import query
 
@@ -35,13 +36,21 @@ Row = tuple[Any, ...]
 class Database:
     """A connection to ``nacre.db``, migrated to the present schema.
 
-    ``observe`` is told how long transactions held the write lock, named ``write``.
+    ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
+    written: then the database is only read, and each write raises it.
     """
 
-    def __init__(self, path: Path, observe: Observe | None = None) -> None:
+    def __init__(self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None) -> None:
         self.path = path
+        self.unwritable = unwritable
         self._since = 0.0
         self._depth = 0
+        if unwritable:
+            found = connect_to_read(path)
+            if found is None:
+                raise unwritable
+            self._connection = found
+            return
         with _translated(path):
             self._connection = apsw.Connection(str(path))
             try:
@@ -77,6 +86,7 @@ class Database:
 
     def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
+        self._refuse_unwritable()
         with _translated(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
@@ -84,6 +94,7 @@ class Database:
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
+        self._refuse_unwritable()
         with _translated(self.path):
             self._connection.executemany(query(name), rows)
 
@@ -102,6 +113,7 @@ class Database:
             finally:
                 self._depth -= 1
             return
+        self._refuse_unwritable()
         with _translated(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
         self._since = time.monotonic()
@@ -154,6 +166,10 @@ class Database:
                 self._connection.execute("ROLLBACK TO part; RELEASE part").fetchall()
             raise
         self._connection.execute("RELEASE part")
+
+    def _refuse_unwritable(self) -> None:
+        if self.unwritable:
+            raise self.unwritable
 
     def _measure(self, observe: Observe) -> None:
         """Tell of every commit when it has given the lock back, and then checkpoint as SQLite does by itself."""

@@ -54,6 +54,11 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
     connection.execute("COMMIT")
 
 
+def is_present_schema(connection: apsw.Connection) -> bool:
+    """Whether a database needs no migration."""
+    return _version(connection) == max(migrations())
+
+
 def _version(connection: apsw.Connection) -> int:
     row = connection.execute("PRAGMA user_version").fetchone()
     return int(row[0]) if row else 0
