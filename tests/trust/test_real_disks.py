@@ -187,13 +187,14 @@ def test_on_a_full_disk_recall_answers_and_whatever_writes_says_that_it_is_full(
     for words in (
         ("store", "The crane is blue.", "--subject", "Crane"), ("ingest",), ("sync",),
         ("edit", "Gate", "--importance", "9"), ("retire", "Lunch"), ("config", "set", "recall.limit", "5"),
-        ("db", "rebuild", "--yes"),
-        ("export", f"{user}/memories.jsonl"), ("backup", "create", f"{user}/home.zip"),
+        ("db", "rebuild", "--yes"), ("export", f"{user}/memories.jsonl"), ("backup", "create", f"{user}/home.zip"),
+        ("db", "backup", f"{user}/copy.db"),
     ):  # fmt: skip
         assert "full" in lived_in.refuses(*words), words
     left = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
     assert "memories.jsonl" not in left
     assert "home.zip" not in left
+    assert "copy.db" not in left
     assert "nacre.db.new" not in left
     lived_in.empty()
     assert lived_in.subjects() == {"Gate", "Lunch"}
