@@ -352,6 +352,8 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
             context.database.close()
     except NacreError as error:
         return exit_code_of(error), {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    except OSError as error:  # which the command line would tell
+        return 1, {"error": {"code": "failed", "message": str(error), "hint": "as the command line gives"}}
     acknowledge({"done": True})
     return 0, {"done": True}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -53,7 +53,8 @@ def accept(context: Context, memory: Memory, *, beside: bool) -> None:
         temporary.rename(target)
         _sync(folder)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise StoreUnusable(
             f"cannot write to {folder}: {error.strerror}", hint="nothing was stored; free some space or mend the folder"
         ) from error

@@ -184,10 +184,10 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
 
 
 def _take_changes(context: Context, *, from_remote: bool) -> int:
-    """With the lock held: what differs now is what people did."""
-    seen = context.files.seen()
+    """With the lock held: what differs now is what people did, except where a write waits."""
+    seen, pending = context.files.seen(), context.files.awaited_paths()
     stats = {stat.path: stat for stat in context.vault.scan()}
-    changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
+    changed = {path: stat for path, stat in stats.items() if path not in pending and _is_changed(stat, seen.get(path))}
     gone = _gone_paths(context, seen, stats, from_remote=from_remote)
     taken = 0
     rest = _Rest()

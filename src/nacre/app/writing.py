@@ -91,7 +91,8 @@ def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> N
 def apply_intents(context: Context) -> int:
     """Bring the vault up to the index; returns how many writes were done.
 
-    A write that fails keeps its intent, and so do later ones to the same file; the others go on.
+    A write that fails keeps its intent, and so do later ones to the same file or of the same memory: the old file stays
+    until the new one is there. The others go on.
     """
     if not context.files.has_intents() and not left_open(context):
         return 0
@@ -102,12 +103,12 @@ def apply_intents(context: Context) -> int:
         stuck: set[str] = set()
         context.vault.write_ahead({one.path: one.document or "" for one in reversed(intents) if one.action == "write"})
         for intent in intents:
-            if intent.path in stuck or intent.action == "append":
+            if intent.path in stuck or intent.memory in stuck or intent.action == "append":
                 continue
             try:
                 done.append(_apply(context, intent))
             except (VaultUnusable, MemoryInvalid) as error:
-                stuck.add(intent.path)
+                stuck |= {intent.path, intent.memory or intent.path}
                 context.problems.append(f"{intent.path}: not written yet: {error.message}")
         lines = [intent for intent in intents if intent.action == "append"]
         end = _append(context, lines) if lines else None
