@@ -29,6 +29,7 @@ SELECT seq FROM intents WHERE applied = 0 LIMIT 1;
 SELECT path FROM intents WHERE applied = 0 AND action IN ('write', 'adjust');
 
 -- list_awaited_paths --
+-- Files that a pending write makes, changes or removes.
 SELECT path FROM intents WHERE applied = 0 AND action <> 'append';
 
 -- find_pending_document --
