@@ -116,7 +116,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--errors", type=int, default=160)
-    parser.add_argument("--programs", type=int, default=6)
+    parser.add_argument("--programs", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scenario", choices=SCENARIOS, action="append")

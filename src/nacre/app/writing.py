@@ -29,6 +29,8 @@ from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
 BATCH = 500
+WHOLE = 50
+"""So many memories that are written together are there all or none after a crash, however slow the machine is."""
 
 
 def save(context: Context, memories: Sequence[Memory], entries: Sequence[ledger.Entry] = ()) -> None:
@@ -50,8 +52,8 @@ def commit(
 ) -> None:
     """The durable half of :func:`save`: index rows and intents, with what ``also`` does in the same transaction.
 
-    At most 500 memories a transaction; entries and ``also`` go with the last one. Call with the vault lock held. Where
-    no operation is going on, this is one, named by its first entry.
+    Up to 50 memories are one transaction, more of them several, each of 500 at most; entries and ``also`` go with the
+    last one. Call with the vault lock held. Where no operation is going on, this is one, named by its first entry.
     """
     is_own = not context.operations
     with _operation_of(context, memories, entries) as operation:
@@ -61,7 +63,8 @@ def commit(
                 for memory in memories[start : start + BATCH]:
                     intend(context, _intents_for(context, memory))
                     context.memories.put(memory)
-                    context.database.breathe()
+                    if len(memories) > WHOLE:
+                        context.database.breathe()
                 if is_last:
                     lines = (replace(entry, op=operation.id).line() for entry in entries)
                     intend(context, [Intent("append", LEDGER, line) for line in lines])
