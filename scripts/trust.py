@@ -1,9 +1,10 @@
 #!/usr/bin/env python
 """Interrupt nacre at every point of every scenario, and at random times; write what came of it into a table.
 
-``make trust`` runs this. ``--kills 1000`` says how many random kills there are, ``--errors 500`` how many errors of the
-system a scenario meets, ``--every 5`` kills at each fifth point only, ``--scenario`` names one scenario. Ends with 1
-where anything was lost, doubled or left half done.
+``make trust`` runs this. ``--kills 1000`` says how many random kills there are, ``--programs 10`` how many whole
+programs are killed in each scenario of commands, ``--errors 500`` how many errors of the system a scenario meets,
+``--every 5`` kills at each fifth point only, ``--scenario`` names one scenario. Ends with 1 where anything was lost,
+doubled or left half done.
 """
 
 from __future__ import annotations
@@ -31,7 +32,13 @@ from tests.trust.scenarios import SCENARIOS  # noqa: E402
 
 TABLE = ROOT / "docs/trust/crash.md"
 BEGIN, END = "<!-- table: make trust -->\n", "<!-- end of table -->"
-FAULTS = ("kill", "random kill", "ENOSPC", "EROFS", "EIO", "EACCES")
+FAULTS = ("kill", "random kill", "kill of a program", "ENOSPC", "EROFS", "EIO", "EACCES")
+DEEP_EVERY, GIT_EVERY = 3, 15
+"""Every home is opened and compared. In each third run the commands are given again, and the database is made anew; in
+each fifteenth a vault without a history gets its first commit before."""
+
+STARTING = 0.3
+"""The part of a program's time in which it only starts."""
 
 
 @dataclass
@@ -64,26 +71,36 @@ def try_all(client: Client, scenario: str, options: argparse.Namespace, kills_wa
     """Every fault of one scenario."""
     rows = {fault: Row(scenario, fault) for fault in FAULTS}
     events, seconds = client.events(scenario)
-    for fault in [*kills(events)[:: options.every], *errors(events, options.errors)]:
+    for number, fault in enumerate([*kills(events)[:: options.every], *errors(events, options.errors)]):
         at = f"{fault} at {events[fault['at']]}"
         name = "kill" if fault["what"] in ("before", "half", "after") else fault["what"]
-        rows[name].add(client.run(scenario, fault), at)
+        rows[name].add(client.run(scenario, fault, **_depth(number)), at)
     times = random.Random(f"{options.seed} {scenario}")  # noqa: S311 - a run can be repeated
-    for _ in range(kills_wanted):
+    for number in range(kills_wanted):
         delay = times.uniform(0, seconds * 1.1)
-        rows["random kill"].add(client.run(scenario, delay=delay), f"{delay:.4f} s")
+        run = client.run(scenario, delay=delay, **_depth(number))
+        rows["random kill"].add(run, f"{delay:.4f} s")
+    if all(not callable(step.run) for step in SCENARIOS[scenario].steps):
+        whole = client.time(scenario)
+        for _ in range(options.programs):
+            delay = times.uniform(whole * STARTING, whole * 1.05)
+            run = client.run(scenario, delay=delay, as_program=True)
+            rows["kill of a program"].add(run, f"{delay:.4f} s")
     return list(rows.values())
+
+
+def _depth(number: int) -> dict[str, bool]:
+    return {"deep": number % DEEP_EVERY == 0, "git": number % GIT_EVERY == 0}
 
 
 def write_table(rows: list[Row], options: argparse.Namespace) -> None:
     """Put the table where the document has its place."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     points, findings = sum(row.points for row in rows), sum(len(row.findings) for row in rows)
     sums = Counter({fault: sum(row.points for row in rows if row.fault == fault) for fault in FAULTS})
     part = f", killed at each {options.every}th point" if options.every > 1 else ""
     told = (
         f"{points:,} faults ({', '.join(f'{count:,} {name}' for name, count in sums.items())}), {findings} findings. "
-        f"Commit {commit.strip()}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
+        f"Commit {options.commit}, {datetime.now(UTC):%Y-%m-%d}, {platform.system()} {platform.machine()}, "
         f"Python {platform.python_version()}, seed {options.seed}{part}.\n\n"
     )
     head = "| scenario | fault | points tried | lost or half done | doubled | outcome |\n|---|---|---|---|---|---|\n"
@@ -99,18 +116,24 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--errors", type=int, default=160)
+    parser.add_argument("--programs", type=int, default=5)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scenario", choices=SCENARIOS, action="append")
     parser.add_argument("--no-table", action="store_true")
     options = parser.parse_args()
+    options.commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    ).stdout.strip()
     chosen = options.scenario or list(SCENARIOS)
     share = -(-options.kills // len(chosen))
     print(f"seed {options.seed}, {share * len(chosen)} random kills")
     memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made there
     sandbox = Path(tempfile.mkdtemp(prefix="nacre-trust-", dir=memory if memory.is_dir() else None))
 
-    def work(scenario: str) -> list[Row]:
+    done: dict[str, list[Row]] = {}
+
+    def work(scenario: str) -> None:
         folder = sandbox / scenario.replace(" ", "-")
         folder.mkdir()
         with serving(folder) as client:
@@ -119,16 +142,16 @@ def main() -> int:
             print(row.line(), flush=True)
             for finding in row.findings[:5]:
                 print(f"    {finding[:600]}", flush=True)
-        return rows
+        done[scenario] = rows
+        if not options.no_table:  # after each, so that a run that is stopped has told something
+            write_table([row for name in SCENARIOS if name in done for row in done[name]], options)
 
     try:
         with ThreadPoolExecutor(options.jobs) as pool:
-            rows = [row for found in pool.map(work, chosen) for row in found]
+            list(pool.map(work, chosen))
     finally:
         shutil.rmtree(sandbox, ignore_errors=True)
-    if not options.no_table:
-        write_table(rows, options)
-    return int(any(row.findings for row in rows))
+    return int(any(row.findings for rows in done.values() for row in rows))
 
 
 if __name__ == "__main__":

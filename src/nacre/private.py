@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterator
@@ -23,6 +25,15 @@ _SAFE = (
     | getattr(os, "O_BINARY", 0)
 )
 """No symbolic link is followed, and no pipe waited for."""
+_LEFT = re.compile(r"\.([0-9]{1,9})\.tmp(-journal)?$")
+
+
+def temporary_name(path: Path, part: str = "") -> Path:
+    """Where a file, or ``part`` of what goes into it, lies beside its place until it is whole.
+
+    It names the process, so that what one leaves that is killed goes when the same file is written next.
+    """
+    return path.with_name(f".{path.name}.{part}{os.getpid()}.tmp")
 
 
 def make_folder(path: Path) -> None:
@@ -70,14 +81,14 @@ def write_file(path: Path, data: bytes | str) -> None:
 def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
     """A file for the owner alone that takes its name when the block ends well; else nothing of it is left.
 
-    Raises Conflict where the name is taken and is not to be overwritten.
+    Its ``name`` is where it lies until then. Raises Conflict where the name is taken and is not to be overwritten.
     """
     _refuse_taken(path, overwrite)
     make_folder(path.parent)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.unlink(missing_ok=True)
+    sweep(path.parent, path.name)
+    temporary = temporary_name(path)
     try:
-        with os.fdopen(open_file(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+        with open(temporary, "w+b", opener=lambda name, _: open_file(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -85,6 +96,28 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def sweep(folder: Path, name: str = "") -> None:
+    """Remove what processes that were killed left in a folder of a file of this name, or of any."""
+    for left in folder.glob(f".{glob.escape(name)}*.tmp*"):
+        found = _LEFT.search(left.name)
+        if found and (int(found[1]) == os.getpid() or not _is_alive(int(found[1]))):
+            with contextlib.suppress(OSError):
+                left.unlink()
+
+
+def _is_alive(process: int) -> bool:
+    """Whether a process is there; where that cannot be asked, it is."""
+    if not _IS_POSIX:
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _refuse_taken(path: Path, overwrite: bool) -> None:

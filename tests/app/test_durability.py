@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from nacre.app.context import open_context
 from nacre.app.maintenance import backup, rebuild, reset
 from nacre.app.scanning import scan
 from nacre.app.writing import commit
@@ -21,6 +22,17 @@ from tests.app.conftest import NOON, World, says
 def a_memory(memory_id: str, content: str, **more: object) -> Memory:
     values = {"id": memory_id, "kind": Kind.FACT, "subject": content.split(".")[0], "content": content}
     return Memory(**values, created=NOON, updated=NOON, **more)  # type: ignore[arg-type]
+
+
+def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nacre.storage.database._BREATH_SECONDS", 0.0)  # as if each of them took long
+    held: list[str] = []
+    context = open_context(world.settings(), observe=lambda name, _: held.append(name))
+    buoys = [a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.") for number in range(30)]
+    commit(context, buoys)
+    assert held.count("write") == 1
 
 
 def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> None:

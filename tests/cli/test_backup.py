@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -78,6 +79,55 @@ def test_a_home_that_is_there_is_asked_about_and_kept_aside(
     again = nacre("backup", "restore", str(out), "--force", "--json").json
     assert again["kept"] != answer["kept"]
     assert not [path for path in kept.parent.iterdir() if path.name.endswith(".restoring")]
+
+
+def test_a_restore_that_was_killed_between_its_two_steps_is_finished_when_the_home_is_next_opened(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
+    nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
+    out = tmp_path / "b.zip"
+    nacre("backup", "create", str(out))
+    nacre("backup", "restore", str(out), "--to", str(kept.with_name("..nacre.restored")))  # whole, and not in place yet
+    nacre("store", "Only the old home knows this")
+    kept.rename(kept.with_name(".nacre.before-restore"))
+    nacre("store", "The key of the shed is pier-1234", "--subject", "Shed")
+    assert "[REDACTED" in nacre("show", "Shed", "--json").json["content"]  # also the settings came back in time
+    subjects = {one["subject"] for one in nacre("list", "--json").json["memories"]}
+    assert "Deploys" in subjects
+    assert "Only the old home knows this" not in subjects
+    assert not kept.with_name("..nacre.restored").exists()
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []
+
+
+def test_a_home_that_waits_for_its_place_takes_no_other_ones(nacre: Nacre, kept: Path, tmp_path: Path) -> None:
+    out = tmp_path / "b.zip"
+    nacre("backup", "create", str(out))
+    waiting = kept.with_name("..nacre.restored")
+    nacre("backup", "restore", str(out), "--to", str(waiting))
+    nacre("store", "The home in use knows this", "--subject", "In use")
+    assert nacre("show", "In use", "--json").json["subject"] == "In use"
+    nacre("backup", "restore", str(out), "--force")  # what waited was of a restore that was cut short: it goes
+    assert not waiting.exists()
+    nacre("show", "In use", code=3)
+    nacre("show", "Deploys")
+
+
+def test_what_a_killed_process_left_of_a_file_goes_when_the_file_is_written_next(
+    nacre: Nacre, kept: Path, tmp_path: Path
+) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    names = ("config.toml", "memories.jsonl", "home.zip", "home.zip.nacre.db")
+    folders = (kept, tmp_path, tmp_path, tmp_path)
+    left = [folder / f".{name}.{ended.pid}.tmp" for name, folder in zip(names, folders, strict=True)]
+    alive = tmp_path / f".home.zip.{os.getppid()}.tmp"
+    for path in (*left, alive):
+        path.write_text("half of it")
+    nacre("config", "set", "recall.limit", "5")
+    nacre("export", str(tmp_path / "memories.jsonl"))
+    nacre("backup", "create", str(tmp_path / "home.zip"))
+    assert [path.name for path in left if path.exists()] == []
+    assert alive.exists()  # another process may be writing it just now
 
 
 def test_a_backup_holds_history_and_no_credentials(nacre: Nacre, kept: Path, tmp_path: Path) -> None:

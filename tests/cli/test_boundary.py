@@ -206,6 +206,16 @@ def test_a_full_disk_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) 
     ]  # fmt: skip
 
 
+def test_a_disk_that_breaks_while_a_file_is_written_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")  # a write knows no name
+
+    monkeypatch.setattr(memories.show, "callback", fail)
+    assert nacre("show", "x", code=1).err.splitlines() == [
+        "error: Input/output error", "hint: check the disk that holds the file, and repeat; nothing was lost",
+    ]  # fmt: skip
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_standard_output_on_a_full_disk_is_one_line(process: Nacre) -> None:
     process("store", "Deploy on Fridays")

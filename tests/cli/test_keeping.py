@@ -122,3 +122,21 @@ def test_todos_are_added_listed_and_done(nacre: Nacre) -> None:
 def test_only_todos_can_be_done(nacre: Nacre) -> None:
     nacre("store", "Deploy on Fridays")
     assert "is a fact, not a todo" in nacre("todo", "done", "Deploy on Fridays", code=2).err
+
+
+def test_a_move_that_could_not_be_done_yet_is_not_read_as_a_copy(nacre: Nacre, user_home: Path) -> None:
+    vault = user_home / ".nacre/vault"
+    for subject in ("Gate", "Lunch"):
+        nacre("store", f"{subject} has words of its own", "--subject", subject)
+    nacre("retire", "Gate", "Lunch")
+    folder = vault / "global/fact"
+    if folder.exists():
+        folder.rmdir()
+    folder.write_text("in the way")
+    assert "not written yet" in nacre("unretire", "Gate").err
+    nacre("unretire", "Lunch")
+    folder.unlink()
+    assert {one["subject"] for one in nacre("list", "--json").json["memories"]} == {"Gate", "Lunch"}
+    assert '"copy"' not in (vault / "ledger.jsonl").read_text()
+    assert sorted(path.name for path in vault.rglob("*.md")) == ["gate.md", "lunch.md"]
+    assert nacre("doctor", "--deep", "--json").json["findings"] == []

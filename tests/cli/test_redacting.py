@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from pathlib import Path
 
 from tests.cli.conftest import Nacre
@@ -43,6 +45,29 @@ def test_scrub_of_a_clean_home_finds_nothing(nacre: Nacre) -> None:
     nacre("store", "We deploy on Fridays")
     assert "Nothing to take out" in nacre("scrub").out
     assert nacre("scrub", "--json").json["total"] == 0
+
+
+def test_a_rewriting_that_was_killed_before_git_s_index_followed_leaves_nothing_after_the_next(
+    nacre: Nacre, user_home: Path
+) -> None:
+    vault = user_home / ".nacre/vault"
+    nacre("store", "The shed is pier-1234", "--subject", "Shed")
+    nacre("commit")
+    shutil.copytree(vault / ".git", user_home / "before")
+    nacre("config", "set", "redaction.patterns", '["pier-[0-9]+"]')
+    nacre("scrub", "--history", "--yes")
+    shutil.copytree(user_home / "before/objects", vault / ".git/objects", dirs_exist_ok=True)
+    shutil.copy(user_home / "before/index", vault / ".git/index")  # references had moved, the index had not
+    (user_home / ".nacre/.rewrite-1234").mkdir()
+    nacre("scrub", "--history", "--yes")
+    nacre("commit")
+
+    def git(*words: str) -> bytes:
+        return subprocess.run(["git", "-C", vault, *words], check=True, capture_output=True).stdout
+
+    assert b"pier-1234" not in git("cat-file", "--batch-all-objects", "--batch")
+    assert git("status", "--porcelain") == b""
+    assert not (user_home / ".nacre/.rewrite-1234").exists()
 
 
 def test_scrub_rewrites_history_only_when_told(nacre: Nacre) -> None:

@@ -16,6 +16,7 @@ from tests.trust.shim import ERRORS
 
 ROOT = Path(__file__).parents[2]
 _HALVES = ("write", "start")
+_IDLE = ("sync", "open")
 
 Event = tuple[str, str]
 Fault = dict[str, Any]
@@ -31,6 +32,10 @@ class Client:
         """What a scenario does to files, in order, and how many seconds it takes."""
         answer = self._ask(do="events", scenario=scenario)
         return [(kind, target) for kind, target in answer["events"]], answer["seconds"]
+
+    def time(self, scenario: str) -> float:
+        """How many seconds a scenario takes when each of its commands is a program of its own."""
+        return float(self._ask(do="time", scenario=scenario)["seconds"])
 
     def run(self, scenario: str, fault: Fault | None = None, **more: Any) -> dict[str, Any]:
         """Play a scenario with a fault; ``wrong`` in the answer is what was found amiss."""
@@ -85,13 +90,16 @@ def sample(events: Sequence[Event], count: int, kinds: frozenset[str] | set[str]
 
 
 def kills(events: Sequence[Event], count: int | None = None) -> list[Fault]:
-    """Kills before, after and in the middle: all of them, or ``count`` that stand for all."""
+    """Kills before, after and in the middle: all of them, or ``count`` that stand for all.
+
+    Where a call changed nothing on disk, a kill after it is the kill before it, and counts once.
+    """
     if count is None:
         return [
             {"at": at, "what": what}
             for at, (kind, _) in enumerate(events)
             for what in ("before", "half")
-            if what != "half" or kind in _HALVES
+            if (kind in _HALVES if what == "half" else at == 0 or events[at - 1][0] not in _IDLE)
         ] + [{"at": len(events) - 1, "what": "after"}]
     chosen = sample(events, count)
     turns = ("half", "before", "after")

@@ -6,9 +6,13 @@ a function that works with an open home where no command does the like.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
+import shutil
 import subprocess
+import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,11 +20,13 @@ from typing import Any
 
 import apsw
 
-from nacre.app import operations, writing
+from nacre.app import importing, operations, retiring, writing
 from nacre.app.context import Context, open_context
 from nacre.app.ingesting import ingest
 from nacre.app.operating import operating
+from nacre.app.remembering import NewMemory, store
 from nacre.app.undoing import undo
+from nacre.lock import FileLock
 from nacre.model.memory import Kind, Link, Memory, Retirement
 from nacre.settings import Settings, load_settings
 from nacre.storage.migrate import migrations
@@ -69,7 +75,9 @@ class Step:
 class Scenario:
     """``before`` makes the home, ``by_hand`` is what a person does to its files just before ``steps`` begin.
 
-    ``may_tell`` is part of a warning that nacre gives rightly.
+    ``may_tell`` is part of a warning that nacre gives rightly. ``outside`` tells what there is beside memories that the
+    steps change, in values that compare: as before them or as after them, never half. ``may_leave`` is the beginning of
+    the name of a temporary file in the home that stays until the command is given again.
     """
 
     name: str
@@ -77,6 +85,8 @@ class Scenario:
     before: tuple[Command | Work | Hand, ...] = ()
     by_hand: Hand | None = None
     may_tell: str | None = None
+    outside: Callable[[Place], Any] | None = None
+    may_leave: str | None = None
 
 
 def said(role: str, text: str, number: int, session: str) -> dict[str, Any]:
@@ -187,6 +197,28 @@ def undo_edit(context: Context) -> None:
         undo(context, next(one.id for one in listed if one.action == "update"))
 
 
+def unretire_all(context: Context) -> None:
+    """Bring back what is still retired, and end what was to be kept out."""
+    gone = [one.id for one in retiring.list_retired(context)]
+    rules = [rule.id for rule in retiring.list_standing(context)]
+    if gone or rules:
+        retiring.unretire(context, [*gone, *rules])
+
+
+def store_in_a_crowd(context: Context) -> None:
+    """Store while another process writes all the time: the memory is accepted, and placed by whoever comes next."""
+    with FileLock(context.settings.home / "vault.lock"):
+        store(context, NewMemory("The tide table hangs in the hall.", "Tide"))
+
+
+def import_in_small_batches(context: Context) -> None:
+    """Import another tool's notes, a few at a time."""
+    importing.BATCH = 4
+    path = context.settings.user_home / "workspace"
+    plan = importing.plan_import(context, importing.ImportOptions(path, vectors=False))
+    importing.carry_out(context, plan)
+
+
 def ingest_with_vectors(context: Context) -> None:
     """Ingest where texts are embedded, and memories compared by meaning; a stand-in embeds, which needs no model."""
     settings = load_settings(environ={**os.environ, "NACRE_EMBEDDING_MODEL": "minilm"})
@@ -244,6 +276,72 @@ def to_old_schema(place: Place) -> None:
 
 
 @Hand
+def new_home(place: Place) -> None:
+    """Another machine: there is no home yet."""
+    shutil.rmtree(place.home)
+
+
+@Hand
+def notes_of_another(place: Place) -> None:
+    """What another agent tool remembered: a curated page, and a diary."""
+    folder = place.user / "workspace/memory"
+    folder.mkdir(parents=True)
+    lines = (f"- The mooring at pier {number} holds {number * 3} boats.\n" for number in range(7))
+    (folder.parent / "MEMORY.md").write_text("# Harbour\n\n" + "".join(lines))
+    (folder / "2026-11-02.md").write_text("- We painted the north jetty green.\n- The tug came back from the yard.\n")
+
+
+def config_file(place: Place) -> Any:
+    """What the settings file says."""
+    config = place.home / "config.toml"
+    return config.read_text() if config.exists() else None
+
+
+def written(place: Place) -> dict[str, Any]:
+    """Exports, backups and copies of the database that have their name: what is in them, or that they are half."""
+    return {name: _inside(place.user / name) for name in KEPT if (place.user / name).exists()}
+
+
+KEPT = ("memories.jsonl", "memories.md", "vault.zip", "home.zip", "copy.db")
+
+
+def _inside(path: Path) -> Any:
+    """What a file holds that compares with another one of its sort; raises nothing."""
+    try:
+        if path.suffix == ".jsonl":
+            lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+            sealed = hashlib.sha256(b"".join(path.read_bytes().splitlines(keepends=True)[:-1])).hexdigest()
+            subjects = sorted(line["front"]["subject"] for line in lines if line["type"] == "memory")
+            return subjects if lines[-1]["sha256"] == sealed else "half"
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                return archive.testzip() or sorted(name for name in archive.namelist() if name.endswith(".md"))
+        if path.suffix == ".db":
+            with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as copy:
+                sound = copy.execute("PRAGMA integrity_check").fetchall()
+                return sound and copy.execute("SELECT subject FROM memories ORDER BY subject").fetchall()
+        return sorted(line for line in path.read_text().splitlines() if line.startswith("#"))
+    except (ValueError, KeyError, IndexError, zipfile.BadZipFile, apsw.Error) as error:
+        return f"half: {error}"
+
+
+def restored_beside(place: Place) -> Any:
+    """The home that was restored beside the one in use: its files, where it is there."""
+    other = place.user / "other"
+    found = sorted(path.relative_to(other).as_posix() for path in other.rglob("*.md"))
+    return {"there": other.exists(), "memories": found, "database": (other / "nacre.db").exists()}
+
+
+def leaked(place: Place) -> bool:
+    """Whether any object that git keeps says what is to be taken out."""
+    names = subprocess.run(["git", "cat-file", "--batch-all-objects", "--batch-check=%(objectname)"], cwd=place.vault,
+                           check=True, capture_output=True)  # fmt: skip
+    told = subprocess.run(["git", "cat-file", "--batch"], cwd=place.vault, check=True, capture_output=True,
+                          input=names.stdout)  # fmt: skip
+    return b"on the wall" in told.stdout
+
+
+@Hand
 def begin_remote(place: Place) -> None:
     """A repository to keep in step with."""
     remote = place.user / "remote.git"
@@ -270,6 +368,12 @@ def _git(folder: Path, *arguments: str) -> None:
 def _steps(*runs: Command | Work, is_whole: bool = True) -> tuple[Step, ...]:
     return tuple(Step(run, is_whole) for run in runs)
 
+
+WARM: tuple[Command | Work | Hand, ...] = (
+    GATE, OLD_BUILD, NEW_BUILD, ("retire", "Gate"), ("unretire", "Gate"), talk("5e55-0001"), ("ingest",), ("commit",),
+    ("recall", "gate"),
+)  # fmt: skip
+"""What makes a process ready for all that the scenarios do."""
 
 SCENARIOS = {
     scenario.name: scenario
@@ -315,6 +419,38 @@ SCENARIOS = {
         Scenario("scrub", _steps(("scrub", "--yes"), is_whole=False), before=(
             GATE, LUNCH, talk("5e55-0001"), ("ingest",), ("config", "set", "redaction.patterns", '["on the wall"]'),
         )),
+        Scenario("scrub history", _steps(("scrub", "--history", "--yes"), is_whole=False), before=(
+            GATE, LUNCH, ("commit",), ("edit", "Gate", "--importance", "9"), ("commit",), talk("5e55-0001"),
+            ("ingest",),
+            ("config", "set", "redaction.patterns", '["on the wall"]'),
+        ), outside=leaked, may_leave=".rewrite-"),
+        Scenario("retire by pattern", _steps(
+            ("retire", "Rope *", "--persist", "--reason", "sold", "--yes"), is_whole=False,
+        ), before=(store_ropes, GATE)),
+        Scenario("unretire many", _steps(unretire_all, is_whole=False), before=(
+            GATE, LUNCH, CRANE, ("retire", "Gate", "Lunch", "--persist"),
+        )),
+        Scenario("store in a crowd", _steps(store_in_a_crowd), before=(GATE,), may_leave="."),
+        Scenario("import own", _steps(("import", "~/memories.jsonl", "--trust"), is_whole=False), before=(
+            GATE, OLD_BUILD, NEW_BUILD, store_ropes, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
+            ("export", "~/memories.jsonl", "--sessions", "--include-retired"), new_home, CRANE,
+        )),
+        Scenario("import another's", _steps(import_in_small_batches, is_whole=False), before=(GATE, notes_of_another)),
+        Scenario("export", _steps(
+            ("export", "~/memories.jsonl", "--force"), ("export", "~/vault.zip"), ("export", "~/memories.md"),
+        ), before=(GATE, ("export", "~/memories.jsonl"), LUNCH), outside=written),
+        Scenario("back up", _steps(
+            ("backup", "create", "~/home.zip", "--force"), ("db", "backup", "~/copy.db"),
+        ), before=(GATE, ("backup", "create", "~/home.zip"), LUNCH, ("commit",)), outside=written),
+        Scenario("restore", _steps(("backup", "restore", "~/home.zip", "--force")), before=(
+            GATE, LUNCH, ("commit",), ("backup", "create", "~/home.zip"), CRANE, ("retire", "Gate"),
+        )),
+        Scenario("restore beside", _steps(("backup", "restore", "~/home.zip", "--to", "~/other")), before=(
+            GATE, LUNCH, ("backup", "create", "~/home.zip"),
+        ), outside=restored_beside),
+        Scenario("settings", _steps(
+            ("config", "set", "recall.limit", "20"), ("config", "set", "recall.turns", "5"),
+        ), before=(GATE, ("config", "set", "recall.limit", "12")), outside=config_file, may_leave=".config.toml."),
         Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
             GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
         )),

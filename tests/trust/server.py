@@ -13,6 +13,7 @@ import os
 import select
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -21,10 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from nacre.app.context import Context
 from nacre.cli import root
 from nacre.errors import NacreError
 from nacre.settings import load_settings
-from tests.trust.scenarios import SCENARIOS, Command, Hand, Place, Scenario, Work, open_home
+from tests.trust.scenarios import SCENARIOS, WARM, Command, Hand, Place, Scenario, Work, open_home
 from tests.trust.shim import Fault, Shim
 from tests.trust.state import State, between, finished, history, look, rebuilt
 
@@ -32,6 +34,7 @@ PATIENCE_SECONDS = 120.0
 _PR_SET_CHILD_SUBREAPER = 36
 _ALLOWED_CODES = (1, 5)
 _DONE_BEFORE = (0, 3, 4)
+_UNAVAILABLE = 5
 
 
 @dataclass
@@ -54,15 +57,20 @@ class Server:
         self.grounds: dict[str, Ground] = {}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what is asked for: ``events`` of a scenario, or one ``run`` of it."""
+        """Do what is asked for: ``events`` of a scenario, the ``time`` its programs take, or one ``run`` of it."""
         scenario = SCENARIOS[request["scenario"]]
         ground = self.ground(scenario)
         if request["do"] == "events":
             return {"events": ground.events, "seconds": ground.seconds}
+        if request["do"] == "time":
+            self._fresh(ground)
+            ended = _fork(lambda: _play_as_program(scenario, self.place))
+            return {"seconds": max(line.get("seconds", 0.0) for line in ended.expect())}
         fault = Fault(**request["fault"]) if request.get("fault") else None
         began = time.perf_counter()
-        run = self.play(scenario, ground, fault, delay=request.get("delay"))
-        wrong = run["wrong"] + self.examine(scenario, ground, run, fault, deep=request.get("deep", True))
+        run = self.play(scenario, ground, fault, request.get("delay"), as_program=request.get("as_program", False))
+        depth = Depth(request.get("deep", True), request.get("git", True))
+        wrong = run["wrong"] + self.examine(scenario, ground, run, depth)
         return {
             "wrong": wrong, "killed": run["killed"], "failed": run["failed"], "said": run["said"],
             "seconds": time.perf_counter() - began,
@@ -94,31 +102,36 @@ class Server:
         self.grounds[scenario.name] = ground
         return ground
 
-    def play(self, scenario: Scenario, ground: Ground, fault: Fault | None, delay: float | None) -> dict[str, Any]:
+    def play(
+        self, scenario: Scenario, ground: Ground, fault: Fault | None, delay: float | None, *, as_program: bool = False
+    ) -> dict[str, Any]:  # fmt: skip
         """Run the steps with a fault, or with a kill after ``delay`` seconds; how far did they get?"""
         self._fresh(ground)
-        ended = _fork(lambda: _play(scenario, self.place, fault), delay=delay)
+        if as_program:
+            ended = _fork(lambda: _play_as_program(scenario, self.place, delay))
+        else:
+            ended = _fork(lambda: _play(scenario, self.place, fault), delay=delay)
         wrong = ["it never ended"] if ended.hung else []
-        acknowledged, failed, said = 0, None, ""
+        acknowledged, failed, said, killed = 0, None, "", ended.killed
         for line in ended.lines:
             if "error" in line:
                 failed = line["error"]
                 wrong += _badly_told(line)
             elif "answer" in line:
                 acknowledged = line["step"] + 1
+            elif "killed" in line:
+                killed = True
             elif "stderr" in line:
                 said = line["stderr"]
                 wrong += ["a traceback was shown"] if "Traceback" in said else []
-        if not ended.killed and not ended.hung and ended.status:
+        if not killed and not ended.hung and ended.status:
             wrong.append(f"it ended with {ended.status}: {said}")
-        return {"wrong": wrong, "acknowledged": acknowledged, "failed": failed, "killed": ended.killed, "said": said}
+        return {"wrong": wrong, "acknowledged": acknowledged, "failed": failed, "killed": killed, "said": said}
 
-    def examine(
-        self, scenario: Scenario, ground: Ground, run: dict[str, Any], fault: Fault | None, *, deep: bool
-    ) -> list[str]:
+    def examine(self, scenario: Scenario, ground: Ground, run: dict[str, Any], depth: Depth) -> list[str]:
         """Open the home anew: is all there that was acknowledged, is nothing doubled, does the rest go on?"""
         first = run["acknowledged"]
-        (found,) = _fork(lambda: _examine(scenario, self.place, ground, first, deep=deep)).expect()
+        (found,) = _fork(lambda: _examine(scenario, self.place, ground, first, depth)).expect()
         return list(found["wrong"])
 
     def _fresh(self, ground: Ground) -> None:
@@ -127,6 +140,14 @@ class Server:
 
     def _clear(self) -> None:
         shutil.rmtree(self.place.user, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Depth:
+    """How much is looked at: only what is there, or also a second run and a rebuild; with a first commit or without."""
+
+    deep: bool = True
+    git: bool = True
 
 
 @dataclass
@@ -217,12 +238,7 @@ def _prepare(scenario: Scenario, place: Place) -> None:
 
 def _play(scenario: Scenario, place: Place, fault: Fault | None, last: int | None = None) -> None:
     """Run the steps under the shim; every answer is told as it comes."""
-    if scenario.before:
-        context = open_home()
-        look(context)
-        context.database.close()
-    if scenario.by_hand:
-        scenario.by_hand.do(place)
+    _begin(scenario, place)
     shim = Shim(place.user, fault)
     errors = (place.user.parent / "stderr").open("w+", encoding="utf-8")
     os.dup2(errors.fileno(), 2)
@@ -241,6 +257,47 @@ def _play(scenario: Scenario, place: Place, fault: Fault | None, last: int | Non
     _tell(stderr=errors.read())
     if fault is None:
         _tell(events=[(event.kind, event.target) for event in shim.events])
+
+
+def _begin(scenario: Scenario, place: Place) -> None:
+    """What comes just before the steps."""
+    if scenario.before:
+        context = open_home()
+        look(context)
+        context.database.close()
+    if scenario.by_hand:
+        scenario.by_hand.do(place)
+
+
+def _play_as_program(scenario: Scenario, place: Place, delay: float | None = None) -> None:
+    """Run the steps as programs of their own, as a shell would; the one that runs after ``delay`` seconds is killed."""
+    _begin(scenario, place)
+    began = time.monotonic()
+    for number, step in enumerate(scenario.steps):
+        assert not callable(step.run), "only a command is a program"
+        left = None if delay is None else max(0.0, began + delay - time.monotonic())
+        program = subprocess.Popen(
+            [sys.executable, "-m", "nacre", *(_spelled(word, place) for word in step.run), "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            out, err = program.communicate(timeout=left)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            out, err = program.communicate()
+            _tell(killed=True)
+        if out.endswith(b"}\n"):
+            said = json.loads(out)
+            _tell(step=number, **({"error": said, "code": program.returncode} if "error" in said else {"answer": said}))
+        _tell(stderr=err.decode("utf-8", "replace"))
+        if program.returncode:
+            break
+    _tell(seconds=time.monotonic() - began)
+
+
+def _spelled(word: str, place: Place) -> str:
+    """A word of a command as a shell hands it on."""
+    return f"{place.user}{word[1:]}" if word.startswith("~/") else word
 
 
 class _Answers:
@@ -295,6 +352,8 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
             context.database.close()
     except NacreError as error:
         return exit_code_of(error), {"error": {"code": error.code, "message": error.message, "hint": error.hint}}
+    except OSError as error:  # which the command line would tell
+        return 1, {"error": {"code": "failed", "message": str(error), "hint": "as the command line gives"}}
     acknowledge({"done": True})
     return 0, {"done": True}
 
@@ -309,14 +368,25 @@ def _badly_told(line: dict[str, Any]) -> list[str]:
 
 def _look(scenario: Scenario, known: list[str]) -> None:
     context = open_home()
-    state, wrong = look(context, known, scenario.may_tell)
+    state, wrong = _seen(scenario, context, known)
     _tell(state=state, wrong=wrong, ids=sorted(context.memories.all_ids()))
     context.database.close()
 
 
-def _examine(scenario: Scenario, place: Place, ground: Ground, first: int, *, deep: bool) -> None:
+def _seen(
+    scenario: Scenario, context: Context, known: list[str], *, is_first: bool = False
+) -> tuple[State, list[str]]:  # fmt: skip
+    """The state of an open home and of what is beside it, as it reads after its way through JSON."""
+    state, wrong = look(context, known, scenario.may_tell, scenario.may_leave if is_first else None)
+    state["outside"] = scenario.outside(Place(context.settings.user_home)) if scenario.outside else None
+    return json.loads(json.dumps(state, default=str)), wrong
+
+
+def _examine(scenario: Scenario, place: Place, ground: Ground, first: int, depth: Depth) -> None:
+    if not depth.git and not (place.vault / ".git").is_dir():
+        os.environ["NACRE_GIT_ENABLED"] = "false"
     try:
-        wrong = _findings(scenario, ground, first, deep=deep)
+        wrong = _findings(scenario, ground, first, deep=depth.deep)
     except NacreError as error:
         wrong = [f"it cannot be opened again: {error.message}"]
     except Exception:  # noqa: BLE001 - whatever happens here is a finding
@@ -326,9 +396,8 @@ def _examine(scenario: Scenario, place: Place, ground: Ground, first: int, *, de
 
 def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> list[str]:
     context = open_home()
-    state, wrong = look(context, ground.ids, scenario.may_tell)
+    state, wrong = _seen(scenario, context, ground.ids, is_first=True)
     context.database.close()
-    state = json.loads(json.dumps(state, default=str))
     step = scenario.steps[first] if first < len(scenario.steps) else None
     after = ground.states[first + 1] if step else ground.states[first]
     wrong += between(state, ground.states[first], after, is_whole=step.is_whole if step else True)
@@ -336,15 +405,51 @@ def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> 
         return wrong
     for step in scenario.steps[first:]:
         code, said = _run(step.run)
+        if code == _UNAVAILABLE and _remove_locks(load_settings().vault / ".git", said):
+            code, said = _run(step.run)
         if code not in _DONE_BEFORE:
             wrong.append(f"a second run ended with {code}: {said}")
     if (load_settings().vault / ".git").is_dir():
-        _run(("commit",))
+        wrong += _commit(load_settings().vault / ".git")
     context = open_home()
-    state, more = look(context, ground.ids, scenario.may_tell)
-    state = json.loads(json.dumps(state, default=str))
+    state, more = _seen(scenario, context, ground.ids)
     wrong += more + finished(state, ground.states[-1]) + history(context)
     return wrong + rebuilt(context, open_home)
+
+
+def _warm_up(folder: Path, user: Path) -> None:
+    """Do once, in a home of its own, what every child does: what is loaded and compiled then is there for all."""
+    place = Place(folder)
+    os.environ |= {"HOME": str(folder), "NACRE_HOME": str(place.home)}
+    folder.mkdir(parents=True)
+    for one in WARM:
+        if isinstance(one, Hand):
+            one.do(place)
+        else:
+            _run(one)
+    context = open_home()
+    look(context)
+    history(context)
+    rebuilt(context, open_home)
+    shutil.rmtree(folder)
+    os.environ |= {"HOME": str(user), "NACRE_HOME": str(user / ".nacre")}
+
+
+def _commit(repository: Path) -> list[str]:
+    """Commit what waits. Where a git that was killed left a lock, nacre says which: it is removed, as it says then."""
+    for _ in range(3):
+        _, said = _run(("commit",))
+        if not _remove_locks(repository, said):
+            break
+    return [f"{lock} is in the way, and nobody was told: {said}" for lock in repository.rglob("*.lock")]
+
+
+def _remove_locks(repository: Path, said: Any) -> int:
+    """Remove the locks of git that are named in an answer; how many there were."""
+    named = [lock for lock in repository.rglob("*.lock") if str(lock) in json.dumps(said)]
+    for lock in named:
+        lock.unlink()
+    return len(named)
 
 
 def main() -> None:
@@ -359,6 +464,7 @@ def main() -> None:
             if name != "benchmark":
                 module = entry.place.partition(":")[0]
                 importlib.import_module(module if "." in module else f"nacre.cli.commands.{module}")
+    _warm_up(sandbox / "warm", user)
     server = Server(sandbox)
     for line in sys.stdin:
         try:

@@ -101,7 +101,8 @@ class Shim:
             return result
         if (here or (fault.lasting and number > fault.at)) and kind in ERRORS[fault.what]:
             number = getattr(errno, fault.what)
-            raise OSError(number, os.strerror(number), path)
+            named = kind not in ("write", "sync", "extend", "truncate")  # these know a descriptor, and no name
+            raise OSError(number, os.strerror(number), *([path] if named else []))
         return act()
 
     def counts(self, path: str | bytes | int | os.PathLike[str], dir_fd: int | None = None) -> str | None:

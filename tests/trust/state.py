@@ -13,21 +13,24 @@ from typing import Any
 from nacre.app.checking import doctor
 from nacre.app.context import Context
 from nacre.app.maintenance import rebuild
-from nacre.app.scanning import scan
+from nacre.app.scanning import catch_up, scan
 from nacre.model.memory import Memory
 from nacre.vault.document import parse
 from nacre.vault.layout import LEDGER
 
 State = dict[str, Any]
-"""``memories`` by name, each with what it says; counts of turns, sessions and of the ledger's actions."""
+"""``memories`` by name, each with what it says; counts of turns, sessions and of the ledger's actions; what is
+``outside`` the home."""
 
 
-def look(context: Context, known: Collection[str] = (), may_tell: str | None = None) -> tuple[State, list[str]]:
+def look(
+    context: Context, known: Collection[str] = (), may_tell: str | None = None, may_leave: str | None = None
+) -> tuple[State, list[str]]:  # fmt: skip
     """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
 
-    ``may_tell`` is part of a warning that is in order.
+    ``may_tell`` is part of a warning that is in order, ``may_leave`` the beginning of a file's name that is.
     """
-    scan(context)
+    catch_up(context)
     told = [problem for problem in context.problems if not (may_tell and may_tell in problem)]
     wrong = [f"told at opening: {problem}" for problem in told]
     memories = _all(context)
@@ -39,10 +42,11 @@ def look(context: Context, known: Collection[str] = (), may_tell: str | None = N
             wrong.append(f"doubled: {name}")
         named[name] = _says(memory, subjects)
     counts = context.sessions.counts()
-    wrong += _vault(context, memories) + _ledger(context) + _leftovers(context)
+    wrong += _vault(context, memories) + _ledger(context) + _leftovers(context, may_leave)
     state = {
         "memories": named, "sessions": sum(row[1] for row in counts), "turns": sum(row[2] or 0 for row in counts),
         "projects": sorted(project.slug for project in context.files.projects()), "ledger": _actions(context),
+        "standing": sorted(rule.pattern for rule in context.tombstones.standing()),
     }  # fmt: skip
     return state, wrong + _doubled_turns(context)
 
@@ -128,7 +132,7 @@ def _actions(context: Context) -> dict[str, int]:
     return dict(sorted(Counter(found).items()))
 
 
-def _leftovers(context: Context) -> list[str]:
+def _leftovers(context: Context, may_leave: str | None) -> list[str]:
     """Nothing half done is left lying about."""
     wrong = [f"still pending: {intent.action} {intent.path}" for intent in context.files.intents()]
     wrong += [f"left open: {operation.action}" for operation in context.journal.unfinished()]
@@ -136,9 +140,11 @@ def _leftovers(context: Context) -> list[str]:
     for path in context.settings.home.rglob("*"):
         if path.name.endswith((*known, ".gitignore", ".gitattributes")) or ".git" in path.parts:
             continue
+        if may_leave and path.name.startswith(may_leave):
+            continue
         if path.name.startswith("..git"):  # written anew when git is next used
             continue
-        if path.name.endswith(".tmp") or (path.name.startswith(".") and path.is_file()):
+        if path.name.endswith(".tmp") or path.name.startswith("."):
             wrong.append(f"left behind: {path.relative_to(context.settings.home)}")
     return wrong
 
@@ -191,12 +197,14 @@ def between(found: State, before: State, after: State, *, is_whole: bool) -> lis
     for count in ("sessions", "turns"):
         if not min(before[count], after[count]) <= found[count] <= max(before[count], after[count]):
             wrong.append(f"{found[count]} {count}, not {before[count]} to {after[count]}")
+    if found["outside"] not in (before["outside"], after["outside"]):
+        wrong.append(f"outside: {found['outside']}, was {before['outside']}, should be {after['outside']}")
     return wrong
 
 
 def finished(found: State, wanted: State) -> list[str]:
     """How what is remembered differs from what it should be in the end; a step done twice may be told twice."""
-    parts = ("memories", "sessions", "turns", "projects")
+    parts = ("memories", "sessions", "turns", "projects", "standing", "outside")
     return [
         f"after a second run: {part} differ: {_difference(found, wanted)}" for part in parts
         if found[part] != wanted[part]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -42,7 +42,7 @@ def accept(context: Context, memory: Memory, *, beside: bool) -> None:
     """Make a memory durable, without any lock. It is on disk when this returns. Raises StoreUnusable."""
     folder = _folder(context)
     target = folder / f"{memory.id}{_BESIDE if beside else '.md'}"
-    temporary = folder / f".{target.name}.tmp"
+    temporary = private.temporary_name(target)
     try:
         private.make_folder(folder)
         descriptor = private.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
@@ -53,7 +53,8 @@ def accept(context: Context, memory: Memory, *, beside: bool) -> None:
         temporary.rename(target)
         _sync(folder)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink()
         raise StoreUnusable(
             f"cannot write to {folder}: {error.strerror}", hint="nothing was stored; free some space or mend the folder"
         ) from error
@@ -115,6 +116,7 @@ def place_accepted(context: Context, seconds: float = _BATCH_SECONDS) -> int:
             context.database.breathe()
         else:
             context.outcomes.forget(to_ms(context.now() - _KEPT) or 0)
+            private.sweep(_folder(context))
     if done:
         apply_intents(context)
         for name in done:

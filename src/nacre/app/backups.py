@@ -7,13 +7,11 @@ meanwhile, while nothing is committed either, so that history is as it was at on
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import shutil
 import stat
-import tempfile
 import time
 import warnings
 import zipfile
@@ -26,6 +24,7 @@ from nacre import private
 from nacre.app.background import COMMIT_LOCK
 from nacre.app.context import Context
 from nacre.app.scanning import catch_up
+from nacre.app.swapping import put_in_place
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents
 from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
@@ -119,7 +118,7 @@ def create(
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(context, archive, on_progress or (lambda _: None))
-        counts = _copy_database(work, target.parent)
+        counts = _copy_database(work, target)
         _copy_files(work, target)
         committing = FileLock(context.settings.home / COMMIT_LOCK, _COMMIT_SECONDS)
         with committing, context.vault_lock:  # what moved or changed meanwhile: no file was missed on its way
@@ -132,16 +131,20 @@ def create(
     return BackupReport(target, target.stat().st_size, manifest)
 
 
-def _copy_database(work: _Writing, folder: Path) -> dict[str, int]:
+def _copy_database(work: _Writing, target: Path) -> dict[str, int]:
     context = work.context
     with context.vault_lock:
         apply_intents(context)
         counts = _counts(context)
         snapshot = Snapshot(context.settings.database)
-    with snapshot, tempfile.TemporaryDirectory(prefix=".nacre-backup-", dir=folder) as temporary:
-        copy = Path(temporary, DATABASE)
-        snapshot.copy(copy, lambda done, total: work.notify(Progress("backup", done, total, "database")))
-        _add(work, DATABASE, copy)
+    copy = private.temporary_name(target, f"{DATABASE}.")
+    with snapshot:
+        try:
+            os.close(private.open_file(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+            snapshot.copy(copy, lambda done, total: work.notify(Progress("backup", done, total, "database")))
+            _add(work, DATABASE, copy)
+        finally:
+            copy.unlink(missing_ok=True)
     return counts
 
 
@@ -258,8 +261,8 @@ def restore(
 ) -> RestoreReport:  # fmt: skip
     """Bring a backup back as a home. The one that is there is kept aside, and only with ``replace`` touched at all.
 
-    Every file is written beside the home and compared with its hash; the home appears whole or not at all. Raises
-    NotFound, InvalidInput, Conflict, Unavailable.
+    Every file is written beside the home and compared with its hash; the home appears whole or not at all, also where
+    the process is killed. Raises NotFound, InvalidInput, Conflict, Unavailable.
     """
     home = home.expanduser().absolute()
     is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
@@ -271,10 +274,7 @@ def restore(
         manifest = unpack(backup, fresh, on_progress or (lambda _: None))
         if hasattr(os, "sync"):
             os.sync()  # thousands of small files reach the disk together, before they take their name
-        kept = _swap(fresh, home) if is_taken else None
-        if not is_taken:
-            _appear(fresh, home)
-        return RestoreReport(home, kept, manifest)
+        return RestoreReport(home, put_in_place(fresh, home), manifest)
     finally:
         if fresh.is_dir():
             shutil.rmtree(fresh)
@@ -326,29 +326,6 @@ def _member(backup: Path, archive: zipfile.ZipFile, name: str) -> Iterator[bytes
                 yield block
     except (KeyError, *BROKEN) as error:
         raise _damaged(backup, f"{name}: {error}") from error
-
-
-def _swap(fresh: Path, home: Path) -> Path:
-    """The backup takes the home's place while nobody writes there; the home before it is kept beside it."""
-    aside = home.with_name(f"{home.name}.before-restore")
-    number = 1
-    while aside.exists():
-        number += 1
-        aside = home.with_name(f"{home.name}.before-restore-{number}")
-    with FileLock(home / "vault.lock") if home.is_dir() else contextlib.nullcontext():
-        home.rename(aside)
-        try:
-            fresh.rename(home)
-        except OSError:
-            aside.rename(home)
-            raise
-    return aside
-
-
-def _appear(fresh: Path, home: Path) -> None:
-    if home.exists():
-        home.rmdir()
-    fresh.rename(home)
 
 
 def _opened(backup: Path) -> zipfile.ZipFile:

@@ -269,5 +269,7 @@ def _drift(context: Context) -> Iterator[Check]:
 
 
 def _problems(context: Context) -> Iterator[Check]:
+    if why := context.database.unwritable:
+        yield Check("home", FAILURE, why.message, why.hint)
     for problem in context.problems:
         yield Check("vault", WARNING, problem, "mend the file; its last good version is still recalled")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import private
+from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
 from nacre.model.operation import Operation
 from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
-from nacre.settings import Settings
+from nacre.settings import Settings, load_settings
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
@@ -25,6 +25,7 @@ from nacre.storage.deeds import DeedIndex
 from nacre.storage.erasing import Erasing
 from nacre.storage.journal import Journal
 from nacre.storage.memories import Memories
+from nacre.storage.opening import open_database
 from nacre.storage.outcomes import Outcomes
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
@@ -182,9 +183,13 @@ def open_context(
 ) -> Context:
     """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
 
+    One that is there and cannot be written to now, as its disk is full or read-only, is opened to be read:
+    ``database.unwritable`` tells why, and every write raises it.
     ``observe`` is told how long its locks were held, for measuring.
     """
     try:
+        if finish(settings.home):  # its settings were not there to be read
+            settings = replace(settings, values=load_settings(settings.home, settings.environ).values)
         private.make_folder(settings.home)
         private.refuse_unsafe(settings.home)
         private.make_folder(settings.database.parent)
@@ -193,8 +198,7 @@ def open_context(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
     Vault(settings.vault).prepare()
-    _create_private(settings.database)
-    database = Database(settings.database, observe)
+    database = open_database(settings.database, observe)
     return Context(
         settings=settings,
         database=database,
@@ -204,20 +208,6 @@ def open_context(
         load_reranker=load_reranker or _load_configured_reranker,
         observe=observe,
     )
-
-
-def _create_private(database: Path) -> None:
-    """An empty file that only the owner can read: SQLite gives its side files the same mode.
-
-    The file may be a link to where the owner keeps large things.
-    """
-    try:
-        os.close(private.open_file(os.path.realpath(database), os.O_WRONLY | os.O_CREAT))
-    except OSError as error:
-        raise StoreUnusable(
-            f"cannot use the database {database}: {error.strerror}",
-            hint="check that the folder exists and is writable",
-        ) from error
 
 
 def _load_configured(settings: Settings) -> Embedder:

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from nacre import private
 from nacre.app.committing import commit_operations
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest, named_before
 from nacre.app.writing import apply_intents
-from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
+from nacre.errors import NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
 from nacre.storage.times import from_ms
@@ -74,7 +73,18 @@ def rebuild(
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
     known = _read_before(settings, open_home)
     _remove(fresh.database)
-    context = open_home(fresh)
+    try:
+        report = _make_anew(open_home(fresh), known, on_progress, vectors=vectors)
+        _put_in_place(settings, fresh.database, open_home)
+    finally:
+        with contextlib.suppress(OSError):
+            _remove(fresh.database)  # a full disk has no room for half of one
+    return report
+
+
+def _make_anew(
+    context: Context, known: list[Path], on_progress: Callable[[Progress], None] | None, *, vectors: bool
+) -> IngestReport:  # fmt: skip
     try:
         paths = tuple(path for path in sorted({*known, *named_before(context)}) if path.exists())
         options = IngestOptions(paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False)
@@ -82,18 +92,14 @@ def rebuild(
         with context.database.transaction():
             context.sessions.mark_all_extracted()
         context.database.fold_log()
+        return report
     finally:
         context.database.close()
-    _put_in_place(settings, fresh.database, open_home)
-    return report
 
 
 def backup(context: Context, target: Path) -> Path:
     """Write a consistent copy of the database. Raises Conflict when the target exists."""
     target = target.expanduser().absolute()
-    if target.exists():
-        raise Conflict(f"{target} exists already", hint="name another file")
-    private.make_folder(target.parent)
     context.database.backup(target)
     return target
 

@@ -108,9 +108,11 @@ def scan(context: Context, *, from_remote: bool = False, patience_seconds: float
 
     A file that is not well formed is reported in ``context.problems``; its last good version stays in the index. Where
     nothing changed, which is nearly always, no lock is taken and nothing is written. What another process is just
-    about to write is no change: nobody waits for it.
+    about to write is no change: nobody waits for it. Nothing is looked at where nothing can be written.
     """
     context.problems.clear()
+    if context.database.unwritable:
+        return 0
     read_pages(context)
     if is_ledger_new(context) or context.tombstones.due():
         apply_tombstones(context, patient=False)  # before files that are gone are taken for deleted by a person
@@ -147,7 +149,7 @@ def catch_up(context: Context, seconds: float = _A_MOMENT) -> None:
     It goes on, and waits, for so long at most, and lets others in between.
     """
     scan(context, patience_seconds=max(seconds, _LEAST_PATIENCE_SECONDS))
-    until = time.monotonic() + seconds
+    until = time.monotonic() + (0 if context.database.unwritable else seconds)
     while is_waiting(context) and time.monotonic() < until and context.vault_lock.acquire():
         try:
             if not place_accepted(context):
@@ -185,10 +187,11 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
 
 
 def _take_changes(context: Context, *, from_remote: bool) -> int:
-    """With the lock held: what differs now is what people did. What others took in meanwhile is theirs."""
-    seen = context.files.seen()
+    """With the lock held: what differs now is what people did, except where a write waits. What others took in
+    meanwhile is theirs."""
+    seen, pending = context.files.seen(), context.files.awaited_paths()
     stats = {stat.path: stat for stat in context.vault.scan()}
-    changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
+    changed = {path: stat for path, stat in stats.items() if path not in pending and _is_changed(stat, seen.get(path))}
     gone = _gone_paths(context, seen, stats, from_remote=from_remote)
     taken = 0
     left = _Rest()

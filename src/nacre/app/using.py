@@ -69,14 +69,16 @@ def spool_use(
 ) -> None:
     """Note that memories were used: one appended line, no database write.
 
-    An answer never fails for it: on a full disk, or where another process stands still in the moment of taking the
-    spool away, the line is dropped.
+    An answer never fails for it: on a full or read-only disk, or where another process stands still in the moment of
+    taking the spool away, the line is dropped.
     """
     record: dict[str, object] = {"at": to_ms(context.clock()), "ids": list(memory_ids)}
     if session:
         record["session"] = session_name(session)
     if is_look:
         record["look"] = True
+    if context.database.unwritable:
+        return
     with contextlib.suppress(StoreBusy, OSError), _spool_lock(context):
         descriptor = private.open_file(context.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8") as file:
@@ -94,7 +96,7 @@ def fold_usage(context: Context, seconds: float = math.inf) -> int:
     It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
     importance, in their files; see docs/usage.md.
     """
-    if not _is_readable(context.settings.home / SPOOL) and not _left(context):
+    if context.database.unwritable or (not _is_readable(context.settings.home / SPOOL) and not _left(context)):
         return 0
     counted = 0
     until = time.monotonic() + seconds

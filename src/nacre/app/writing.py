@@ -29,8 +29,9 @@ from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
 BATCH = 500
-FEW = 20
-"""So many memories change together or not at all; more may stand for a while as some of them."""
+FEW = 50
+"""So many memories that are written together are there all or none after a crash, however slow the machine is; more
+may stand for a while as some of them."""
 _GROUP = 200
 """So many writes are marked as done in one transaction, which takes some ten milliseconds."""
 
@@ -54,9 +55,9 @@ def commit(
 ) -> None:
     """The durable half of :func:`save`: index rows and intents, with what ``also`` does in the same transaction.
 
-    At most 500 memories a transaction, which lets others write where there are more than 20; entries and ``also`` go
-    with the last one. Call with the vault lock held. Where
-    no operation is going on, this is one, named by its first entry.
+    Up to 50 memories are one transaction; more of them several, each of 500 at most, which let others write. Entries
+    and ``also`` go with the last one. Call with the vault lock held. Where no operation is going on, this is one, named
+    by its first entry.
     """
     is_own = not context.operations
     with _operation_of(context, memories, entries) as operation:
@@ -113,7 +114,8 @@ def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> N
 def apply_intents(context: Context) -> int:
     """Bring the vault up to the index; returns how many writes were done.
 
-    A write that fails keeps its intent, and so do later ones to the same file; the others go on.
+    A write that fails keeps its intent, and so do later ones to the same file or of the same memory: the old file stays
+    until the new one is there. The others go on.
     """
     if not context.files.has_intents() and not left_open(context):
         return 0
@@ -128,16 +130,16 @@ def apply_intents(context: Context) -> int:
 
 
 def _apply_group(context: Context, intents: Sequence[Intent], stuck: set[str]) -> int:
-    """Some writes, which wait for the disk together; ``stuck`` are the paths of those that cannot be done now."""
+    """Some writes, which wait for the disk together; ``stuck`` are paths and memories of those that cannot be done."""
     done: list[Applied] = []
     context.vault.write_ahead({one.path: one.document or "" for one in reversed(intents) if one.action == "write"})
     for intent in intents:
-        if intent.path in stuck or intent.action == "append":
+        if intent.path in stuck or intent.memory in stuck or intent.action == "append":
             continue
         try:
             done.append(_apply(context, intent))
         except (VaultUnusable, MemoryInvalid) as error:
-            stuck.add(intent.path)
+            stuck |= {intent.path, intent.memory or intent.path}
             context.problems.append(f"{intent.path}: not written yet: {error.message}")
     lines = [intent for intent in intents if intent.action == "append"]
     end = _append(context, lines) if lines else None

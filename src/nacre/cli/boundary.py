@@ -92,8 +92,11 @@ def _fail(run: Run, error: Exception) -> int:
         where = f" ({error.filename})" if error.filename else ""
         _say(run, "disk_full", f"the disk is full{where}", "free some space and repeat; nothing was lost")
         return UNAVAILABLE
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        _say(run, "failed", f"{error.strerror}: {error.filename}", "check the path and its permissions")
+    if isinstance(error, OSError) and error.strerror:
+        if error.filename:
+            _say(run, "failed", f"{error.strerror}: {error.filename}", "check the path and its permissions")
+        else:  # a write, or waiting for the disk
+            _say(run, "failed", error.strerror, "check the disk that holds the file, and repeat; nothing was lost")
         return FAILED
     return _unexpected(run, error)
 

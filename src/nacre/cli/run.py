@@ -53,7 +53,7 @@ class Run:
 
     def keep_history(self) -> None:
         """Let what was done be committed in the background, if it is time."""
-        if not self.keeps_history or "context" not in self.__dict__:
+        if not self.keeps_history or "context" not in self.__dict__ or self.context.database.unwritable:
             return
         if self.settings["sync.auto"]:
             from nacre.app.background import sync_in_background
@@ -73,6 +73,11 @@ class Run:
 
         last = long_failing(self.context)
         return [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"] if last else []
+
+    def _unwritable(self) -> list[str]:
+        """That the answer is of a home to which nothing can be written now."""
+        why = self.context.database.unwritable if "context" in self.__dict__ else None
+        return [f"nothing is written, and edits by hand are not read: {why.message}; {why.hint}"] if why else []
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
@@ -112,7 +117,7 @@ class Run:
         click.echo("".join(self._written), nl=False)
         self._written.clear()
         problems = list(dict.fromkeys(self.context.problems)) if "context" in self.__dict__ else []
-        for warning in [*self.warnings, *self._failing_sync(), *problems]:
+        for warning in [*self.warnings, *self._failing_sync(), *self._unwritable(), *problems]:
             click.echo(f"warning: {warning}", err=True)
         if problems:
             click.echo(f"hint: mend the file in {self.settings.vault}; nacre doctor checks it", err=True)

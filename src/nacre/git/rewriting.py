@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from nacre.errors import RepositoryUnusable
 from nacre.git.repository import Repository
 
 SECONDS = 3600.0
+_BESIDE = ".rewrite-"
 _DATA = re.compile(rb"^data (\d+)$")
 
 _MARK = re.compile(rb"^mark :(\d+)$")
@@ -50,8 +52,11 @@ def rewrite_history(repository: Repository, clean: Clean, rename: Rename, *, dry
     filtered = b"".join(_filtered(stream, clean, rename))
     if dry_run:
         return commits
+    for left in repository.root.parent.glob(f"{_BESIDE}*"):
+        shutil.rmtree(left, ignore_errors=True)  # of a rewriting that was cut short
     if filtered != stream:
         _take_over(repository, filtered, commits)
+    repository.git.run("read-tree", "HEAD")  # also where a crash came before it: what git's index names is never pruned
     _forget_old(repository)
     return commits
 
@@ -87,7 +92,7 @@ def _named(line: bytes, changed: dict[bytes, bytes], rename: Rename) -> bytes:
 
 
 def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
-    with tempfile.TemporaryDirectory(prefix=".rewrite-", dir=repository.root.parent) as name:
+    with tempfile.TemporaryDirectory(prefix=_BESIDE, dir=repository.root.parent) as name:
         beside = Repository(Path(name), repository.git.environ)
         beside.create()
         beside.git.run("fast-import", "--quiet", "--force", stdin=stream, timeout=SECONDS)
@@ -96,7 +101,6 @@ def _take_over(repository: Repository, stream: bytes, commits: int) -> None:
             "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--update-head-ok", "--force",
             str(beside.git.git_dir), "+refs/*:refs/*", timeout=SECONDS,
         )  # fmt: skip
-    repository.git.run("read-tree", "HEAD")
 
 
 def _verify(repository: Repository, beside: Repository, commits: int) -> None:

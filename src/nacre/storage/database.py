@@ -14,9 +14,11 @@ from typing import Any
 
 import apsw
 
-from nacre.errors import StoreBusy, StoreUnusable, Unavailable
+from nacre import private
+from nacre.errors import NacreError, StoreBusy, StoreUnusable, Unavailable
 from nacre.lock import Observe
-from nacre.storage.migrate import create_private, migrate
+from nacre.storage.looking import connect_to_read
+from nacre.storage.migrate import migrate
 from nacre.storage.queries import query
 
 BUSY_TIMEOUT_MS = 15_000
@@ -34,13 +36,21 @@ Row = tuple[Any, ...]
 class Database:
     """A connection to ``nacre.db``, migrated to the present schema.
 
-    ``observe`` is told how long transactions held the write lock, named ``write``.
+    ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
+    written: then the database is only read, and each write raises it.
     """
 
-    def __init__(self, path: Path, observe: Observe | None = None) -> None:
+    def __init__(self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None) -> None:
         self.path = path
+        self.unwritable = unwritable
         self._since = 0.0
         self._depth = 0
+        if unwritable:
+            found = connect_to_read(path)
+            if found is None:
+                raise unwritable
+            self._connection = found
+            return
         with _translated(path):
             self._connection = apsw.Connection(str(path))
             try:
@@ -77,6 +87,7 @@ class Database:
     def run(self, name: str, **parameters: Any) -> int:
         """Run a named statement; returns how many rows it changed."""
         self._begin_alone()
+        self._refuse_unwritable()
         with _translated(self.path):
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
@@ -85,6 +96,7 @@ class Database:
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""
         self._begin_alone()
+        self._refuse_unwritable()
         with _translated(self.path):
             self._connection.executemany(query(name), rows)
 
@@ -103,6 +115,7 @@ class Database:
             finally:
                 self._depth -= 1
             return
+        self._refuse_unwritable()
         with _translated(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
         self._since = time.monotonic()
@@ -172,6 +185,10 @@ class Database:
         if not self._connection.in_transaction:
             self._since = time.monotonic()
 
+    def _refuse_unwritable(self) -> None:
+        if self.unwritable:
+            raise self.unwritable
+
     def _measure(self, observe: Observe) -> None:
         """Tell of every commit when it has given the lock back, and then checkpoint as SQLite does by itself."""
 
@@ -218,10 +235,12 @@ class Database:
             raise StoreBusy(f"another process reads {self.path}", hint="close it and repeat the command")
 
     def backup(self, target: Path) -> None:
-        """Write a compact, consistent copy of the database to ``target``, which must not exist, for the owner alone."""
-        with _translated(self.path):
-            create_private(target)
-            self._connection.execute("VACUUM INTO ?", (str(target),))
+        """Write a compact, consistent copy of the database to ``target``, whole or not at all, for the owner alone.
+
+        Raises Conflict where the name is taken.
+        """
+        with _translated(self.path), private.new_file(target) as file:
+            self._connection.execute("VACUUM INTO ?", (str(file.name),))
 
     def compact(self) -> bool:
         """Leave no byte of what was deleted in the file or its log; ``False`` while another process still reads it.

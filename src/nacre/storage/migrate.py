@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from functools import cache
 from importlib.resources import files
@@ -55,18 +54,18 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
     connection.execute("COMMIT")
 
 
+def is_present_schema(connection: apsw.Connection) -> bool:
+    """Whether a database needs no migration."""
+    return _version(connection) == max(migrations())
+
+
 def _version(connection: apsw.Connection) -> int:
     row = connection.execute("PRAGMA user_version").fetchone()
     return int(row[0]) if row else 0
 
 
 def _keep_copy(connection: apsw.Connection, target: Path) -> None:
-    if not target.exists() or not target.stat().st_size:
-        target.unlink(missing_ok=True)
-        create_private(target)
-        connection.execute("VACUUM INTO ?", (str(target),))
-
-
-def create_private(target: Path) -> None:
-    """An empty file for the owner alone, which SQLite fills: one of its own would have the umask's mode at first."""
-    os.close(private.open_file(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+    if target.exists() and target.stat().st_size:
+        return
+    with private.new_file(target, overwrite=True) as file:
+        connection.execute("VACUUM INTO ?", (str(file.name),))

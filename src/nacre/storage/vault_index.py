@@ -121,6 +121,10 @@ class VaultIndex:
         """Paths that a pending write will make or change."""
         return {path for (path,) in self._db.all("list_pending_paths")}
 
+    def awaited_paths(self) -> set[str]:
+        """Paths at which a pending write makes, changes or removes a file: no person did what differs there."""
+        return {path for (path,) in self._db.all("list_awaited_paths")}
+
     def pending_document(self, path: str) -> str | None:
         """What a pending write will put at a path."""
         row = self._db.one("find_pending_document", path=path)

@@ -182,7 +182,7 @@ class Vault:
         """Wait until the names of files lately written or removed are on disk."""
         gone = FileNotFoundError, NotADirectoryError, MemoryInvalid
         for path in {path.rpartition("/")[0]: path for path in sorted(paths)}.values():
-            with contextlib.suppress(*gone), self._folder(path) as folder:
+            with _translated(self.root / path), contextlib.suppress(*gone), self._folder(path) as folder:
                 folder.sync()
 
     @contextlib.contextmanager

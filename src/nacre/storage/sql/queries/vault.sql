@@ -28,6 +28,10 @@ SELECT seq FROM intents WHERE applied = 0 LIMIT 1;
 -- Files that are still to come are not gone.
 SELECT path FROM intents WHERE applied = 0 AND action IN ('write', 'adjust');
 
+-- list_awaited_paths --
+-- Files that a pending write makes, changes or removes.
+SELECT path FROM intents WHERE applied = 0 AND action <> 'append';
+
 -- find_pending_document --
 -- The last of several pending writes counts.
 SELECT document FROM intents WHERE path = :path AND applied = 0 AND action IN ('write', 'adjust')

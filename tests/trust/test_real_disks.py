@@ -1,0 +1,295 @@
+"""Disks that are really full or read-only: clear words, no damage, and what was acknowledged is there afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trust.scenarios import TALKS, Place, said
+
+ROOT = Path(__file__).parents[2]
+SIZE_MB = 6
+REFUSED = (1, 5)
+
+STORE_MANY = """
+import sys
+from nacre import open_memory
+from nacre.errors import NacreError
+with open_memory() as memory:
+    for number in range(900):
+        try:
+            words = f"Berth {number} is {number * 3} metres long. " + "It has a ladder. " * 20
+            memory.store(words, subject=f"Berth {number}")
+        except NacreError as error:
+            print(type(error).__name__, error.message, file=sys.stderr)
+            break
+        print(f"Berth {number}", flush=True)
+"""
+STORE_AND_DIE = """
+import os, signal
+from nacre import open_memory
+memory = open_memory()
+memory.store("The ferry leaves at seven.", subject="Ferry")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a program ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Its answer."""
+        return json.loads(self.out)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A small disk with a user's home on it. ``enter`` are the words before a command that make it see the disk."""
+
+    place: Place
+    enter: tuple[str, ...]
+
+    def run(self, *words: str, before: Callable[[], None] | None = None) -> Done:
+        """Run a program that sees the disk."""
+        user = str(self.place.user)
+        environ = {
+            "PATH": os.environ["PATH"], "HOME": user, "NACRE_HOME": str(self.place.home),
+            "PYTHONPATH": str(ROOT / "src"), "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false",
+            "TZ": "UTC", "LC_ALL": "C.UTF-8",
+        }  # fmt: skip
+        done = subprocess.run(
+            [*self.enter, *words], env=environ, capture_output=True, text=True, check=False, timeout=120,
+            stdin=subprocess.DEVNULL, preexec_fn=before,
+        )  # fmt: skip
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def nacre(self, *words: str) -> Done:
+        """Run nacre; whatever happens, nobody sees a traceback."""
+        done = self.run(sys.executable, "-m", "nacre", *words)
+        assert "Traceback" not in done.err, done
+        return done
+
+    def answers(self, *words: str) -> Any:
+        """What nacre answers; it goes well."""
+        done = self.nacre(*words, "--json")
+        assert done.code == 0, done
+        return done.json
+
+    def refuses(self, *words: str) -> str:
+        """nacre says in one line what is wrong, with a hint; returns what it says."""
+        done = self.nacre(*words, "--json")
+        assert done.code in REFUSED, (words, done)
+        error = done.json["error"]
+        assert error["hint"], error
+        assert error["code"] != "unexpected", error
+        return str(error["message"])
+
+    def subjects(self) -> set[str]:
+        """What is remembered."""
+        return {one["subject"] for one in self.answers("list", "--limit", "1000")["memories"]}
+
+    def is_sound(self) -> None:
+        """The database, the vault and git are whole, and agree; what was left to do is done."""
+        self.answers("commit")
+        checks = {check["name"]: check for check in self.answers("doctor", "--deep")["checks"]}
+        assert [check for check in checks.values() if check["state"] == "failure"] == []
+        assert self.run("git", "-C", str(self.place.vault), "fsck", "--no-dangling").code == 0
+        assert self.run("git", "-C", str(self.place.vault), "status", "--porcelain").out == ""
+
+    def fill(self, leave_kb: int = 0) -> None:
+        """Use up the disk but for a few kilobytes."""
+        filler = str(self.place.user / "filler")
+        self.run("sh", "-c", f"cat /dev/zero > {filler}")
+        if leave_kb:
+            self.run("truncate", f"--size=-{leave_kb}K", filler)
+
+    def empty(self) -> None:
+        """There is room again."""
+        self.run("rm", str(self.place.user / "filler"))
+
+    def remount(self, how: str) -> None:
+        """Make the disk read-only (``ro``), or writable again (``rw``)."""
+        done = self.run("mount", "-o", f"remount,{how}", str(self.place.user))
+        assert done.code == 0, done
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file on the disk."""
+        assert (
+            self.run("sh", "-c", f'mkdir -p "$(dirname "{path}")" && printf %s "$1" > "{path}"', "sh", text).code == 0
+        )
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    """A file system of a few megabytes, which only this test sees; who may not mount one skips the test."""
+    user = tmp_path / "user"
+    user.mkdir()
+    if not shutil.which("unshare") or not shutil.which("nsenter"):
+        pytest.skip("a disk of its own needs the programs unshare and nsenter")
+    script = f'mount -t tmpfs -o size={SIZE_MB}m,mode=0700 tmpfs "$1" && echo mounted && exec cat'
+    with subprocess.Popen(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, "sh", str(user)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as holder:  # fmt: skip
+        assert holder.stdin is not None
+        assert holder.stdout is not None
+        if holder.stdout.readline() != "mounted\n":
+            pytest.skip("this machine lets nobody mount a disk of its own")
+        enter = ("nsenter", "--user", "--mount", "--preserve-credentials", f"--target={holder.pid}")
+        yield Disk(Place(user), enter)
+        holder.stdin.close()
+
+
+@pytest.fixture
+def lived_in(disk: Disk) -> Disk:
+    """A disk with a home on it: two memories, committed, and a transcript that was not read yet."""
+    disk.answers("store", "The gate code is on the wall.", "--subject", "Gate")
+    disk.answers("store", "Lunch is at noon on weekdays.", "--subject", "Lunch")
+    disk.answers("commit")
+    session = "5e55-0001"
+    lines = (json.dumps(said(role, text, at, session)) for at, (role, text) in enumerate(TALKS[session]))
+    disk.write(
+        f"{disk.place.user}/.claude/projects/-code-harbour/{session}.jsonl", "".join(f"{line}\n" for line in lines)
+    )
+    return disk
+
+
+def is_remembered(disk: Disk) -> None:
+    """Who asks gets an answer, also where nothing can be written."""
+    hits = disk.answers("recall", "what is the gate code?")["hits"]
+    assert [hit["subject"] for hit in hits] == ["Gate"]
+    assert disk.subjects() == {"Gate", "Lunch"}
+    assert disk.answers("show", "Gate")["content"] == "The gate code is on the wall."
+
+
+def test_on_a_full_disk_recall_answers_and_whatever_writes_says_that_it_is_full(lived_in: Disk) -> None:
+    lived_in.fill()
+    is_remembered(lived_in)
+    assert "full" in lived_in.nacre("recall", "gate").err
+    user = lived_in.place.user
+    for words in (
+        ("store", "The crane is blue.", "--subject", "Crane"), ("ingest",), ("sync",),
+        ("edit", "Gate", "--importance", "9"), ("retire", "Lunch"), ("config", "set", "recall.limit", "5"),
+        ("db", "rebuild", "--yes"), ("export", f"{user}/memories.jsonl"), ("backup", "create", f"{user}/home.zip"),
+        ("db", "backup", f"{user}/copy.db"),
+    ):  # fmt: skip
+        assert "full" in lived_in.refuses(*words), words
+    left = lived_in.run("ls", "-A", str(user), str(lived_in.place.home)).out
+    assert "memories.jsonl" not in left
+    assert "home.zip" not in left
+    assert "copy.db" not in left
+    assert "nacre.db.new" not in left
+    lived_in.empty()
+    assert lived_in.subjects() == {"Gate", "Lunch"}
+    lived_in.answers("store", "The crane is blue.", "--subject", "Crane")
+    lived_in.answers("ingest")
+    assert lived_in.subjects() > {"Gate", "Lunch", "Crane"}
+    lived_in.is_sound()
+
+
+@pytest.mark.parametrize("room_kb", [60, 200, 700])
+def test_a_disk_that_fills_up_while_storing_loses_nothing_that_was_acknowledged(lived_in: Disk, room_kb: int) -> None:
+    lived_in.fill(room_kb)
+    stored = lived_in.run(sys.executable, "-c", STORE_MANY)
+    acknowledged = set(stored.out.splitlines())
+    assert "full" in stored.err or "No space" in stored.err, stored
+    lived_in.empty()
+    subjects = lived_in.subjects()
+    assert acknowledged <= subjects
+    assert len(subjects - acknowledged) <= 3  # Gate and Lunch; of the one that was refused nothing was acknowledged
+    lived_in.is_sound()
+
+
+def test_a_disk_that_fills_up_in_an_ingest_or_a_rebuild_loses_nothing(lived_in: Disk) -> None:
+    talk_of = lived_in.place.user / ".claude/projects/-code-harbour"
+    for number in range(60):
+        words = (
+            said("user", f"Buoy {at} of row {number} is painted red. " * 8, at, f"row-{number}") for at in range(12)
+        )
+        lived_in.write(f"{talk_of}/row-{number}.jsonl", "".join(json.dumps(line) + "\n" for line in words))
+    lived_in.fill(leave_kb=500)
+    assert "full" in lived_in.refuses("ingest")
+    assert lived_in.subjects() >= {"Gate", "Lunch"}
+    lived_in.empty()
+    lived_in.answers("ingest")
+    counted = lived_in.answers("db", "stats")["tools"][0]
+    assert (counted["sessions"], counted["turns"]) == (61, 60 * 12 + 3)
+    subjects = lived_in.subjects()
+    lived_in.fill(leave_kb=500)
+    assert "full" in lived_in.refuses("db", "rebuild", "--yes")
+    assert lived_in.subjects() == subjects
+    lived_in.empty()
+    lived_in.answers("db", "rebuild", "--yes")
+    assert lived_in.subjects() == subjects
+    lived_in.is_sound()
+
+
+def test_on_a_read_only_disk_recall_answers_and_whatever_writes_says_why_not(lived_in: Disk) -> None:
+    lived_in.remount("ro")
+    is_remembered(lived_in)
+    assert "read-only" in lived_in.nacre("recall", "gate").err
+    assert lived_in.nacre("health").code == 1
+    for words in (
+        ("store", "The crane is blue.", "--subject", "Crane"), ("ingest",), ("sync",), ("commit",),
+        ("edit", "Gate", "--importance", "9"), ("retire", "Lunch"), ("config", "set", "recall.limit", "5"),
+        ("db", "rebuild", "--yes"), ("scrub", "--yes"),
+    ):  # fmt: skip
+        assert "read-only" in lived_in.refuses(*words).lower(), words
+    lived_in.remount("rw")
+    lived_in.answers("store", "The crane is blue.", "--subject", "Crane")
+    assert lived_in.subjects() == {"Gate", "Lunch", "Crane"}
+    lived_in.is_sound()
+
+
+def test_what_was_acknowledged_before_a_crash_is_recalled_from_a_disk_that_became_read_only(lived_in: Disk) -> None:
+    assert lived_in.run(sys.executable, "-c", STORE_AND_DIE).code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    lived_in.remount("ro")
+    assert lived_in.subjects() == {"Gate", "Lunch", "Ferry"}
+
+
+def test_where_files_may_not_grow_what_was_acknowledged_stays(tmp_path: Path) -> None:
+    """A limit on the size of files stops writes half way, as a quota does; it needs no right to mount anything."""
+    alone = Disk(Place(tmp_path), ())
+    alone.answers("store", "The gate code is on the wall.", "--subject", "Gate")
+    size = (alone.place.home / "nacre.db").stat().st_size + 40_000
+
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    stored = alone.run(sys.executable, "-c", STORE_MANY, before=limited)
+    acknowledged = set(stored.out.splitlines())
+    assert stored.err, "the limit was never met"
+    assert "Traceback" not in stored.err
+    assert alone.subjects() - {"Gate"} >= acknowledged
+    alone.answers("store", "Lunch is at noon.", "--subject", "Lunch")
+    alone.is_sound()
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="permissions do not bind root")
+def test_a_home_without_the_right_to_write_is_read(tmp_path: Path) -> None:
+    alone = Disk(Place(tmp_path), ())
+    alone.answers("store", "The gate code is on the wall.", "--subject", "Gate")
+    alone.place.home.chmod(0o500)
+    try:
+        assert alone.subjects() == {"Gate"}
+        alone.refuses("store", "Lunch is at noon.", "--subject", "Lunch")
+    finally:
+        alone.place.home.chmod(0o700)
+    alone.answers("store", "Lunch is at noon.", "--subject", "Lunch")
