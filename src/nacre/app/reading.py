@@ -22,7 +22,7 @@ from nacre.text import shorten
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.injected import strip
 from nacre.transcripts.reading import FileSource, read_head
-from nacre.transcripts.registry import adapters, find_adapter
+from nacre.transcripts.registry import adapter_of, find_adapter
 from nacre.transcripts.tool_calls import ERROR_CHARACTERS
 
 BATCH_TURNS = 400
@@ -167,9 +167,7 @@ def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None)
 
 def _adapter_for(job: Job) -> Adapter | None:
     if job.tool and job.cursor:
-        known = next((adapter for adapter in adapters() if adapter.tool == job.tool), None)
-        if known:
-            return known
+        return adapter_of(job.tool, job.path)
     return find_adapter(read_head(job.path))
 
 
