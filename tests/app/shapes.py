@@ -4,42 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Owner:
-    """The owner types something."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Agent:
-    """The agent says something."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Tool:
-    """The agent calls a tool, which answers. ``name`` is what Claude Code calls it."""
-
-    name: str
-    argument: str
-    output: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The host sums up what was said so far."""
-
-    text: str
-
-
-Step = Owner | Agent | Tool | Summary
+from nacre.testing.steps import Agent, Owner, Step, Summary, Tool
 
 _ARGUMENTS = {"WebFetch": "url", "Bash": "command", "Read": "file_path"}
 

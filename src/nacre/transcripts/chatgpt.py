@@ -196,4 +196,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="ChatGPT", roots=_roots, sniff=_sniff, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="ChatGPT",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="exports (from their description)",
+    reads=("the branch that ends the conversation", "titles", "times", "model"),
+    leaves_out=("other branches", "thoughts", "pictures", "contents of attachments"),
+)

@@ -163,4 +163,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="Claude.ai", roots=_roots, sniff=_sniff, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Claude.ai",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="exports (from their description)",
+    reads=("the branch that ends the conversation", "titles", "times", "projects"),
+    leaves_out=("thinking", "pictures", "contents of attachments"),
+)

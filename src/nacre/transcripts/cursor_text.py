@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from nacre.model.session import Flag, Session, SessionKind, Speaker, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
-from nacre.transcripts.cursor_prompts import TOOL, read_prompt, session_of
+from nacre.transcripts.cursor_prompts import TOOL, read_prompt, roots, session_of
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import modified
 
@@ -105,8 +105,8 @@ def _sniff(head: Head) -> bool:
     return bool(_START.match(head.text.replace("\r\n", "\n"))) and b"\x00" not in head.data
 
 
-def _roots(_: Places) -> Sequence[Root]:
-    return ()
+def _roots(places: Places) -> Sequence[Root]:
+    return roots(places, ".txt")
 
 
 ADAPTER = Adapter(

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,7 +16,7 @@ import msgspec
 from nacre.model.session import Flag, Session, SessionKind, Speaker, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation, OpenTurn
-from nacre.transcripts.cursor_prompts import TOOL, read_prompt, session_of
+from nacre.transcripts.cursor_prompts import TOOL, read_prompt, roots, session_of
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, modified, objects, string
@@ -138,10 +137,7 @@ def parse(source: Source) -> Said:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    told = places.environ.get("CURSOR_CONFIG_DIR")
-    folders = [places.home / ".cursor", *([Path(told).expanduser()] if told else [])]
-    patterns = ("*/agent-transcripts/**/*.jsonl", "*/agent-transcripts/**/*.txt")
-    return [Root(folder / "projects", patterns) for folder in folders]
+    return roots(places, ".jsonl")
 
 
 ADAPTER = Adapter(
