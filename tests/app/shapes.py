@@ -377,6 +377,49 @@ def aider(steps: Sequence[Step]) -> str:
     return "".join(parts)
 
 
+def chatgpt(steps: Sequence[Step]) -> str:
+    nodes: dict[str, Any] = {"n0": {"id": "n0", "message": None, "parent": None, "children": []}}
+
+    def add(role: str, text: str, kind: str = "text", recipient: str = "all", name: str | None = None) -> None:
+        own, parent = f"n{len(nodes)}", f"n{len(nodes) - 1}"
+        content = {"content_type": kind, "parts": [text]} if kind == "text" else {"content_type": kind, "text": text}
+        message = {"id": own, "author": {"role": role, "name": name}, "create_time": 1795000000.0 + len(nodes),
+                   "content": content, "metadata": {}, "recipient": recipient}  # fmt: skip
+        nodes[parent]["children"].append(own)
+        nodes[own] = {"id": own, "parent": parent, "children": [], "message": message}
+
+    for step in steps:
+        match step:
+            case Owner(text):
+                add("user", text)
+            case Agent(text) | Summary(text):
+                add("assistant", text)
+            case Tool(name, argument, output):
+                add("assistant", argument, "code", name)
+                add("tool", output, name=name)
+    return json.dumps([{"title": "Acme", "create_time": 1795000000.0, "conversation_id": "c4a70000",
+                        "current_node": f"n{len(nodes) - 1}", "mapping": nodes}])  # fmt: skip
+
+
+def claude_ai(steps: Sequence[Step]) -> str:
+    messages: list[dict[str, Any]] = []
+    for number, step in enumerate(steps):
+        common = {"uuid": f"m{number}", "created_at": _at(number), "attachments": [], "files": []}
+        match step:
+            case Owner(text):
+                messages.append({**common, "sender": "human", "text": text})
+            case Agent(text) | Summary(text):
+                content = [{"type": "text", "text": text}]
+                messages.append({**common, "sender": "assistant", "text": text, "content": content})
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                answer = {"type": "tool_result", "tool_use_id": f"t{number}", "name": name,
+                          "content": [{"type": "text", "text": output}]}  # fmt: skip
+                content = [{"type": "tool_use", "id": f"t{number}", "name": name, "input": given}, answer]
+                messages.append({**common, "sender": "assistant", "text": "", "content": content})
+    return json.dumps([{"uuid": "c1a0de00", "name": "Acme", "created_at": _at(0), "chat_messages": messages}])
+
+
 SHAPES: dict[str, tuple[str, Callable[[Sequence[Step]], list[dict[str, Any]] | str]]] = {
     "claude-code": ("5e55-0001.jsonl", claude_code),
     "codex": ("rollout-2026-11-18T09-00-00-019fa000-1111-7222-8333-444455556666.jsonl", codex),
@@ -392,6 +435,8 @@ SHAPES: dict[str, tuple[str, Callable[[Sequence[Step]], list[dict[str, Any]] | s
     "continue": ("sessions/c0e70000-0000-4000-8000-000000000000.json", continue_dev),
     "cursor": ("agent-transcripts/c0de/c0de.jsonl", cursor),
     "aider": (".aider.chat.history.md", aider),
+    "chatgpt": ("chatgpt/conversations.json", chatgpt),
+    "claude-ai": ("claude/conversations.json", claude_ai),
 }
 """By tool: the name of the file, and what writes it. A tool whose transcripts keep no tool output is told it anyway."""
 

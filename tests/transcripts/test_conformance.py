@@ -19,7 +19,8 @@ from nacre.transcripts.registry import builtins, find_adapter
 OF_SHAPE = {
     "claude-code": "claude-code", "codex": "codex", "openclaw": "openclaw", "copilot-cli": "copilot-cli",
     "gemini-cli": "gemini", "copilot-chat": "copilot-chat", "cline": "cline", "cline-history": "cline-history",
-    "continue": "continue", "cursor-transcripts": "cursor", "aider": "aider", "jsonl": "jsonl",
+    "continue": "continue", "cursor-transcripts": "cursor", "aider": "aider", "jsonl": "jsonl", "chatgpt": "chatgpt",
+    "claude-ai": "claude-ai",
 }  # fmt: skip
 LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
 DATABASES = {"openclaw-store", "opencode", "opencode-files", "cursor-state", "cursor-store", "editor-state"}

@@ -128,7 +128,7 @@ class _Reader:
             flags, calls = flags | Flag.META, (asked("shell", {"command": self.carry["ran"]}),)
         elif command and (name not in _WITH_WORDS or not words):
             flags |= Flag.COMMAND
-        identity = self.talk.new_id(Speaker.OWNER, None, cleaned.text)
+        identity = self.numbered(Speaker.OWNER)
         trust = Trust.TRUSTED if is_sure else Trust.UNTRUSTED
         yield from self.talk.say(Turn(identity, Speaker.OWNER, cleaned.text, time, calls, flags, trust))
         if name == "web":
@@ -157,9 +157,14 @@ class _Reader:
     def opened(self, offset: int) -> Said:
         if self.talk.opened is None:
             before = self.talk.place(offset)
-            count = self.carry["answers"] = self.carry.get("answers", 0) + 1
-            identity = turn_hash(Speaker.AGENT, f"{self.talk.session.native_id}\nanswer", count)
-            yield from self.talk.open(OpenTurn(identity, parse_time(self.carry.get("clock")), unique=False), before)
+            time = parse_time(self.carry.get("clock"))
+            yield from self.talk.open(OpenTurn(self.numbered(Speaker.AGENT), time, unique=False), before)
+
+    def numbered(self, speaker: Speaker) -> str:
+        """The id of a session's next turn of a speaker: it stays while the turn grows."""
+        counts = self.carry["counts"] = {**self.carry.get("counts", {})}
+        counts[speaker] = counts.get(speaker, 0) + 1
+        return turn_hash(speaker, self.talk.session.native_id, counts[speaker])
 
     def said(self) -> None:
         """The agent's words so far, without its thoughts and the code of its edits."""

@@ -28,7 +28,8 @@ Message = Mapping[str, Any]
 
 _AGENT = frozenset({"gemini", "model"})
 _NOTICES = frozenset({"info", "warning", "error"})
-_FILES = re.compile(r"^-{3} Content from referenced files -{3}.*?(?:^-{3} End of content -{3}|\Z)", re.DOTALL | re.M)
+_FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
+"""To the end of the message, where the tool puts it: a file may hold the mark that ends it."""
 _HARNESS = re.compile(r"<(hook_context|session_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 _SNAPSHOT = "<state_snapshot>"
 _NUDGE = "System: Please continue."
