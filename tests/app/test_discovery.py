@@ -74,7 +74,9 @@ def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_pa
     (repository / ".git").mkdir(parents=True)
     write(repository, "aider", TALK)
     session = write(world.user_home / ".copilot", "copilot-cli", TALK)
-    session.write_text(session.read_text(encoding="utf-8").replace("/code/acme", str(repository)), encoding="utf-8")
+    (repository / "docs").mkdir()
+    told = session.read_text(encoding="utf-8").replace("/code/acme", str(repository / "docs"))
+    session.write_text(told, encoding="utf-8")
     context = world.context()
     assert ingest(context, IngestOptions(vectors=False)).tools == {"copilot-cli": 1, "aider": 1}
     assert ingest(context, IngestOptions(vectors=False)).skipped == 2

@@ -60,8 +60,16 @@ def find(context: Context, paths: Sequence[Path], *, with_discovery: bool) -> Fi
 
 
 def projects_of(context: Context) -> frozenset[Path]:
-    """The folders of the projects that nacre knows."""
-    return frozenset(Path(value) for key, value, _ in context.files.project_keys() if key == "root")
+    """The folders in which sessions worked, as far as they are on this machine, and the repositories around them."""
+    worked = [Path(folder) for folder in context.sessions.folders()]
+    there = {folder for folder in worked if folder.is_absolute() and os.path.isdir(folder)}
+    around = {_repository(folder) for folder in there}
+    return frozenset(there | around) - {context.settings.user_home}
+
+
+def _repository(folder: Path) -> Path:
+    """The repository that a folder is in, or the folder itself."""
+    return next((one for one in (folder, *folder.parents) if os.path.exists(one / ".git")), folder)
 
 
 def find_in_projects(context: Context, projects: Iterable[Path]) -> Findings:
