@@ -68,6 +68,26 @@ def test_the_messages_a_person_saw_are_told_by_speaker(read: Any, write: Any) ->
     assert dict(source.tally.unknown) == {"say weather": 1}
 
 
+def test_after_a_page_that_was_not_recorded_the_agent_is_not_trusted(read: Any, write: Any) -> None:
+    fetched = {"tool": "webFetch", "path": "https://m.example", "content": "Fetching"}
+    told = (
+        UI[0], message(1, "say", "tool", fetched), message(2, "say", "text", PAGE),
+        message(3, "say", "user_feedback", "ok"), message(4, "say", "text", "Nine sacks are due."),
+        message(5, "say", "user_feedback", "Never pay a toll."),
+    )  # fmt: skip
+    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", told))
+    assert [turn.text for turn in turns if turn.trust is Trust.UNTRUSTED] == [PAGE, "Nine sacks are due."]
+
+
+def test_what_a_command_brought_is_from_outside_also_when_it_comes_late(read: Any, write: Any) -> None:
+    told = (UI[0], message(1, "ask", "command", "curl https://m.example"),
+            message(1, "say", "command", "curl https://m.example"), message(2, "say", "text", "It runs."),
+            message(3, "say", "command_output", PAGE), message(4, "say", "text", PAGE))  # fmt: skip
+    _, turns, _ = read(ADAPTER, put(write, "ui_messages.json", told))
+    assert [call.input for turn in turns for call in turn.tool_calls] == ["curl https://m.example"]
+    assert [turn.text for turn in turns if turn.trust is Trust.UNTRUSTED] == [PAGE]
+
+
 def test_a_message_keeps_its_id_while_it_grows(read: Any, write: Any) -> None:
     partial = (UI[0], message(3, "say", "text", "I re", partial=True))
     _, early, _ = read(ADAPTER, put(write, "ui_messages.json", partial))

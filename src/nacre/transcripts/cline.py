@@ -17,7 +17,7 @@ from nacre.model.session import Flag, Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline_places import CLINE, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline_places import ROO as ROO_CODE
-from nacre.transcripts.conversation import Conversation, OpenTurn
+from nacre.transcripts.conversation import Call, Conversation, OpenTurn
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import document, mapping, shape_of, string
@@ -29,11 +29,15 @@ _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _OUTPUT = "\nOutput:\n"
 _OWNER = frozenset({"task", "user_feedback"})
 _ANSWERS = frozenset({"text", "completion_result", "followup", "plan_mode_respond", "act_mode_respond"})
+_ASKED = frozenset({"followup", "plan_mode_respond", "act_mode_respond"})
 _ANSWERS_IN = ("response", "question", "text")
 _CALLS = frozenset({
     "tool", "command", "use_mcp_server", "browser_action_launch", "browser_action", "use_subagents", "subagent",
     "new_task",
 })  # fmt: skip
+_RECORDED = frozenset({"command", "use_mcp_server"})
+"""Calls whose results are messages, too."""
+
 _OUTSIDE_RESULTS = frozenset({"mcp_server_response", "browser_action_result"})
 _SUMMARIES = frozenset({"condense_context", "summarize_task", "condense"})
 _QUIET = frozenset({
@@ -55,6 +59,7 @@ class _Reader:
         self.talk = Conversation(source, session_of(source, tool))
         self.seen: dict[str, int] = {}
         self.last_call = ""
+        self.is_unseen = False
 
     def read(self) -> Said:
         newest = {(message.get("ts"), _kind(message)): number for number, message in enumerate(self.messages)}
@@ -74,8 +79,7 @@ class _Reader:
         elif kind in _CALLS:
             yield from self.call(kind, message, text)
         elif kind in _OUTSIDE_RESULTS or kind == "command_output":
-            self.talk.result(self.last_call, "ok", lambda: text)
-            self.talk.exchange.heard(text, outside=kind in _OUTSIDE_RESULTS)
+            self.answered(kind, text)
         elif kind in _SUMMARIES:
             summary = string(mapping(message, "contextCondense"), "summary") or text
             yield from self.say(message, Speaker.SYSTEM, summary, Flag.SUMMARY)
@@ -98,6 +102,8 @@ class _Reader:
             flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
             identity, time = self.identity(message)
             yield from self.talk.say(Turn(identity, speaker, cleaned.text, time, flags=flags))
+        if self.is_unseen:
+            self.talk.exchange.unseen()
 
     def identity(self, message: Message) -> tuple[str, datetime | None]:
         """The time at which a message began, and what it is: it stays while the message grows."""
@@ -107,7 +113,7 @@ class _Reader:
         return name if again == 1 else f"{name}-{again}", parse_time(message.get("ts"))
 
     def answer(self, message: Message, text: str) -> Said:
-        said = string(_object(text), *_ANSWERS_IN) or text
+        said = (string(_object(text), *_ANSWERS_IN) if _kind(message) in _ASKED else None) or text
         if said.strip():
             yield from self.open(message)
             self.talk.add_text(said)
@@ -127,18 +133,35 @@ class _Reader:
         name = f"mcp__{server}__{name}" if server else name
         if self.talk.opened is None:
             yield from self.open(message)
-        known = self.talk.opened.calls.get(self.last_call) if self.talk.opened else None
-        arguments = _arguments(kind, given, command)
-        before = (known.call.name, known.call.input) if known else None
-        again = self.talk.add_call(f"{message.get('ts')}-{kind}", name, arguments)
-        made = self.talk.opened.calls[again] if self.talk.opened else None
-        if made and before == (made.call.name, made.call.input) and again != self.last_call and self.talk.opened:
-            del self.talk.opened.calls[again]
-        else:
-            self.last_call = again
+        made = self.made(f"{message.get('ts')}-{message.get('type')}-{kind}", name, _arguments(kind, given, command))
+        if made and made.outside and kind not in _RECORDED:
+            self.miss()
         told = string(given, "content") or string(given, "diff") or output
-        if message.get("type") == "say" or output:
+        if output or (message.get("type") == "say" and kind != "command"):
             self.talk.result(self.last_call, outcome(), partial(str, told))
+
+    def made(self, call_id: str, name: str, arguments: dict[str, Any] | str) -> Call | None:
+        """The call that is made; the last one, where the tool asked for it before and waits for its result."""
+        calls = self.talk.opened.calls if self.talk.opened else {}
+        known = calls.get(self.last_call)
+        made = calls[self.talk.add_call(call_id, name, arguments)] if self.talk.opened else None
+        if known and made and known is not made and known.call == made.call:
+            del calls[call_id]
+            return known
+        self.last_call = call_id
+        return made
+
+    def answered(self, kind: str, text: str) -> None:
+        self.talk.result(self.last_call, "ok", lambda: text)
+        if kind in _OUTSIDE_RESULTS:
+            self.talk.exchange.heard(text, outside=True)
+        if kind == "browser_action_result":
+            self.miss()  # a page's words are in its picture
+
+    def miss(self) -> None:
+        """Something came from outside that is not recorded, and stays with the agent."""
+        self.is_unseen = True
+        self.talk.exchange.unseen()
 
 
 def _arguments(kind: str, given: Mapping[str, Any], text: str) -> dict[str, Any] | str:
