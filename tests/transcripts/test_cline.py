@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from nacre.errors import TranscriptUnreadable
 from nacre.model.session import Flag, Speaker, Trust
 from nacre.transcripts.cline import ADAPTER, ROO
 from nacre.transcripts.cline_history import ADAPTER as HISTORY
@@ -173,11 +174,14 @@ def test_a_file_or_page_cannot_speak_as_the_owner(forged: Any, read: Any, write:
     ]
 
 
-def test_one_task_is_read_once(read: Any, write: Any) -> None:
+def test_where_both_are_the_history_tells_what_the_messages_tell(read: Any, write: Any) -> None:
     history = put(write, "api_conversation_history.json", API)
     assert len(read(HISTORY, history)[1]) == 6
-    put(write, "ui_messages.json", UI)
-    assert read(HISTORY, history)[:2] == ([], [])
+    shown = put(write, "ui_messages.json", UI)
+    assert read(HISTORY, history)[:2] == read(ADAPTER, shown)[:2]
+    shown.write_bytes(shown.read_bytes()[:-5])
+    with pytest.raises(TranscriptUnreadable):
+        read(HISTORY, history)
 
 
 @pytest.mark.parametrize(("name", "value", "adapter"), [

@@ -1,6 +1,6 @@
 """Cline and Roo Code: the messages that the person saw, ``tasks/<id>/ui_messages.json``.
 
-The same task lies in ``api_conversation_history.json``, which is read only where there are no messages.
+The same task lies in ``api_conversation_history.json``, which counts only where there are no messages.
 """
 
 from __future__ import annotations
@@ -186,7 +186,11 @@ def _object(text: str) -> Mapping[str, Any]:
 
 def parse(source: Source, tool: str = CLINE) -> Said:
     """Parse one task; see :class:`~nacre.transcripts.adapter.Adapter`."""
-    value = document(source)
+    return read_messages(source, tool, document(source))
+
+
+def read_messages(source: Source, tool: str, value: Any) -> Said:
+    """The session in the messages that the person saw."""
     messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
     return _Reader(source, tool, messages).read()
 

@@ -1,7 +1,8 @@
 """Cline and Roo Code: what was sent to the model, ``tasks/<id>/api_conversation_history.json``.
 
-Read only where the messages that the person saw are not beside it. In it, the owner's words stand between tags that the
-tool puts around them; all else of a user message was written by the tool, or came from one.
+Where the messages that the person saw are beside it, those are told instead: one task is one session. In it, the
+owner's words stand between tags that the tool puts around them; all else of a user message was written by the tool, or
+came from one.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from typing import Any
 
 from nacre.model.session import Flag, Session, Speaker, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.cline import read_messages
 from nacre.transcripts.cline_places import CLINE, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline_places import ROO as ROO_CODE
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
+from nacre.transcripts.reading import MAX_WHOLE_BYTES
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.trust import is_outside, is_own
-from nacre.transcripts.whole_json import document, objects, shape_of, string
+from nacre.transcripts.whole_json import beside, document, objects, shape_of, string, torn
 
 Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]
@@ -167,9 +170,13 @@ def _words(block: Values) -> str:
 
 def parse(source: Source, tool: str = CLINE) -> Said:
     """Parse one history; see :class:`~nacre.transcripts.adapter.Adapter`."""
+    shown = next((path for name in MESSAGES if (path := source.path.with_name(name)).is_file()), None)
+    if shown:
+        value = beside(shown, MAX_WHOLE_BYTES)
+        if value is None:
+            raise torn(shown)
+        return read_messages(source, tool, value)
     value = document(source)
-    if any((source.path.parent / name).is_file() for name in MESSAGES):
-        return iter(())
     messages = [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
     return _Reader(source, tool, messages).read()
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ class Shape:
     keys: frozenset[str]
 
 
+@lru_cache(maxsize=1)
 def shape_of(head: Head) -> Shape | None:
     """The shape of the document that a file begins with, as far as the head goes; ``None`` when it is no JSON."""
     text = head.text.lstrip("\ufeff \t\r\n")
@@ -58,7 +60,7 @@ def document(source: Source) -> Any:
     """
     value = decode(_ANY, _encoded(source.text()))
     if value is None:
-        raise _torn(source)
+        raise torn(source.path)
     return value
 
 
@@ -75,7 +77,7 @@ def documents(source: Source) -> Iterator[dict[str, Any]]:
     *lines, last = text.split("\n")
     first = split_objects(_encoded(next(filter(str.strip, lines), "")))
     if not any(decode(_ANY, raw) for raw in first.objects):
-        raise _torn(source)
+        raise torn(source.path)
     lines += [last] if decode(_ANY, _encoded(last)) is not None else []
     for line in filter(str.strip, lines):
         yield from (one for one in records(source, _encoded(line), _ANY) if isinstance(one, dict))
@@ -85,17 +87,18 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", errors="replace")
 
 
-def _torn(source: Source) -> TranscriptUnreadable:
+def torn(path: Path) -> TranscriptUnreadable:
+    """The error that says that a document is not whole."""
     return TranscriptUnreadable(
-        f"{source.path} is not a whole JSON document",
+        f"{path} is not a whole JSON document",
         hint="it is read again once the tool has finished writing it",
     )
 
 
-def beside(path: Path) -> Any:
-    """The JSON document in a file beside a transcript; ``None`` when there is none that can be read."""
+def beside(path: Path, most: int = _MOST_BESIDE) -> Any:
+    """The JSON document in a file beside a transcript; ``None`` when none can be read, or it is larger."""
     try:
-        if path.stat().st_size > _MOST_BESIDE:
+        if path.stat().st_size > most:
             return None
         return decode(_ANY, path.read_bytes())
     except OSError:
