@@ -32,20 +32,25 @@ _MOST_FOLDERS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A user message taken apart: what was typed, what Cursor put around it, and when, where it says so."""
+    """A user message taken apart: what was typed, what Cursor put around it, and when, where it says so.
+
+    What was typed stands at the end, between marks. An attached file may hold such marks, too: where there are several,
+    nobody can be sure.
+    """
 
     words: str
     context: str = ""
     time: datetime | None = None
+    is_sure: bool = True
 
 
 def read_prompt(text: str) -> Prompt:
     """Take a user message apart."""
     stamp = _STAMP.search(text)
     queries = _QUERY.findall(text)
-    words = "\n\n".join(query.strip() for query in queries) if queries else _WRAPPING.sub("", text)
+    words = queries[-1] if queries else _WRAPPING.sub("", text)
     context = _QUERY.sub("", text) if queries else "\n".join(match[0] for match in _WRAPPING.finditer(text))
-    return Prompt(words.strip(), context.strip(), _time(stamp[1]) if stamp else None)
+    return Prompt(words.strip(), context.strip(), _time(stamp[1]) if stamp else None, len(queries) < 2)
 
 
 def _time(text: str) -> datetime | None:

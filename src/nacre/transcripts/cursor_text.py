@@ -66,7 +66,7 @@ class _Reader:
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             identity = self.talk.new_id(speaking, None, prompt.words)
             time = prompt.time or self.time
-            trust = Trust.TRUSTED if is_sure else Trust.UNTRUSTED
+            trust = Trust.TRUSTED if is_sure and prompt.is_sure else Trust.UNTRUSTED
             yield from self.talk.say(Turn(identity, speaking, prompt.words, time, flags=flags, trust=trust))
 
     def aside(self, kind: str, rest: str, body: str) -> Said:

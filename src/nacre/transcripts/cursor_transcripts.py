@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.cursor_prompts import TOOL, read_prompt, roots, session_of
@@ -72,7 +72,8 @@ class _Reader:
         self.time = prompt.time or self.time
         identity = self.talk.new_id(speaker, None, prompt.words)
         flags = Flag.INJECTED if cleaned.injected else Flag.NONE
-        yield from self.talk.say(Turn(identity, speaker, prompt.words, self.time, flags=flags))
+        trust = Trust.TRUSTED if prompt.is_sure else Trust.UNTRUSTED
+        yield from self.talk.say(Turn(identity, speaker, prompt.words, self.time, flags=flags, trust=trust))
         self.source.carry["time"] = prompt.time.isoformat() if prompt.time else self.source.carry.get("time")
 
     def texts(self, blocks: Sequence[Values]) -> Iterator[str]:
