@@ -52,6 +52,7 @@ class _Reader:
         self.prompt: list[str] = []
         self.prompt_at: Before | None = None
         self.words: list[str] = []
+        self.shown: list[str] = []
         self.end = 0
 
     def read(self) -> Said:
@@ -151,6 +152,7 @@ class _Reader:
         if line.startswith(">") and (line.endswith("  ") or self.carry.get("bare")):
             yield from self.tool(offset, line[1:].strip())
             return
+        self.hear()
         yield from self.opened(offset)
         self.words += ["", line] if has_gap else [line]
 
@@ -171,6 +173,14 @@ class _Reader:
         text = _EDIT.sub("", _THOUGHTS.sub("", "\n".join(self.words)))
         self.words = []
         self.talk.add_text(text)
+        self.hear()
+
+    def hear(self) -> None:
+        """What the tool showed so far."""
+        shown, self.shown = "\n".join(self.shown), []
+        ran = self.carry.get("ran") or ""
+        if shown:
+            self.talk.exchange.heard(shown, outside=is_outside("shell", ran), own=is_own("shell", ran))
 
     def tool(self, offset: int, line: str) -> Said:
         self.learn(line)
@@ -178,13 +188,13 @@ class _Reader:
         if _SCRAPED.search(line):
             self.scraped()
         if edited or committed:
+            self.hear()
             yield from self.opened(offset)
             self.said()
             name, given = ("edit", {"path": edited[1]}) if edited else ("commit", {"command": line})
             self.talk.result(self.talk.add_call("", name, given), outcome(), lambda: "")
             return
-        ran = self.carry.get("ran") or ""
-        self.talk.exchange.heard(line, outside=is_outside("shell", ran), own=is_own("shell", ran))
+        self.shown.append(line)
 
     def scraped(self) -> None:
         """A page came into the session, which is not recorded, and stays in it."""
