@@ -85,6 +85,20 @@ def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_pa
     context.database.close()
 
 
+def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_it(world: World, tmp_path: Path) -> None:
+    for shape in SHAPES:
+        write(tmp_path / "kept" / shape, shape, TALK)
+    world.environ["NACRE_INGEST_ROOTS"] = json.dumps([str(tmp_path / "kept")])
+    context = world.context()
+    report = ingest(context, IngestOptions(vectors=False))
+    assert (report.problems, report.unrecognised, report.corrupt, report.unknown) == ((), 0, 0, {})
+    assert set(report.tools) == {
+        "aider", "chatgpt", "claude-ai", "claude-code", "cline", "codex", "continue", "copilot-chat", "copilot-cli",
+        "cursor", "gemini-cli", "jsonl", "markdown", "openclaw",
+    }  # fmt: skip
+    context.database.close()
+
+
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 def test_every_adapter_says_where_it_looks_without_a_variable_set(platform: str, tmp_path: Path) -> None:
     for adapter in adapters():

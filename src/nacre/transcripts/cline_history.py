@@ -204,7 +204,7 @@ ADAPTER = Adapter(
     tool=CLINE, label="Cline", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="3 (from its description)",
     reads=("the model's history, where the messages are missing",),
-    leaves_out=("environment details", "reminders", "thinking", "pictures"),
+    leaves_out=("environment details", "reminders", "thinking", "pictures", "the layout of version 4"),
 )  # fmt: skip
 ROO = replace(
     ADAPTER, tool=ROO_CODE, label="Roo Code", roots=_roots_of_roo, sniff=_sniff_roo,
