@@ -4,42 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-
-@dataclass(frozen=True)
-class Owner:
-    """The owner types something."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Agent:
-    """The agent says something."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Tool:
-    """The agent calls a tool, which answers. ``name`` is what Claude Code calls it."""
-
-    name: str
-    argument: str
-    output: str
-
-
-@dataclass(frozen=True)
-class Summary:
-    """The host sums up what was said so far."""
-
-    text: str
-
-
-Step = Owner | Agent | Tool | Summary
+from nacre.testing.steps import Agent, Owner, Step, Summary, Tool
 
 _ARGUMENTS = {"WebFetch": "url", "Bash": "command", "Read": "file_path"}
 
@@ -180,12 +148,295 @@ def specstory(steps: Sequence[Step]) -> str:
     return "\n".join(parts)
 
 
+def copilot_cli(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    start = {"sessionId": "0c0p1107-0000-4000-8000-000000000000", "version": 1, "copilotVersion": "1.0.77",
+             "startTime": _at(0), "selectedModel": "model-1",
+             "context": {"cwd": "/code/acme", "branch": "main"}}  # fmt: skip
+    found = [_copilot(0, "session.start", start)]
+    names = {"WebFetch": "web_fetch", "Bash": "bash", "Read": "view"}
+    for number, step in enumerate(steps, start=1):
+        match step:
+            case Owner(text):
+                data = {"content": text, "transformedContent": f"{text} <reminder/>", "attachments": []}
+                found.append(_copilot(number, "user.message", data))
+            case Agent(text):
+                found.append(_copilot(number, "assistant.message", {"content": text, "toolRequests": []}))
+            case Summary(text):
+                found.append(_copilot(number, "session.compaction_complete", {"success": True, "summaryContent": text}))
+            case Tool(name, argument, output):
+                tool, call = names.get(name, name), f"call_{number}"
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                asked = [{"toolCallId": call, "name": tool, "arguments": given, "type": "function"}]
+                done = {"toolCallId": call, "success": True, "result": {"content": output}}
+                found += [
+                    _copilot(number, "assistant.message", {"content": "", "toolRequests": asked}),
+                    _copilot(number + 300, "tool.execution_start",
+                             {"toolCallId": call, "toolName": tool, "arguments": given}),
+                    _copilot(number + 600, "tool.execution_complete", done),
+                ]  # fmt: skip
+    return found
+
+
+def _copilot(number: int, kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    own = f"00000000-0000-4000-a000-{number:012d}"
+    return {"type": kind, "data": data, "id": own, "timestamp": _at(number % 300), "parentId": None}
+
+
+def _gemini_messages(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    names = {"WebFetch": "web_fetch", "Bash": "run_shell_command", "Read": "read_file"}
+    for number, step in enumerate(steps, start=1):
+        common = {"id": f"00000000-0000-4000-b000-{number:012d}", "timestamp": _at(number)}
+        match step:
+            case Owner(text):
+                found.append({**common, "type": "user", "content": [{"text": text}]})
+            case Summary(text):
+                snapshot = f"<state_snapshot>{text}</state_snapshot>"
+                found.append({**common, "type": "user", "content": [{"text": snapshot}]})
+            case Agent(text):
+                found.append({**common, "type": "gemini", "content": text, "thoughts": [], "model": "model-1"})
+            case Tool(name, argument, output):
+                tool = names.get(name, name)
+                answer = {"functionResponse": {"id": f"c{number}", "name": tool, "response": {"output": output}}}
+                call = {"id": f"c{number}", "name": tool, "args": {_ARGUMENTS.get(name, "query"): argument},
+                        "result": [answer], "status": "success", "timestamp": _at(number)}  # fmt: skip
+                found.append({**common, "type": "gemini", "content": "", "toolCalls": [call], "model": "model-1"})
+    return found
+
+
+_GEMINI = {"sessionId": "6e111111-0000-4000-8000-000000000000", "projectHash": "ab" * 32, "startTime": _at(0),
+           "lastUpdated": _at(99), "kind": "main"}  # fmt: skip
+
+
+def gemini(steps: Sequence[Step]) -> str:
+    return json.dumps({**_GEMINI, "messages": _gemini_messages(steps)}, indent=2)
+
+
+def gemini_log(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [_GEMINI]
+    for message in _gemini_messages(steps):
+        found += [message, {"$set": {"lastUpdated": message["timestamp"]}}]
+    return found
+
+
+def copilot_chat(steps: Sequence[Step]) -> str:
+    requests: list[dict[str, Any]] = []
+    for number, step in enumerate(steps):
+        if isinstance(step, Owner) or not requests:
+            own = f"request_00000000-0000-4000-8000-{number:012d}"
+            requests.append({
+                "requestId": own, "timestamp": 1795000000000 + number * 1000, "modelId": "copilot/model-1",
+                "message": {"text": step.text if isinstance(step, Owner) else "", "parts": []}, "response": [],
+                "responseId": own.replace("request", "response"), "modelState": {"value": 1},
+                "result": {"metadata": {"toolCallRounds": [], "toolCallResults": {}}},
+            })  # fmt: skip
+        last = requests[-1]
+        match step:
+            case Agent(text):
+                half = len(text) // 2
+                told = [
+                    {"value": text[:half], "supportHtml": False},
+                    {"value": f"{text[half:]}\n\n", "supportHtml": False},
+                ]
+                last["response"] += told
+            case Summary(text):
+                last["result"]["metadata"]["summary"] = {"toolCallRoundId": "r1", "text": text}
+            case Tool(name, argument, output):
+                _copilot_call(last, f"call_{number}", name, argument, output)
+    values = {"version": 3, "sessionId": "c0c0c0c0-0000-4000-8000-000000000000", "creationDate": 1795000000000,
+              "initialLocation": "panel", "responderUsername": "GitHub Copilot", "requests": requests}  # fmt: skip
+    return json.dumps(values)
+
+
+def _copilot_call(request: dict[str, Any], call: str, name: str, argument: str, output: str) -> None:
+    tool = {"WebFetch": "copilot_fetchWebPage", "Bash": "run_in_terminal", "Read": "copilot_readFile"}.get(name, name)
+    given = json.dumps({_ARGUMENTS.get(name, "query"): argument})
+    metadata = request["result"]["metadata"]
+    metadata["toolCallRounds"].append({"id": f"r-{call}", "response": "",
+                                       "toolCalls": [{"id": call, "name": tool, "arguments": given}]})  # fmt: skip
+    metadata["toolCallResults"][call] = {"content": [{"value": output}]}
+    request["response"].append({
+        "kind": "toolInvocationSerialized", "toolId": tool, "toolCallId": call, "isComplete": True, "isConfirmed": True,
+        "invocationMessage": {"value": f"Using {tool}"}, "pastTenseMessage": {"value": f"Used {tool}"},
+    })  # fmt: skip
+
+
+def cline(steps: Sequence[Step]) -> str:
+    found: list[dict[str, Any]] = []
+    for number, step in enumerate(steps):
+        stamp = 1795000000000 + number * 1000
+        match step:
+            case Owner(text):
+                found.append({"ts": stamp, "type": "say", "say": "user_feedback" if found else "task", "text": text})
+            case Agent(text):
+                found.append({"ts": stamp, "type": "say", "say": "text", "text": text[:3], "partial": True})
+                found.append({"ts": stamp, "type": "say", "say": "text", "text": text, "partial": False})
+            case Summary(text):
+                condensed = {"summary": text, "prevContextTokens": 9, "newContextTokens": 1}
+                found.append({"ts": stamp, "type": "say", "say": "condense_context", "contextCondense": condensed})
+            case Tool("Bash", argument, output):
+                found.append({"ts": stamp, "type": "ask", "ask": "command", "text": argument})
+                found.append({"ts": stamp + 1, "type": "say", "say": "command_output", "text": output})
+            case Tool("Read", argument, output):
+                told = json.dumps({"tool": "readFile", "path": argument, "content": output})
+                found.append({"ts": stamp, "type": "say", "say": "tool", "text": told})
+            case Tool(name, argument, output):
+                server = name.removeprefix("mcp__").partition("__")[0]
+                given = {"type": "use_mcp_tool", "serverName": server, "toolName": name.rsplit("__", 1)[-1],
+                         "arguments": json.dumps({"query": argument})}  # fmt: skip
+                found.append({"ts": stamp, "type": "ask", "ask": "use_mcp_server", "text": json.dumps(given)})
+                found.append({"ts": stamp + 1, "type": "say", "say": "mcp_server_response", "text": output})
+    return json.dumps(found)
+
+
+def cline_history(steps: Sequence[Step]) -> str:
+    found: list[dict[str, Any]] = []
+    details = "<environment_details>\n# Current Working Directory (/code/acme) Files\na.py\n</environment_details>"
+    for number, step in enumerate(steps):
+        stamp = 1795000000000 + number * 1000
+        match step:
+            case Owner(text):
+                tag = "feedback" if found else "task"
+                said = [{"type": "text", "text": f"<{tag}>\n{text}\n</{tag}>"}, {"type": "text", "text": details}]
+                found.append({"role": "user", "content": said, "ts": stamp})
+            case Agent(text) | Summary(text):
+                found.append({"role": "assistant", "content": [{"type": "text", "text": text}], "ts": stamp})
+            case Tool(name, argument, output):
+                call = {"type": "tool_use", "id": f"t{number}", "name": name,
+                        "input": {_ARGUMENTS.get(name, "query"): argument}}  # fmt: skip
+                answer = {
+                    "type": "tool_result",
+                    "tool_use_id": f"t{number}",
+                    "content": [{"type": "text", "text": output}],
+                }
+                found.append({"role": "assistant", "content": [call], "ts": stamp})
+                found.append({"role": "user", "content": [answer, {"type": "text", "text": details}], "ts": stamp + 1})
+    return json.dumps(found)
+
+
+def continue_dev(steps: Sequence[Step]) -> str:
+    history: list[dict[str, Any]] = []
+    for number, step in enumerate(steps):
+        own = f"00000000-0000-4000-c000-{number:012d}"
+        match step:
+            case Owner(text):
+                message: dict[str, Any] = {"role": "user", "content": [{"type": "text", "text": text}], "id": own}
+                history.append({"message": message, "contextItems": [], "editorState": {"text": text}})
+            case Agent(text):
+                message = {"role": "assistant", "content": text, "id": own}
+                history.append({"message": message, "contextItems": [], "promptLogs": [{"prompt": "much"}]})
+            case Summary(text):
+                history[-1]["conversationSummary"] = text
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                function = {"name": name, "arguments": json.dumps(given)}
+                call = {"id": f"call_{number}", "type": "function", "function": function}
+                state = {"status": "done", "toolCallId": f"call_{number}", "toolCall": call, "parsedArgs": given,
+                         "output": [{"name": "Result", "content": output}]}  # fmt: skip
+                message = {"role": "assistant", "content": "", "id": own, "toolCalls": [call]}
+                history.append({"message": message, "contextItems": [], "toolCallStates": [state]})
+                answer = {"role": "tool", "content": output, "toolCallId": f"call_{number}", "id": own[:-1] + "f"}
+                history.append({"message": answer, "contextItems": []})
+    return json.dumps({"sessionId": "c0e70000-0000-4000-8000-000000000000", "title": "Acme",
+                       "workspaceDirectory": "file:///code/acme", "history": history}, indent=2)  # fmt: skip
+
+
+def cursor(steps: Sequence[Step]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    names = {"WebFetch": "WebFetch", "Bash": "Shell", "Read": "Read"}
+    for step in steps:
+        match step:
+            case Owner(text):
+                said = f"<git_status>\nclean\n</git_status>\n<user_query>\n{text}\n</user_query>"
+                found.append(_cursor("user", {"type": "text", "text": said}))
+            case Agent(text) | Summary(text):
+                found.append(_cursor("assistant", {"type": "text", "text": text}))
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                found.append(_cursor("assistant", {"type": "tool_use", "name": names.get(name, name), "input": given}))
+                found.append(_cursor("user", {"type": "tool_result", "content": [{"type": "text", "text": output}]}))
+    return found
+
+
+def _cursor(role: str, block: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "message": {"content": [block]}}
+
+
+def aider(steps: Sequence[Step]) -> str:
+    parts = ["\n# aider chat started at 2026-11-18 09:00:00\n\n> Aider v0.86.1  \n> Main model: model-1 with diff edit"
+             " format  \n"]  # fmt: skip
+    for step in steps:
+        match step:
+            case Owner(text):
+                parts.append("\n#### " + "  \n#### ".join(text.splitlines()) + "  \n")
+            case Agent(text) | Summary(text):
+                parts.append(f"\n{text}\n\n")
+            case Tool(_, argument, output):
+                told = [f"Scraping {argument}...", *output.splitlines()]
+                parts += [f"> {line}  \n" for line in told]
+    return "".join(parts)
+
+
+def chatgpt(steps: Sequence[Step]) -> str:
+    nodes: dict[str, Any] = {"n0": {"id": "n0", "message": None, "parent": None, "children": []}}
+
+    def add(role: str, text: str, kind: str = "text", recipient: str = "all", name: str | None = None) -> None:
+        own, parent = f"n{len(nodes)}", f"n{len(nodes) - 1}"
+        content = {"content_type": kind, "parts": [text]} if kind == "text" else {"content_type": kind, "text": text}
+        message = {"id": own, "author": {"role": role, "name": name}, "create_time": 1795000000.0 + len(nodes),
+                   "content": content, "metadata": {}, "recipient": recipient}  # fmt: skip
+        nodes[parent]["children"].append(own)
+        nodes[own] = {"id": own, "parent": parent, "children": [], "message": message}
+
+    for step in steps:
+        match step:
+            case Owner(text):
+                add("user", text)
+            case Agent(text) | Summary(text):
+                add("assistant", text)
+            case Tool(name, argument, output):
+                add("assistant", argument, "code", name)
+                add("tool", output, name=name)
+    return json.dumps([{"title": "Acme", "create_time": 1795000000.0, "conversation_id": "c4a70000",
+                        "current_node": f"n{len(nodes) - 1}", "mapping": nodes}])  # fmt: skip
+
+
+def claude_ai(steps: Sequence[Step]) -> str:
+    messages: list[dict[str, Any]] = []
+    for number, step in enumerate(steps):
+        common = {"uuid": f"m{number}", "created_at": _at(number), "attachments": [], "files": []}
+        match step:
+            case Owner(text):
+                messages.append({**common, "sender": "human", "text": text})
+            case Agent(text) | Summary(text):
+                content = [{"type": "text", "text": text}]
+                messages.append({**common, "sender": "assistant", "text": text, "content": content})
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                answer = {"type": "tool_result", "tool_use_id": f"t{number}", "name": name,
+                          "content": [{"type": "text", "text": output}]}  # fmt: skip
+                content = [{"type": "tool_use", "id": f"t{number}", "name": name, "input": given}, answer]
+                messages.append({**common, "sender": "assistant", "text": "", "content": content})
+    return json.dumps([{"uuid": "c1a0de00", "name": "Acme", "created_at": _at(0), "chat_messages": messages}])
+
+
 SHAPES: dict[str, tuple[str, Callable[[Sequence[Step]], list[dict[str, Any]] | str]]] = {
     "claude-code": ("5e55-0001.jsonl", claude_code),
     "codex": ("rollout-2026-11-18T09-00-00-019fa000-1111-7222-8333-444455556666.jsonl", codex),
     "openclaw": ("7d9c1a00-aaaa-4bbb-8ccc-dddd00001111.jsonl", openclaw),
     "jsonl": ("talk.jsonl", jsonl),
     "specstory": ("2026-11-18_talk.md", specstory),
+    "copilot-cli": ("session-state/0c0p1107-0000-4000-8000-000000000000/events.jsonl", copilot_cli),
+    "gemini": ("chats/session-2026-11-18T09-00-6e111111.json", gemini),
+    "gemini-log": ("chats/session-2026-11-18T09-00-6e111111.jsonl", gemini_log),
+    "copilot-chat": ("chatSessions/c0c0c0c0-0000-4000-8000-000000000000.json", copilot_chat),
+    "cline": ("tasks/1795000000000/ui_messages.json", cline),
+    "cline-history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
+    "continue": ("sessions/c0e70000-0000-4000-8000-000000000000.json", continue_dev),
+    "cursor": ("agent-transcripts/c0de/c0de.jsonl", cursor),
+    "aider": (".aider.chat.history.md", aider),
+    "chatgpt": ("chatgpt/conversations.json", chatgpt),
+    "claude-ai": ("claude/conversations.json", claude_ai),
 }
 """By tool: the name of the file, and what writes it. A tool whose transcripts keep no tool output is told it anyway."""
 
@@ -194,6 +445,10 @@ def render(shape: str, steps: Sequence[Step]) -> str:
     """The text of a transcript of some steps."""
     told = SHAPES[shape][1](steps)
     return told if isinstance(told, str) else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
+
+
+WITHOUT_OUTPUT = frozenset({"specstory", "aider"})
+"""Shapes that do not keep what tools answered."""
 
 
 def write(folder: Path, shape: str, steps: Sequence[Step]) -> Path:

@@ -15,12 +15,12 @@ from nacre.app.remembering import NewMemory, get, store
 from nacre.model.memory import Kind
 from nacre.model.session import Flag, Speaker
 from tests.app.conftest import World
-from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, write
+from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, write
 
 RULE = "We decided to always deploy the billing service on Thursdays after the smoke tests."
 OTHER = "Never rotate the staging keys without telling the platform team first."
 MARKED = f'<nacre-context version="1" session="s">\n- decision: {RULE}\n- preference: {OTHER}\n</nacre-context>'
-WITH_TOOL_OUTPUT = [name for name in SHAPES if name != "specstory"]
+WITH_TOOL_OUTPUT = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
 
 
 @pytest.fixture

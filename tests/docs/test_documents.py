@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -107,3 +110,12 @@ def test_every_name_in_an_answer_is_documented(command: str, tmp_path: Path) -> 
     arguments = [word.replace("{tmp}", str(tmp_path)) for word in command.split()]
     answer = json.loads(runner.invoke(cli, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert keys_of(answer) <= documented
+
+
+def test_the_page_of_agents_is_what_the_adapters_say() -> None:
+    script = PROJECT / "scripts" / "write_agents.py"
+    shown = subprocess.run(
+        [sys.executable, str(script), "--show"], capture_output=True, text=True, encoding="utf-8", check=True,
+        env={**os.environ, "PYTHONPATH": str(PROJECT / "src"), "PYTHONIOENCODING": "utf-8"},
+    ).stdout  # fmt: skip
+    assert shown == (PROJECT / "docs" / "agents.md").read_text(encoding="utf-8"), "run scripts/write_agents.py"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from nacre.transcripts.reading import FileSource
 Reading = tuple[list[Session], list[Turn], FileSource]
 Read = Callable[..., Reading]
 Write = Callable[..., Path]
+
+NOON = 1_795_003_200
 
 
 @pytest.fixture
@@ -63,13 +66,19 @@ def in_two_goes(tmp_path: Path) -> Callable[[Adapter, Path], None]:
 
     def check(adapter: Adapter, path: Path) -> None:
         lines = path.read_bytes().splitlines(keepends=True)
-        whole, _ = _said(adapter, path, None)
-        growing = tmp_path / "growing" / path.name
-        growing.parent.mkdir(exist_ok=True)
+        growing = tmp_path / "growing" / path.parent.name / path.name
+        growing.parent.mkdir(parents=True, exist_ok=True)
+
+        def grow(count: int) -> None:
+            growing.write_bytes(b"".join(lines[:count]))
+            os.utime(growing, (NOON, NOON))
+
+        grow(len(lines))
+        whole, _ = _said(adapter, growing, None)
         for cut in range(1, len(lines)):
-            growing.write_bytes(b"".join(lines[:cut]))
+            grow(cut)
             early, cursor = _said(adapter, growing, None)
-            growing.write_bytes(b"".join(lines))
+            grow(len(lines))
             late, _ = _said(adapter, growing, cursor)
             found = {**early, **late}
             assert found == whole, f"cut after line {cut}"

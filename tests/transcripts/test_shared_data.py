@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from nacre.model.session import Speaker
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter, get_adapter
 
@@ -34,3 +35,31 @@ def test_a_real_transcript_is_recognised_and_read_to_its_end(path: Path, read: A
     if tool != "claude-code":
         assert source.tally.corrupt == 0
         assert len({turn.id for turn in turns}) == len(turns)
+
+
+SMALL = {
+    "aider": ("*.md", "*.history"), "continue": ("*.json",), "copilot-cli": ("*.jsonl",), "cursor": ("*.jsonl",),
+    "gemini-cli": ("*.json*",),
+}  # fmt: skip
+NO_SESSION = ("sessions.json", "gemini_schema_drift.json")
+"""An index of sessions, and a fixture of a viewer in a form that the tool never wrote."""
+
+SMALL_FILES = [path for tool, names in SMALL.items() for name in names for path in sorted((DATA / tool).glob(name))]
+
+
+@pytest.mark.skipif(not SMALL_FILES, reason="no real transcripts beside this checkout")
+@pytest.mark.parametrize("path", SMALL_FILES, ids=lambda path: path.name)
+def test_a_real_transcript_of_a_smaller_tool_is_read_to_its_end(path: Path, read: Any) -> None:
+    adapter = find_adapter(read_head(path))
+    if path.name.endswith(NO_SESSION):
+        assert adapter is None
+        return
+    assert adapter
+    assert adapter.tool == path.relative_to(DATA).parts[0]
+    sessions, turns, source = read(adapter, path)
+    assert source.tally.corrupt == 0
+    assert set(source.tally.unknown) <= {"block custom_block"}
+    real = [turn for turn in turns if "trimmed" not in turn.id]  # a viewer's fixture has records without their ids
+    assert len({turn.id for turn in real}) == len(real)
+    assert {session.tool for session in sessions} <= {adapter.tool}
+    assert not [turn for turn in turns if turn.speaker is Speaker.OWNER and "<user_query>" in turn.text]

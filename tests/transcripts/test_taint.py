@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.shapes import Agent, Owner, Step, Summary, Tool, write
+from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, write
 
 from nacre.model.session import Flag, Speaker, Trust
 from nacre.transcripts.adapter import Adapter
@@ -35,7 +35,7 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-@pytest.mark.parametrize("shape", ["claude-code", "codex", "openclaw"])
+@pytest.mark.parametrize("shape", ["claude-code", "codex", "openclaw", "copilot-cli", "cursor", "aider"])
 def test_trust_is_the_same_at_whatever_line_a_reading_ended(
     shape: str, tmp_path: Path, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
@@ -45,7 +45,7 @@ def test_trust_is_the_same_at_whatever_line_a_reading_ended(
     in_two_goes(adapter, path)
 
 
-@pytest.mark.parametrize("shape", ["claude-code", "codex", "openclaw", "jsonl"])
+@pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
 def test_every_shape_says_what_draws_on_what(shape: str, tmp_path: Path, read: Any) -> None:
     path = write(tmp_path / "whole", shape, STEPS)
     adapter = find_adapter(read_head(path))

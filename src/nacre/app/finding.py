@@ -14,10 +14,10 @@ from nacre.app.context import Context
 from nacre.app.reading import roots_of
 from nacre.errors import NotFound
 from nacre.model.reports import Problem
-from nacre.transcripts.adapter import Places
+from nacre.transcripts.adapter import Places, Root
 from nacre.transcripts.registry import adapters
 
-_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt")
+_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history")
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"})
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
@@ -59,19 +59,47 @@ def find(context: Context, paths: Sequence[Path], *, with_discovery: bool) -> Fi
     return _sorted(context, found.values(), problems)
 
 
+def projects_of(context: Context) -> frozenset[Path]:
+    """The folders in which sessions worked, as far as they are on this machine, and the repositories around them."""
+    worked = [Path(folder) for folder in context.sessions.folders()]
+    there = {folder for folder in worked if folder.is_absolute() and os.path.isdir(folder)}
+    around = {_repository(folder) for folder in there}
+    return frozenset(there | around) - {context.settings.user_home}
+
+
+def _repository(folder: Path) -> Path:
+    """The repository that a folder is in, or the folder itself."""
+    return next((one for one in (folder, *folder.parents) if os.path.exists(one / ".git")), folder)
+
+
+def find_in_projects(context: Context, projects: Iterable[Path]) -> Findings:
+    """What tools keep in the folders of some projects: of those that were met only now."""
+    problems: list[Problem] = []
+    found: dict[Path, FoundFile] = {}
+    always = set(_roots(context, (), []))  # an adapter that fails was told of before
+    for root in _roots(context, tuple(sorted(projects)), []):
+        for path in _glob(root.folder, root.patterns, problems) if root not in always else ():
+            _add(found, path, problems)
+    return _sorted(context, found.values(), problems)
+
+
 def _discovered(context: Context, problems: list[Problem]) -> Iterator[Path]:
     """What the adapters' roots and ``ingest.roots`` hold."""
+    for root in _roots(context, tuple(sorted(projects_of(context))), problems):
+        yield from _glob(root.folder, root.patterns, problems)
+    for folder in context.settings["ingest.roots"]:
+        yield from _walk(Path(folder).expanduser(), problems)
+
+
+def _roots(context: Context, projects: tuple[Path, ...], problems: list[Problem]) -> Iterator[Root]:
     settings = context.settings
-    places = Places(settings.user_home, settings.environ, settings.platform)
+    places = Places(settings.user_home, settings.environ, settings.platform, projects)
     for adapter in adapters():
         roots = roots_of(adapter, places)
         if isinstance(roots, Problem):
             problems.append(roots)
-            continue
-        for root in roots:
-            yield from _glob(root.folder, root.patterns, problems)
-    for folder in settings["ingest.roots"]:
-        yield from _walk(Path(folder).expanduser(), problems)
+        else:
+            yield from roots
 
 
 def _sorted(context: Context, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
@@ -107,10 +135,21 @@ def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Ite
     if not folder.is_dir():
         return
     wanted = [_to_regex(pattern) for pattern in patterns]
-    for path in _walk(folder, problems, suffixes=None):
+    above = [_to_regex(part) for pattern in patterns for part in _above(pattern)]
+    for path in _walk(folder, problems, suffixes=None, above=above):
         relative = path.relative_to(folder).as_posix()
         if any(pattern.fullmatch(relative) for pattern in wanted):
             yield path
+
+
+def _above(pattern: str) -> Iterator[str]:
+    """Patterns of the folders in which what a pattern matches can lie: no others are looked into."""
+    parts = pattern.split("/")[:-1]
+    for length, part in enumerate(parts, start=1):
+        if part == "**":
+            yield "/".join([*parts[: length - 1], "**/*"])
+            return
+        yield "/".join(parts[:length])
 
 
 def _to_regex(pattern: str) -> re.Pattern[str]:
@@ -119,12 +158,18 @@ def _to_regex(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts))
 
 
-def _walk(folder: Path, problems: list[Problem], suffixes: tuple[str, ...] | None = _SUFFIXES) -> Iterator[Path]:
+def _walk(
+    folder: Path, problems: list[Problem], suffixes: tuple[str, ...] | None = _SUFFIXES,
+    above: Sequence[re.Pattern[str]] | None = None,
+) -> Iterator[Path]:  # fmt: skip
     def failed(error: OSError) -> None:
         problems.append(Problem(str(error.filename), error.strerror or "cannot be read", "check its permissions"))
 
     for parent, folders, names in os.walk(folder, onerror=failed):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        if above is not None:
+            within = Path(parent).relative_to(folder)
+            folders[:] = [name for name in folders if any(one.fullmatch((within / name).as_posix()) for one in above)]
         for name in sorted(names):
             if name.endswith(_SKIPPED_NAMES):
                 continue

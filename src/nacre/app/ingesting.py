@@ -89,11 +89,17 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     began = context.now()
     catch_up(context)
     fold_usage(context)
-    findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
+    discovers = options.discover or not options.paths
+    projects = finding.projects_of(context)
+    findings = finding.find(context, options.paths, with_discovery=discovers)
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
     began_reading = time.perf_counter()
     _read(context, jobs, tallies, notify)
+    if discovers and (met := finding.projects_of(context) - projects):
+        beside = finding.find_in_projects(context, met)
+        tallies.problems += beside.problems
+        _read(context, _jobs(context, beside.files, tallies, force=options.force), tallies, notify)
     read_seconds = time.perf_counter() - began_reading
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:

@@ -25,7 +25,7 @@ from nacre.text import shorten
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.injected import strip
 from nacre.transcripts.reading import FileSource, read_head
-from nacre.transcripts.registry import find_adapter, find_adapter_of
+from nacre.transcripts.registry import adapter_of, find_adapter
 from nacre.transcripts.tool_calls import ERROR_CHARACTERS
 
 BATCH_TURNS = 400
@@ -198,9 +198,7 @@ def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None)
 def recognise(job: Job) -> Adapter | None:
     """The adapter that reads a file; ``None`` when it is no transcript. Raises TranscriptUnreadable."""
     if job.tool and job.cursor:
-        known = find_adapter_of(job.tool)
-        if known:
-            return known
+        return adapter_of(job.tool, job.path)
     return find_adapter(read_head(job.path))
 
 

@@ -29,7 +29,7 @@ from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
 BATCH = 500
-FEW = 50
+FEW = 20
 """So many memories that are written together are there all or none after a crash, however slow the machine is; more
 may stand for a while as some of them."""
 _GROUP = 200
@@ -55,7 +55,7 @@ def commit(
 ) -> None:
     """The durable half of :func:`save`: index rows and intents, with what ``also`` does in the same transaction.
 
-    Up to 50 memories are one transaction; more of them several, each of 500 at most, which let others write. Entries
+    Up to 20 memories are one transaction; more of them several, each of 500 at most, which let others write. Entries
     and ``also`` go with the last one. Call with the vault lock held. Where no operation is going on, this is one, named
     by its first entry.
     """

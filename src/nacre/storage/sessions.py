@@ -160,6 +160,10 @@ class Sessions:
         for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
             self._db.run_many(statement, wanted)
 
+    def folders(self) -> list[str]:
+        """The working directories of all sessions."""
+        return [str(folder) for (folder,) in self._db.all("list_folders")]
+
     def refresh(self, rows: Sequence[int]) -> None:
         """Bring counts and dates of sessions up to their turns."""
         self._db.run("refresh_session", rows=json.dumps(list(rows)))

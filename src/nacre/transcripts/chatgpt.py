@@ -17,7 +17,7 @@ from nacre.transcripts.conversations import conversations, first_text
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import answered, asked
-from nacre.transcripts.trust import Exchange, is_outside
+from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 
 TOOL = "chatgpt"
 
@@ -79,7 +79,6 @@ class _Reader:
             return
         elif role == "user":
             yield from self.flush()
-            self.exchange.begin()
             yield from self.say(message, Speaker.OWNER)
         elif role == "assistant":
             yield from self.answer(message)
@@ -101,8 +100,8 @@ class _Reader:
             run = _mapping(_facts(message), "aggregate_result")
             outcome = "error" if run.get("status") in ("failed_with_in_kernel_exception", "failed") else "ok"
             self.calls[-1] = answered(self.calls[-1], outcome, lambda: _plain(message))
-        if _OUTSIDE_TOOL.search(name) or is_outside(name, ""):
-            self.exchange.saw(_plain(message))
+        outside = bool(_OUTSIDE_TOOL.search(name)) or is_outside(name, "")
+        self.exchange.heard(_plain(message), outside=outside, own=is_own(name, ""))
 
     def say(self, message: Mapping[str, Any], speaker: Speaker) -> Iterator[Turn]:
         kind = str(_mapping(message, "content").get("content_type") or "text")
@@ -111,18 +110,22 @@ class _Reader:
                 self.source.unknown(f"content {kind}")
             return
         cleaned = clean(_CITATION.sub("", _plain(message)))
+        if speaker is Speaker.OWNER:
+            self.exchange.begin(cleaned.text)
+        for own in cleaned.own:
+            self.exchange.saw_own(own)
         if not cleaned.text:
             return
         calls, self.calls, self.waiting = tuple(self.calls), [], None
         stamp = message.get("create_time") or self.conversation.get("create_time")
-        trust = Trust.TRUSTED
-        if speaker is Speaker.AGENT:
-            drawn = any(_facts(message).get(key) for key in _FROM_THE_WEB)
-            trust = Trust.UNTRUSTED if drawn else self.exchange.trust_of(cleaned.text)
+        judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
+        drawn = speaker is Speaker.AGENT and any(_facts(message).get(key) for key in _FROM_THE_WEB)
+        trust = Trust.UNTRUSTED if drawn else judged.trust
+        flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
         identity = message.get("id")
         yield Turn(
             str(identity or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)), speaker, cleaned.text,
-            parse_time(stamp), calls, Flag.INJECTED if cleaned.injected else Flag.NONE, trust, unique=bool(identity),
+            parse_time(stamp), calls, flags, trust, unique=bool(identity),
         )  # fmt: skip
 
     def flush(self) -> Iterator[Turn]:
@@ -196,4 +199,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="ChatGPT", roots=_roots, sniff=_sniff, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="ChatGPT",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="exports (from their description)",
+    reads=("the branch that ends the conversation", "titles", "times", "model"),
+    leaves_out=("other branches", "thoughts", "pictures", "contents of attachments"),
+)

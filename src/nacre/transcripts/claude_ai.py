@@ -16,7 +16,7 @@ from nacre.transcripts.conversations import conversations, first_text
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import answered, asked, outcome
-from nacre.transcripts.trust import Exchange, is_outside
+from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 
 TOOL = "claude-ai"
 
@@ -62,23 +62,25 @@ class _Reader:
         if speaker is None:
             self.source.unknown(f"sender {message.get('sender')}")
             return
-        if speaker is Speaker.OWNER:
-            self.exchange.begin()
         blocks = [block for block in _list(message, "content") if isinstance(block, dict)]
         calls = self.calls(blocks)
         said = [str(block.get("text") or "") for block in blocks if block.get("type") == "text"]
         said = said if any(said) else [str(message.get("text") or "")]
         cleaned = clean("\n\n".join(part for part in (*said, *self.attached(message)) if part.strip()))
+        if speaker is Speaker.OWNER:
+            self.exchange.begin(cleaned.text)
+        for own_context in cleaned.own:
+            self.exchange.saw_own(own_context)
         if not cleaned.text and not calls:
             return
         cited = any(block.get("citations") for block in blocks)
-        trust = Trust.TRUSTED
-        if speaker is Speaker.AGENT:
-            trust = Trust.UNTRUSTED if cited else self.exchange.trust_of(cleaned.text)
+        judged = self.exchange.judge(cleaned.text) if speaker is Speaker.AGENT else Judgement()
+        trust = Trust.UNTRUSTED if cited and speaker is Speaker.AGENT else judged.trust
+        flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
         stamp, own = message.get("created_at"), message.get("uuid")
         yield Turn(
             str(own or turn_hash(speaker, f"{stamp}\n{cleaned.text}", 0)), speaker, cleaned.text, parse_time(stamp),
-            calls, Flag.INJECTED if cleaned.injected else Flag.NONE, trust, unique=bool(own),
+            calls, flags, trust, unique=bool(own),
         )  # fmt: skip
 
     def calls(self, blocks: Sequence[Mapping[str, Any]]) -> tuple[ToolCall, ...]:
@@ -105,8 +107,8 @@ class _Reader:
         if call:
             made[key] = answered(call, outcome(output, is_error=block.get("is_error") is True), lambda: output)
         name = str(block.get("name") or (call.name if call else ""))
-        if is_outside(name, call.input if call else ""):
-            self.exchange.saw(output)
+        brief = call.input if call else ""
+        self.exchange.heard(output, outside=is_outside(name, brief), own=is_own(name, brief))
 
     def attached(self, message: Mapping[str, Any]) -> list[str]:
         """Names of attached files. What they hold came from elsewhere: it is not the owner's words."""
@@ -163,4 +165,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="Claude.ai", roots=_roots, sniff=_sniff, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Claude.ai",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="exports (from their description)",
+    reads=("the branch that ends the conversation", "titles", "times", "projects"),
+    leaves_out=("thinking", "pictures", "contents of attachments"),
+)

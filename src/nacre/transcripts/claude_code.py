@@ -409,4 +409,22 @@ def parse(source: Source) -> Iterator[Session | Turn]:
     return _Reader(source).read()
 
 
-ADAPTER = Adapter(tool=TOOL, label="Claude Code", roots=_roots, sniff=_sniff, parse=parse)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Claude Code",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    versions="2.0.64–2.1.111",
+    reads=(
+        "what was said",
+        "commands",
+        "tool calls with outcome, files and errors",
+        "folder, branch and version",
+        "model",
+        "title",
+        "sub-agents",
+        "summaries",
+    ),
+    leaves_out=("thinking", "pictures", "progress", "file history", "token counts"),
+)

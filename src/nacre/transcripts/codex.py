@@ -278,4 +278,22 @@ def _roots(places: Places) -> Sequence[Root]:
     return [Root(home, ("sessions/**/rollout-*.jsonl", "archived_sessions/**/rollout-*.jsonl"))]
 
 
-ADAPTER = Adapter(tool=TOOL, label="Codex CLI", roots=_roots, sniff=is_rollout, parse=parse)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Codex CLI",
+    roots=_roots,
+    sniff=is_rollout,
+    parse=parse,
+    versions="0.116–0.121; rollouts without payloads (from their description)",
+    reads=(
+        "what was said",
+        "tool calls with outcome, files and errors",
+        "folder, branch and repository",
+        "model",
+        "version",
+        "title",
+        "sub-agents",
+        "summaries",
+    ),
+    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts", "token counts"),
+)

@@ -168,4 +168,13 @@ def parse(source: Source) -> Said:
     return _Reader(source).read()
 
 
-ADAPTER = Adapter(tool=TOOL, label="JSON lines", roots=_roots, sniff=_sniff, parse=parse)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="JSON lines",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    versions="any",
+    reads=("messages with a role and a text", "tool calls", "whatever names session, folder, branch and model"),
+    leaves_out=("what has no role",),
+)

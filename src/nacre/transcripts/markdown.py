@@ -125,4 +125,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="Markdown", roots=_roots, sniff=_sniff, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Markdown",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="any; SpecStory 2",
+    reads=("sections", "front matter", "SpecStory's sessions"),
+    leaves_out=("tool calls in SpecStory's sessions",),
+)

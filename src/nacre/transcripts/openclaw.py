@@ -258,4 +258,22 @@ def _roots(places: Places) -> Sequence[Root]:
     ]
 
 
-ADAPTER = Adapter(tool=TOOL, label="OpenClaw and pi", roots=_roots, sniff=_sniff, parse=parse)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="OpenClaw and pi",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    versions="session version 3; version 1 of pi",
+    reads=(
+        "what was said",
+        "tool calls with outcome, files and errors",
+        "folder",
+        "model",
+        "title",
+        "group",
+        "heartbeats and scheduled runs, marked",
+        "summaries",
+    ),
+    leaves_out=("thinking", "pictures", "custom entries", "token counts"),
+)

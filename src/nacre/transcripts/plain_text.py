@@ -99,4 +99,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="Plain text", roots=_roots, sniff=is_text, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Plain text",
+    roots=_roots,
+    sniff=is_text,
+    parse=parse,
+    whole=True,
+    versions="any",
+    reads=("paragraphs", "a date in the file's name"),
+    leaves_out=(),
+)

@@ -148,4 +148,14 @@ def _roots(_: Places) -> Sequence[Root]:
     return ()
 
 
-ADAPTER = Adapter(tool=TOOL, label="Plaud", roots=_roots, sniff=_sniff, parse=parse, whole=True)
+ADAPTER = Adapter(
+    tool=TOOL,
+    label="Plaud",
+    roots=_roots,
+    sniff=_sniff,
+    parse=parse,
+    whole=True,
+    versions="transcripts as Markdown, text and subtitles (from their description)",
+    reads=("what was said, by speaker", "times"),
+    leaves_out=("recordings", "summaries"),
+)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from nacre.errors import NotFound, Unavailable
 from nacre.transcripts.adapter import Adapter, Head
+from nacre.transcripts.reading import read_head
 
 GROUP = "nacre.transcripts"
 """The entry-point group in which a third party registers ``<tool> = "<module>:<adapter record>"``."""
@@ -17,6 +19,18 @@ BUILTINS: dict[str, str] = {
     "claude-code": "nacre.transcripts.claude_code:ADAPTER",
     "codex": "nacre.transcripts.codex:ADAPTER",
     "openclaw": "nacre.transcripts.openclaw:ADAPTER",
+    "gemini-cli": "nacre.transcripts.gemini:ADAPTER",
+    "copilot-cli": "nacre.transcripts.copilot_cli:ADAPTER",
+    "copilot-chat": "nacre.transcripts.copilot_chat:ADAPTER",
+    "continue": "nacre.transcripts.continue_dev:ADAPTER",
+    "roo-code": "nacre.transcripts.cline:ROO",
+    "cline": "nacre.transcripts.cline:ADAPTER",
+    "roo-code-history": "nacre.transcripts.cline_history:ROO",
+    "cline-history": "nacre.transcripts.cline_history:ADAPTER",
+    "cursor-transcripts": "nacre.transcripts.cursor_transcripts:ADAPTER",
+    "cursor-text": "nacre.transcripts.cursor_text:ADAPTER",
+    "aider": "nacre.transcripts.aider:ADAPTER",
+    "aider-llm": "nacre.transcripts.aider_llm:ADAPTER",
     "chatgpt": "nacre.transcripts.chatgpt:ADAPTER",
     "claude-ai": "nacre.transcripts.claude_ai:ADAPTER",
     "plaud": "nacre.transcripts.plaud:ADAPTER",
@@ -24,7 +38,7 @@ BUILTINS: dict[str, str] = {
     "markdown": "nacre.transcripts.markdown:ADAPTER",
     "text": "nacre.transcripts.plain_text:ADAPTER",
 }
-"""In the order in which they are asked: the decisive formats first, the ones that take anything last."""
+"""By name, in the order in which they are asked: the decisive formats first, the ones that take anything last."""
 
 
 @cache
@@ -36,27 +50,37 @@ def adapters() -> tuple[Adapter, ...]:
     return tuple(_one_by_one())
 
 
+@cache
+def builtins() -> dict[str, Adapter]:
+    """nacre's own adapters by name, in the order in which they are asked."""
+    return {name: _load(path) for name, path in BUILTINS.items()}
+
+
 def find_adapter(head: Head) -> Adapter | None:
     """The first adapter that recognises a file by its content; ``None`` when none does."""
     return next((adapter for adapter in _one_by_one() if adapter.sniff(head)), None)
 
 
-def find_adapter_of(tool: str) -> Adapter | None:
-    """The adapter of a tool; ``None`` where there is none any more."""
-    return next((adapter for adapter in _one_by_one() if adapter.tool == tool), None)
-
-
 def get_adapter(tool: str) -> Adapter:
-    """The adapter of a tool. Raises NotFound."""
-    adapter = find_adapter_of(tool)
+    """The adapter of a tool, the first where it has several. Raises NotFound."""
+    adapter = next((adapter for adapter in _one_by_one() if adapter.tool == tool), None)
     if adapter:
         return adapter
     raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
+def adapter_of(tool: str, path: Path) -> Adapter | None:
+    """The adapter that reads a file which was read as a tool's before: of several, the one that recognises it."""
+    known = [adapter for adapter in adapters() if adapter.tool == tool]
+    if len(known) < 2:
+        return known[0] if known else find_adapter(read_head(path))
+    head = read_head(path)
+    return next((adapter for adapter in known if adapter.sniff(head)), None) or find_adapter(head)
+
+
 def tools() -> Iterator[str]:
-    """The names of all tools that have an adapter."""
-    return (adapter.tool for adapter in adapters())
+    """The names of all tools that have an adapter, each once."""
+    return iter(dict.fromkeys(adapter.tool for adapter in adapters()))
 
 
 def _one_by_one() -> Iterator[Adapter]:

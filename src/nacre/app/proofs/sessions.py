@@ -14,7 +14,7 @@ from nacre.model.session import Session, Turn
 from nacre.storage.sessions import SeenFile, turn_identity
 from nacre.storage.soundness import Soundness
 from nacre.transcripts.reading import FileSource
-from nacre.transcripts.registry import get_adapter
+from nacre.transcripts.registry import adapter_of, get_adapter
 
 SAMPLE = 20
 """So many transcripts are read again unless all are asked for: evenly spread over those that still exist."""
@@ -73,7 +73,7 @@ def _lacking(context: Context, sound: Soundness, path: Path, tool: str) -> tuple
     row: int | None = None
     session: Session | None = None
     with FileSource(path) as source:
-        for item in get_adapter(tool).parse(source):
+        for item in (adapter_of(tool, path) or get_adapter(tool)).parse(source):
             if isinstance(item, Session):
                 session = item
                 row = next((one.row for one in context.sessions.find(item.id)), None)

@@ -205,3 +205,7 @@ SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
 -- find_identities --
 -- What makes some turns the same turns elsewhere.
 SELECT row, identity FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
+
+-- list_folders --
+-- Where sessions worked.
+SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;

@@ -1,0 +1,79 @@
+"""Write docs/agents.md from the adapters and their samples; print it with --show."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from nacre.model.session import Session, Turn
+from nacre.testing import samples
+from nacre.transcripts.adapter import Adapter, Places
+from nacre.transcripts.reading import FileSource
+from nacre.transcripts.registry import builtins
+
+PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
+
+INTRODUCTION = """# Agents whose sessions nacre reads
+
+Written by `scripts/write_agents.py` from the adapters in `src/nacre/transcripts/` and the samples that they are tried
+with; do not edit it by hand. What is said about formats is what was seen in files of those versions: an unknown record
+is counted, shown by `nacre ingest`, and costs nothing else.
+
+"In its sample" is what the adapter made of one short transcript: how many turns, and what it knew of them. Where a tool
+has several formats, each has a line. A folder is that of Linux; on macOS and Windows, and where a tool's own variable
+or `$XDG_CONFIG_HOME` names another place, it is looked for there. More folders are named in `ingest.roots`.
+
+| tool | versions seen | looked for in | read | not read | in its sample |
+|---|---|---|---|---|---|
+"""
+
+FACTS = ("title", "cwd", "branch", "repository", "model", "tool_version", "started")
+NAMES = {"cwd": "folder", "tool_version": "version", "started": "start"}
+
+
+def page() -> str:
+    """The whole page."""
+    found = samples()
+    rows = [row(adapter, found.get(name)) for name, adapter in builtins().items()]
+    return INTRODUCTION + "".join(f"| {' | '.join(cells)} |\n" for cells in rows)
+
+
+def row(adapter: Adapter, sample: tuple[str, bytes] | None) -> tuple[str, ...]:
+    """The line of an adapter."""
+    return (
+        adapter.label, adapter.versions or "–", place(adapter), "; ".join(adapter.reads) or "–",
+        "; ".join(adapter.leaves_out) or "–", told(adapter, *sample) if sample else "–",
+    )  # fmt: skip
+
+
+def place(adapter: Adapter) -> str:
+    """The first place that is looked into."""
+    roots = adapter.roots(Places(Path("/~"), {}, "linux"))
+    found = [f"`{(root.folder / root.patterns[0]).as_posix()[1:]}`" for root in roots[:1]]
+    return f"{found[0]} and {len(roots) - 1} more" if len(roots) > 1 else "".join(found) or "files that are named"
+
+
+def told(adapter: Adapter, name: str, data: bytes) -> str:
+    """What the adapter makes of its sample."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "1795000000000", name)
+        path.parent.mkdir()
+        path.write_bytes(data)
+        with FileSource(path) as source:
+            items = list(adapter.parse(source))
+    session = [item for item in items if isinstance(item, Session)][-1]
+    turns = [item for item in items if isinstance(item, Turn)]
+    known = [NAMES.get(fact, fact) for fact in FACTS if getattr(session, fact)]
+    calls = [call for turn in turns for call in turn.tool_calls]
+    known += ["times"] if all(turn.time for turn in turns) else []
+    known += ["outcomes"] if any(call.outcome for call in calls) else ["calls"] if calls else []
+    count = f"{len(turns)} turn{'s' if len(turns) > 1 else ''}"
+    return f"{count}: {', '.join(known)}" if known else count
+
+
+if __name__ == "__main__":
+    if "--show" in sys.argv:
+        print(page(), end="")
+    else:
+        PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,323 @@
+"""What every adapter promises, tried on a sample of its tool's transcripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from nacre.app.reading import Batch, FileFailed, Job, read_files
+from nacre.errors import TranscriptUnreadable
+from nacre.model.cursor import Cursor, Tally
+from nacre.model.session import Flag, Session, Speaker, Trust, Turn
+from nacre.redact.redactor import Redactor
+from nacre.testing.samples import samples
+from nacre.testing.steps import Agent, Owner, Step, Tool
+from nacre.transcripts.adapter import Adapter, Places, Root
+from nacre.transcripts.reading import FileSource, read_head
+from nacre.transcripts.registry import builtins
+
+Write = Callable[[Path, Sequence[Step]], Path]
+"""Writes a conversation, as the tool would, below a folder; gives the transcript."""
+
+Complaints = Iterator[str]
+
+_MOST_CUTS = 40
+_LONG_LINE = 4 * 1024 * 1024
+_MOST_MEMORY = 96 * 1024 * 1024
+_MTIME = 1_795_003_200
+_MARKED = "<nacre-context>zephyr lantern quartz</nacre-context>"
+_SECRET = "ghp_" + "a1B2" * 9
+_PAGE = "All rowers must hand their oars to the stranger before the race begins."
+_MEMORY = "The boat house is locked at nine in the evening, except on Fridays."
+_NOISE = ("<nacre-context", "<system-reminder", "<system_reminder", "<environment_details", "<environment_context")
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What one reading gave: the last that was said of each session, and of each turn in its session."""
+
+    sessions: dict[str, Session]
+    turns: dict[tuple[str, str], Turn]
+    given: int
+    cursor: Cursor
+    tally: Tally
+
+
+def check_adapter(
+    adapter: Adapter,
+    sample: Path,
+    *,
+    beside: Iterable[Path] = (),
+    others: Iterable[Path] = (),
+    write: Write | None = None,
+    keeps_output: bool = True,
+    takes_anything: bool = False,
+) -> None:
+    """Try an adapter; raises AssertionError that names every broken promise.
+
+    ``sample`` is a transcript with words of the owner; ``beside`` are files that the adapter reads next to it. The
+    samples of nacre's own adapters are not to be recognised, nor are ``others``, unless it ``takes_anything``.
+
+    With ``write``, which renders a conversation as the tool writes it, it is also tried who speaks and how far that is
+    trusted; where the tool does not record what its tools answered, ``keeps_output`` is false.
+    """
+    with tempfile.TemporaryDirectory(prefix="nacre-conformance-") as folder:
+        kit = _Kit(adapter, sample, tuple(beside), Path(folder))
+        complaints = list(kit.recognises(others, takes_anything=takes_anything))
+        for tried in (kit.places, kit.reads, kit.goes_on, kit.survives, kit.counts, kit.strips, kit.redacts):
+            complaints += tried()
+        complaints += kit.is_bounded()
+        if write:
+            complaints += kit.attributes(write, keeps_output=keeps_output)
+    if complaints:
+        listed = "\n".join(f"- {complaint}" for complaint in complaints)
+        raise AssertionError(f"the adapter {adapter.tool} ({adapter.label}) breaks promises:\n{listed}")
+
+
+class _Kit:
+    def __init__(self, adapter: Adapter, sample: Path, beside: tuple[Path, ...], folder: Path) -> None:
+        self.adapter = adapter
+        self.data = sample.read_bytes()
+        self.path = folder / sample.parent.name / sample.name
+        self.path.parent.mkdir(parents=True)
+        for file in beside:
+            self.path.with_name(file.name).write_bytes(file.read_bytes())
+        self.folder = folder
+
+    # What is tried
+
+    def recognises(self, others: Iterable[Path], *, takes_anything: bool) -> Complaints:
+        """The sample is recognised, and nobody else's."""
+        self.put(self.data)
+        if not self.adapter.sniff(read_head(self.path)):
+            yield "it does not recognise its own sample"
+        for name, others_data in self.foreign(others) if not takes_anything else ():
+            if others_data != self.data and self.adapter.sniff(read_head(self.put(others_data, name))):
+                yield f"it takes a transcript of another tool for its own: {name}"
+        self.put(self.data)
+
+    def foreign(self, others: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
+        for name, (file, data) in samples().items():
+            if not _is_builtin(name, self.adapter):
+                yield f"{name}/{file}", data
+        yield from ((file.name, file.read_bytes()) for file in others)
+
+    def places(self) -> Complaints:
+        """Roots are told for every system, also where no folder exists."""
+        for platform in ("linux", "darwin", "win32"):
+            roots = self.adapter.roots(Places(self.folder / "nobody", {}, platform))
+            if not all(isinstance(root, Root) for root in roots):
+                yield f"its roots on {platform} are no Root records"
+
+    def reads(self) -> Complaints:
+        """Sessions before turns, sound ids and times, and the same in every reading."""
+        first, again = self.read(self.data), self.read(self.data)
+        if not any(turn.speaker is Speaker.OWNER and turn.text for turn in first.turns.values()):
+            yield "its sample gives no words of the owner"
+        if (first.sessions, first.turns) != (again.sessions, again.turns):
+            yield "two readings of the same file differ"
+        if first.given != len(first.turns):
+            yield f"{first.given - len(first.turns)} of its {first.given} turns have the id of another one"
+        yield from (f"the session {one.id} is of another tool" for one in first.sessions.values() if self.strange(one))
+        for (_, name), turn in first.turns.items():
+            if not name or len(name) > 200:
+                yield f"a turn has a bad id: {name[:50]!r}"
+            if turn.time and (turn.time.tzinfo is None or turn.time.utcoffset() != timedelta(0)):
+                yield f"the time of turn {name} is not in UTC"
+            if turn.speaker is Speaker.OWNER and any(mark in turn.text for mark in _NOISE):
+                yield f"turn {name} has words that the owner did not type"
+
+    def strange(self, session: Session) -> bool:
+        return session.tool != self.adapter.tool or not session.native_id
+
+    def goes_on(self) -> Complaints:
+        """A file that is read while it grows gives what it gives in one reading."""
+        if self.adapter.whole:
+            return
+        whole = self.read(self.data)
+        for cut in self.cuts():
+            early = self.read(self.data[:cut])
+            late = self.read(self.data, early.cursor)
+            if {**early.turns, **late.turns} != whole.turns or {**early.sessions, **late.sessions} != whole.sessions:
+                yield f"a reading that ended at byte {cut} and went on differs from one reading"
+                return
+
+    def cuts(self) -> list[int]:
+        ends = [at + 1 for at, byte in enumerate(self.data) if byte == 0x0A]
+        torn = [(first + last) // 2 for first, last in pairwise(ends)]
+        every = sorted({*ends, *torn})
+        return every[:: max(1, len(every) // _MOST_CUTS)]
+
+    def survives(self) -> Complaints:
+        """Nothing that lies in a file makes an adapter fail; a format read as a whole may say that it is not whole."""
+        for name, data in self.spoiled():
+            try:
+                self.adapter.sniff(read_head(self.put(data)))
+                self.read(data)
+            except TranscriptUnreadable:
+                if not self.adapter.whole:
+                    yield f"{name}: it says that a file cannot be read which is read line by line"
+            except Exception as error:  # noqa: BLE001 - whatever it raises is told
+                yield f"{name}: it raises {type(error).__name__}: {error}"
+
+    def spoiled(self) -> Iterator[tuple[str, bytes]]:
+        half = len(self.data) // 2
+        yield "an empty file", b""
+        yield "zero bytes", bytes(4096)
+        yield "random bytes", random.Random(1).randbytes(4096)  # noqa: S311 - the same each time
+        yield "a torn file", self.data[:half]
+        yield "bytes that are no UTF-8", self.data[:half] + b"\xff\xfe\xed\xa0\x80" + self.data[half:]
+        yield "a binary tail", self.data + bytes(range(256)) * 8
+        yield "no newline at the end", self.data.rstrip()
+        yield "Windows line ends", self.data.replace(b"\n", b"\r\n")
+        yield "a mark of byte order", b"\xef\xbb\xbf" + self.data
+
+    def counts(self) -> Complaints:
+        """A record that nobody knows is counted and costs no other."""
+        lines = self.data.splitlines(keepends=True)
+        if self.adapter.whole or not all(_is_object(line) for line in lines if line.strip()):
+            return
+        known = self.read(self.data)
+        strange = json.dumps({"type": "zephyr_lantern", "payload": {"type": "zephyr_lantern"}}).encode() + b"\n"
+        found = self.read(self.data.rstrip() + b"\n" + strange + b'{"broken": \n')
+        if found.turns != known.turns:
+            yield "an unknown record changes what was said before it"
+        if not sum(found.tally.unknown.values()) > sum(known.tally.unknown.values()):
+            yield "an unknown record is not counted: call source.unknown"
+        if not found.tally.corrupt > known.tally.corrupt:
+            yield "a broken line is not counted: call source.corrupt"
+
+    def strips(self) -> Complaints:
+        """nacre's own context does not come back as something that was said."""
+        if not list(self.planted(_MARKED)):
+            yield "nothing that is said in its sample stands in the file: take a plainer sample"
+        for place, data in self.planted(_MARKED):
+            found = [turn for turn in self.read(data).turns.values() if "zephyr lantern" in turn.text]
+            if found:
+                yield f"nacre's own context in {place} is not stripped: use injected.clean"
+
+    def planted(self, words: str) -> Iterator[tuple[str, bytes]]:
+        """The sample with some words more in a text of the owner, and in one of the agent."""
+        told = list(self.read(self.data).turns.values())
+        for speaker in (Speaker.OWNER, Speaker.AGENT):
+            for line in (turn.text.splitlines()[0] for turn in told if turn.speaker is speaker and turn.text):
+                written = next((one for one in _forms(line) if one in self.data), None)
+                if written and len(line) > 5:
+                    yield f"a text of the {speaker}", self.data.replace(written, written + f" {words}".encode())
+                    break
+
+    def redacts(self) -> Complaints:
+        """A secret does not get past the adapter: it hands texts on uncut, for those who take secrets out."""
+        for place, data in self.planted(_SECRET):
+            held = msgspec.json.encode([batch.turns for batch in self.stored(data)]).decode()
+            if _SECRET[:12] in held:
+                yield f"a secret in {place} is cut, or written so that it is not recognised"
+
+    def stored(self, data: bytes) -> list[Batch]:
+        self.put(data)
+        events = list(read_files([Job(self.path, len(data))], Redactor()))
+        return [] if any(isinstance(event, FileFailed) for event in events) else [
+            event for event in events if isinstance(event, Batch)
+        ]  # fmt: skip
+
+    def is_bounded(self) -> Complaints:
+        """One very long line costs no more than some times its length."""
+        data = self.data.rstrip() + b"\n" + b'{"type":"x","text":"' + b"y" * _LONG_LINE + b'"}\n'
+        self.put(data)
+        tracemalloc.start()
+        try:
+            self.read(data)
+        except TranscriptUnreadable:
+            pass
+        finally:
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        if peak > _MOST_MEMORY:
+            yield f"a line of {_LONG_LINE >> 20} MB takes {peak >> 20} MB of memory"
+
+    def attributes(self, write: Write, *, keeps_output: bool) -> Complaints:
+        """Who speaks, and how far that is to be trusted."""
+        steps: list[Step] = [
+            Owner(f"<nacre-context>{_MEMORY}</nacre-context> What does the page say?"), Agent("I look it up."),
+            Tool("WebFetch", "https://lake.example", _PAGE), Agent("It is about oars."), Owner("ok then"),
+            Agent(f"It says: {_PAGE}"), Owner("And the boat house?"), Agent(f"From memory: {_MEMORY}"),
+            Owner("Rowers keep their oars in any case."),
+        ]  # fmt: skip
+        found = self.read_at(write(self.folder / "written", steps))
+        said = [turn.text for turn in found.turns.values() if _is_typed(turn)]
+        typed = ["What does the page say?", "ok then", "And the boat house?", "Rowers keep their oars in any case."]
+        if said != typed:
+            yield f"the owner said {typed}, and it gives {said}"
+        turns = {turn.text: turn for turn in found.turns.values() if turn.speaker is not Speaker.OWNER}
+        page = next((turn for text, turn in turns.items() if text.startswith("It says:")), None)
+        if page is None or page.speaker is not Speaker.AGENT:
+            yield "what the agent said is missing, or said by somebody else"
+        elif keeps_output and page.trust is not Trust.UNTRUSTED:
+            yield "what the agent repeats of a page is trusted: let trust.Exchange hear what tools answer"
+        memory = next((turn for text, turn in turns.items() if text.startswith("From memory")), None)
+        if memory and memory.trust is Trust.TRUSTED and not memory.flags & Flag.INJECTED:
+            yield "what the agent repeats of nacre's own context is not marked: let trust.Exchange hear it"
+        if any(turn.text == _PAGE for turn in found.turns.values() if turn.speaker is not Speaker.AGENT):
+            yield "what a tool answered is given as somebody's words"
+
+    # How it is tried
+
+    def put(self, data: bytes, name: str | None = None) -> Path:
+        path = self.folder / "others" / name if name else self.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        os.utime(path, (_MTIME, _MTIME))  # some formats know no other time
+        return path
+
+    def read(self, data: bytes, cursor: Cursor | None = None) -> _Reading:
+        return self.read_at(self.put(data), cursor)
+
+    def read_at(self, path: Path, cursor: Cursor | None = None) -> _Reading:
+        sessions: dict[str, Session] = {}
+        turns: dict[tuple[str, str], Turn] = {}
+        current, given = "", 0
+        with FileSource(path, cursor) as source:
+            for item in self.adapter.parse(source):
+                if isinstance(item, Session):
+                    current = item.native_id
+                    sessions[current] = item
+                elif not sessions:
+                    raise AssertionError(f"the adapter {self.adapter.tool} gives a turn before its session")
+                else:
+                    turns[current, item.id] = item
+                    given += 1
+            carried = msgspec.json.decode(msgspec.json.encode(source.carry))
+            return _Reading(sessions, turns, given, replace(source.cursor(), carry=carried), source.tally)
+
+
+def _is_builtin(name: str, adapter: Adapter) -> bool:
+    """Whether a sample is of the adapter that is tried."""
+    return builtins().get(name) == adapter
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _forms(line: str) -> Iterator[bytes]:
+    """A line as it may stand in a file: as it is, or inside a string of JSON."""
+    yield json.dumps(line)[1:-1].encode()
+    yield json.dumps(line, ensure_ascii=False)[1:-1].encode("utf-8", errors="replace")
+    yield line.encode("utf-8", errors="replace")
+
+
+def _is_typed(turn: Turn) -> bool:
+    return turn.speaker is Speaker.OWNER and not turn.flags & (Flag.META | Flag.COMMAND)

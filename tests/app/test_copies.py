@@ -1,0 +1,86 @@
+"""One session that lies in several files, or in one that is written anew, is one session with each turn once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import Context
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.model.session import Speaker
+from tests.app.conftest import World
+from tests.app.shapes import Agent, Owner, Step, write
+
+TALK: tuple[Step, ...] = (
+    Owner("When do the boats leave?"), Agent("At nine."), Owner("Then we row at eight."), Agent("Good."),
+)  # fmt: skip
+
+
+@pytest.fixture
+def home(world: World) -> Iterator[Context]:
+    context = world.context()
+    yield context
+    context.database.close()
+
+
+def turns(context: Context) -> list[tuple[Speaker, str]]:
+    lines = context.sessions.newest(limit=50)
+    return [(stored.turn.speaker, stored.turn.text) for line in lines for stored in context.sessions.turns_of(line.row)]
+
+
+def read(context: Context, path: Path) -> None:
+    ingest(context, IngestOptions(paths=(path,), vectors=False))
+
+
+SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in TALK]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("shapes", [
+    ("cline", "cline-history"), ("cline-history", "cline"), ("gemini", "gemini-log"), ("gemini-log", "gemini"),
+])  # fmt: skip
+def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home: Context, tmp_path: Path) -> None:
+    for shape in shapes:
+        written = write(tmp_path, shape, TALK)
+        read(home, written)
+    folder = written.parent
+    for path in sorted(folder.iterdir()):
+        os.utime(path, (1, 1))
+        read(home, folder)
+    assert turns(home) == SAID
+
+
+@pytest.mark.parametrize("shape", ["copilot-chat", "gemini", "cline", "continue"])
+def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str, home: Context, tmp_path: Path) -> None:
+    path = write(tmp_path, shape, TALK[:2])
+    read(home, path)
+    whole = write(tmp_path, shape, TALK).read_bytes()
+    for torn in (whole[:-9], whole[: len(whole) // 2], b""):
+        path.write_bytes(torn)
+        report = ingest(home, IngestOptions(paths=(path,), vectors=False))
+        assert [problem.path for problem in report.problems] == [str(path)]
+        assert turns(home) == SAID[:2]
+    path.write_bytes(whole)
+    read(home, path)
+    assert turns(home) == SAID
+
+
+@pytest.mark.parametrize("shape", ["copilot-cli", "cursor", "aider"])
+def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: Context, tmp_path: Path) -> None:
+    whole = write(tmp_path, shape, TALK).read_bytes()
+    path = write(tmp_path / "live", shape, TALK[:1])
+    for end in (*range(len(whole) // 3, len(whole), 97), len(whole)):
+        path.write_bytes(whole[:end])
+        read(home, path)
+    assert turns(home) == SAID
+
+
+def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(home: Context, tmp_path: Path) -> None:
+    path = write(tmp_path, "aider", TALK)
+    read(home, path)
+    anew = "# aider chat started at 2026-11-19 09:00:00\n\n#### Hello again  \n\nHi.\n"
+    path.write_text(anew, encoding="utf-8")
+    read(home, path)
+    assert sorted(turns(home)) == sorted([*SAID, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")])

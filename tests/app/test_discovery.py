@@ -1,0 +1,107 @@
+"""Where transcripts are looked for: each tool's places on each system, and the folders in which anybody worked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.transcripts.adapter import Places
+from nacre.transcripts.registry import adapters
+from tests.app.conftest import World
+from tests.app.shapes import SHAPES, Agent, Owner, write
+
+TALK = (Owner("When do the boats leave?"), Agent("At nine."), Owner("Then we row at eight."))
+MAC = "Library/Application Support"
+TASK = "globalStorage/saoudrizwan.claude-dev/tasks/1795000000000"
+CHAT = "workspaceStorage/0a1b/chatSessions"
+
+PLACES = [
+    ("linux", {}, ".copilot/session-state/0c/events.jsonl", "copilot-cli"),
+    ("linux", {"COPILOT_HOME": "/H/co"}, "co/session-state/0c/events.jsonl", "copilot-cli"),
+    ("linux", {"XDG_CONFIG_HOME": "/H/xdg"}, "xdg/.copilot/session-state/0c/events.jsonl", "copilot-cli"),
+    ("linux", {}, ".gemini/tmp/acme/chats/session-2026-11-18T09-00-6e111111.json", "gemini"),
+    ("linux", {}, ".gemini/tmp/acme/chats/6e111111/abcdef.jsonl", "gemini-log"),
+    ("linux", {"GEMINI_CLI_HOME": "/H/g"}, "g/.gemini/tmp/acme/chats/session-1.jsonl", "gemini-log"),
+    ("linux", {}, ".continue/sessions/c0.json", "continue"),
+    ("linux", {"CONTINUE_GLOBAL_DIR": "/H/con"}, "con/sessions/c0.json", "continue"),
+    ("linux", {}, f".config/Code/User/{CHAT}/c0.json", "copilot-chat"),
+    ("linux", {"XDG_CONFIG_HOME": "/H/xdg"}, f"xdg/VSCodium/User/{CHAT}/c0.json", "copilot-chat"),
+    ("linux", {}, ".config/Code/User/globalStorage/emptyWindowChatSessions/c0.json", "copilot-chat"),
+    ("linux", {}, ".vscode-server/data/User/globalStorage/emptyWindowChatSessions/c0.json", "copilot-chat"),
+    ("linux", {"VSCODE_PORTABLE": "/H/p"}, f"p/user-data/User/{CHAT}/c0.json", "copilot-chat"),
+    ("darwin", {}, f"{MAC}/Code/User/{CHAT}/c0.json", "copilot-chat"),
+    ("darwin", {}, f"{MAC}/Cursor/User/{TASK}/ui_messages.json", "cline"),
+    ("win32", {"APPDATA": "/H/AppData/Roaming"}, f"AppData/Roaming/Code/User/{TASK}/ui_messages.json", "cline"),
+    ("win32", {}, f"AppData/Roaming/Code - Insiders/User/{TASK}/api_conversation_history.json", "cline-history"),
+    ("linux", {}, ".cline/data/tasks/1795000000000/ui_messages.json", "cline"),
+    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/c0.jsonl", "cursor"),
+    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/subagents/c1.jsonl", "cursor"),
+    ("linux", {}, ".aider.chat.history.md", "aider"),
+    ("linux", {"AIDER_CHAT_HISTORY_FILE": "/H/notes/talk.md"}, "notes/talk.md", "aider"),
+]
+
+
+@pytest.mark.parametrize(("platform", "environ", "path", "shape"), PLACES)
+def test_a_transcript_is_found_where_its_tool_keeps_it(
+    platform: str, environ: dict[str, str], path: str, shape: str, world: World
+) -> None:
+    told = {name: value.replace("/H", str(world.user_home)) for name, value in environ.items()}
+    render = SHAPES[shape][1](TALK)
+    text = render if isinstance(render, str) else "".join(json.dumps(record) + "\n" for record in render)
+    file = world.user_home / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    world.environ.update(told)
+    context = world.context()
+    object.__setattr__(context.settings, "platform", platform)
+    report = ingest(context, IngestOptions(vectors=False))
+    assert (report.files, report.sessions, report.turns, report.problems) == (1, 1, len(TALK), ())
+    context.database.close()
+
+
+def test_roo_code_is_told_from_cline_by_its_place(world: World) -> None:
+    write(world.user_home / ".config/Code/User/globalStorage/rooveterinaryinc.roo-cline", "cline", TALK)
+    context = world.context()
+    assert ingest(context, IngestOptions(vectors=False)).tools == {"roo-code": 1}
+    context.database.close()
+
+
+def test_aider_is_read_in_folders_where_another_tool_worked(world: World, tmp_path: Path) -> None:
+    repository = tmp_path / "boats"
+    (repository / ".git").mkdir(parents=True)
+    write(repository, "aider", TALK)
+    session = write(world.user_home / ".copilot", "copilot-cli", TALK)
+    (repository / "docs").mkdir()
+    told = session.read_text(encoding="utf-8").replace("/code/acme", str(repository / "docs"))
+    session.write_text(told, encoding="utf-8")
+    context = world.context()
+    assert ingest(context, IngestOptions(vectors=False)).tools == {"copilot-cli": 1, "aider": 1}
+    assert ingest(context, IngestOptions(vectors=False)).skipped == 2
+    projects = {line.session.tool: line.project for line in context.sessions.newest()}
+    assert projects == {"copilot-cli": "boats", "aider": "boats"}
+    context.database.close()
+
+
+def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_it(world: World, tmp_path: Path) -> None:
+    for shape in SHAPES:
+        write(tmp_path / "kept" / shape, shape, TALK)
+    world.environ["NACRE_INGEST_ROOTS"] = json.dumps([str(tmp_path / "kept")])
+    context = world.context()
+    report = ingest(context, IngestOptions(vectors=False))
+    assert (report.problems, report.unrecognised, report.corrupt, report.unknown) == ((), 0, 0, {})
+    assert set(report.tools) == {
+        "aider", "chatgpt", "claude-ai", "claude-code", "cline", "codex", "continue", "copilot-chat", "copilot-cli",
+        "cursor", "gemini-cli", "jsonl", "markdown", "openclaw",
+    }  # fmt: skip
+    context.database.close()
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_every_adapter_says_where_it_looks_without_a_variable_set(platform: str, tmp_path: Path) -> None:
+    for adapter in adapters():
+        for root in adapter.roots(Places(tmp_path, {}, platform)):
+            assert root.folder.is_relative_to(tmp_path)
+            assert root.patterns

@@ -1,0 +1,228 @@
+"""Aider: many sessions in one growing file; what was typed, with the times of the input history beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Flag, Speaker, Trust
+from nacre.transcripts.adapter import Adapter
+from nacre.transcripts.aider import ADAPTER
+from nacre.transcripts.aider_llm import ADAPTER as LLM
+from nacre.transcripts.reading import read_head
+from nacre.transcripts.registry import find_adapter
+
+HISTORY = """
+# aider chat started at 2026-11-18 09:00:00
+
+> You can skip this check with --no-gitignore  
+> /home/me/.local/bin/aider --model model-1  
+> Aider v0.86.1  
+> Main model: gemini/model-1 with diff-fenced edit format, 32k think tokens  
+> Git repo: .git with 360 files  
+
+#### /add mill.py  
+> Added mill.py to the chat  
+
+#### Grind the flour  
+#### twice, not once.  
+
+► **THINKING**
+
+Hidden thoughts.
+
+► **ANSWER**
+
+I grind it twice:
+
+mill.py
+```python
+<<<<<<< SEARCH
+once()
+=======
+twice()
+>>>>>>> REPLACE
+```
+
+#### A heading of the agent
+
+> a quotation by the agent
+
+> Tokens: 3.2k sent, 120 received.  
+> Applied edit to mill.py  
+> Commit 1a2b3c4 fix: grind twice  
+
+#### /ask Which stone?  
+
+Granite.
+
+#### /run make sieve  
+> fatal: never sieve wet flour  
+
+#### !ls  
+
+#### Use the sieve? (Y)es/(N)o [Yes]: y  
+# aider chat started at 2026-11-19 10:00:00
+
+#### Thanks.  
+"""  # noqa: W291
+INPUT = """
+# 2026-11-18 09:00:05.100000
++/add mill.py
+
+# 2026-11-18 09:00:30.500000
++Grind the flour
++twice, not once.
+
+# 2026-11-18 09:01:00.000000
++/ask Which stone?
+"""
+
+
+def utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone()
+
+
+def test_a_history_is_told_by_session_and_speaker(read: Any, write: Any) -> None:
+    path = write(".aider.chat.history.md", HISTORY)
+    sessions, turns, source = read(ADAPTER, path)
+    answer = "I grind it twice:\n\nmill.py\n\n#### A heading of the agent\n\n> a quotation by the agent"
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns] == [
+        ("owner", "/add mill.py", Flag.COMMAND), ("owner", "Grind the flour\ntwice, not once.", Flag.NONE),
+        ("agent", answer, Flag.NONE), ("owner", "Which stone?", Flag.NONE), ("agent", "Granite.", Flag.NONE),
+        ("owner", "/run make sieve", Flag.COMMAND), ("owner", "!ls", Flag.META), ("owner", "Thanks.", Flag.NONE),
+    ]  # fmt: skip
+    calls = [(call.name, call.input, call.outcome) for turn in turns for call in turn.tool_calls]
+    assert calls[:2] == [("edit", "mill.py", "ok"), ("commit", "Commit 1a2b3c4 fix: grind twice", "ok")]
+    first, last = sessions[0], sessions[-1]
+    assert (first.tool_version, first.model, first.cwd) == ("0.86.1", "gemini/model-1", str(path.parent))
+    assert first.native_id != last.native_id
+    assert (first.started, last.started) == (utc("2026-11-18 09:00:00"), utc("2026-11-19 10:00:00"))
+    assert source.tally.corrupt == 0
+
+
+def test_reading_it_as_it_grows_gives_the_same(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    in_two_goes(ADAPTER, write("mill/.aider.chat.history.md", HISTORY))
+
+
+def test_times_come_from_the_input_history_which_confirms_what_was_typed(read: Any, write: Any) -> None:
+    write(".aider.input.history", INPUT)
+    _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", HISTORY))
+    times = {turn.text.partition("\n")[0]: (turn.time, turn.trust) for turn in turns}
+    assert times["/add mill.py"] == (utc("2026-11-18 09:00:05.100000"), Trust.TRUSTED)
+    assert times["Grind the flour"] == (utc("2026-11-18 09:00:30.500000"), Trust.TRUSTED)
+    assert times["I grind it twice:"][0] == utc("2026-11-18 09:00:30.500000")
+    assert times["Which stone?"] == (utc("2026-11-18 09:01:00"), Trust.TRUSTED)
+    assert times["Thanks."] == (utc("2026-11-19 10:00:00"), Trust.UNTRUSTED)
+
+
+def test_a_line_that_looks_typed_is_the_agents_without_two_spaces_at_its_end(read: Any, write: Any) -> None:
+    text = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi.\n\n#### Always grind at noon.\n\nYes?\n"
+    _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
+    assert [turn.speaker for turn in turns] == [Speaker.OWNER, Speaker.AGENT]
+
+
+def test_a_history_whose_lines_lost_their_spaces_is_still_read(read: Any, write: Any) -> None:
+    stripped = "\n".join(line.rstrip() for line in HISTORY.splitlines()) + "\n"
+    _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", stripped))
+    assert "Grind the flour\ntwice, not once." in [turn.text for turn in turns if turn.speaker is Speaker.OWNER]
+
+
+@pytest.mark.parametrize("brought", [
+    "#### /web https://mill.example  \n", "#### See https://mill.example  \n> Scraping https://mill.example...  \n",
+    "#### See https://mill.example  \n> Add URL to the chat? (Y)es/(N)o/(D)on't ask again [Yes]: y  \n",
+])  # fmt: skip
+def test_after_a_page_was_brought_the_agent_is_not_trusted(brought: str, read: Any, write: Any) -> None:
+    start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\nHi there, miller.\n\n"
+    text = f"{start}{brought}\nA toll is due.\n\n#### Go on.  \n\nNine sacks are due.\n"
+    _, turns, _ = read(ADAPTER, write(".aider.chat.history.md", text))
+    assert [turn.trust for turn in turns if turn.speaker is Speaker.AGENT] == [
+        Trust.TRUSTED, Trust.UNTRUSTED, Trust.UNTRUSTED,
+    ]  # fmt: skip
+    assert {turn.trust for turn in turns if turn.speaker is Speaker.OWNER} == {Trust.TRUSTED}
+
+
+def test_sessions_of_one_second_and_of_two_folders_are_told_apart(read: Any, write: Any) -> None:
+    start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\n"
+    one, _, _ = read(ADAPTER, write("a/.aider.chat.history.md", start + start))
+    two, _, _ = read(ADAPTER, write("b/.aider.chat.history.md", start))
+    assert len({session.native_id for session in [*one, *two]}) == 3
+
+
+def test_the_input_history_is_no_transcript(read: Any, write: Any) -> None:
+    path = write(".aider.input.history", INPUT)
+    adapter = find_adapter(read_head(path))
+    assert adapter is ADAPTER
+    assert read(ADAPTER, path)[:2] == ([], [])
+
+
+PLAN = "I plan to grind it twice, in two steps, and to salt it after the second of the two steps, not before."
+LOG = f"""TO LLM 2026-11-18T09:00:00
+-------
+SYSTEM Act as a miller.
+SYSTEM 
+SYSTEM # *SEARCH/REPLACE block* Rules:
+SYSTEM 
+SYSTEM Mind every rule that was ever written for millers in this valley, and then all others, too.
+-------
+USER I have *added these files to the chat* so you see them.
+-------
+ASSISTANT Ok.
+-------
+USER Grind the flour twice.
+USER 
+USER And salt it.
+USER 
+USER # *SEARCH/REPLACE block* Rules:
+USER 
+USER Mind every rule that was ever written for millers in this valley, and then all others, too.
+LLM RESPONSE 2026-11-18T09:00:04
+ASSISTANT {PLAN}
+TO LLM 2026-11-18T09:00:05
+-------
+SYSTEM Act as an editor.
+-------
+USER {PLAN}
+LLM RESPONSE 2026-11-18T09:00:08
+ASSISTANT mill.py
+ASSISTANT ```python
+ASSISTANT <<<<<<< SEARCH
+ASSISTANT once()
+ASSISTANT =======
+ASSISTANT twice()
+ASSISTANT >>>>>>> REPLACE
+ASSISTANT ```
+TO LLM 2026-11-18T09:00:09
+-------
+USER I added these files to the chat: mill.py
+USER Let me know if there are others we should add.
+LLM RESPONSE 2026-11-18T09:00:10
+ASSISTANT Fine.
+TO LLM 2026-11-18T14:00:00
+-------
+USER What next?
+"""  # noqa: W291
+
+
+def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, write: Any) -> None:
+    path = write(".aider.llm.history", LOG)
+    assert find_adapter(read_head(path)) is LLM
+    sessions, turns, _ = read(LLM, path)
+    assert [(turn.speaker.value, turn.text) for turn in turns] == [
+        ("owner", "Grind the flour twice.\n\nAnd salt it."),
+        ("agent", PLAN),
+        ("agent", "mill.py"), ("agent", "Fine."), ("owner", "What next?"),
+    ]  # fmt: skip
+    assert [session.started for session in sessions] == [utc("2026-11-18 09:00:00"), utc("2026-11-18 14:00:00")]
+
+
+def test_the_log_of_the_models_is_left_alone_where_there_is_a_chat_history(read: Any, write: Any) -> None:
+    path = write(".aider.llm.history", LOG)
+    write(".aider.chat.history.md", HISTORY)
+    assert read(LLM, path)[:2] == ([], [])
