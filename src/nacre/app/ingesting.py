@@ -112,7 +112,7 @@ def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallie
             tallies.skipped += 1
             continue
         tool, cursor = known if known and not force else (None, None)
-        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named))
+        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named, file.is_expected, file.mtime_ns))
     return jobs
 
 

@@ -87,8 +87,8 @@ class Conversation:
             turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
 
-    def open(self, turn: OpenTurn, before: Before) -> Iterator[Session | Turn]:
-        """Begin an agent turn; ``before`` is the place of its first record."""
+    def open(self, turn: OpenTurn, before: Before | None = None) -> Iterator[Session | Turn]:
+        """Begin an agent turn; ``before`` is the place of its first record, in a file that is not read as a whole."""
         yield from self.close()
         self.before, self.opened = before, turn
 
@@ -164,6 +164,13 @@ class Conversation:
             self.source.carry = msgspec.json.decode(before.carry)
             self.source.hold(before.offset)
         self.source.carry["exchange"] = self.exchange.carried(before.mark if before else None)
+
+    def end(self) -> Iterator[Session | Turn]:
+        """The file was read as a whole: nothing is carried over to the next reading."""
+        yield from self.close()
+        if self.source.carry.get("begun") and self.session != self._yielded:
+            yield self.session
+        self.source.carry.clear()
 
     def _emit(self, turn: Turn) -> Iterator[Session | Turn]:
         if self.session != self._yielded:

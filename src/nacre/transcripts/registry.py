@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 
 from nacre.errors import NotFound, Unavailable
 from nacre.transcripts.adapter import Adapter, Head
+from nacre.transcripts.reading import read_head
 
 GROUP = "nacre.transcripts"
 """The entry-point group in which a third party registers ``<tool> = "<module>:<adapter record>"``."""
@@ -17,6 +19,12 @@ BUILTINS: dict[str, str] = {
     "claude-code": "nacre.transcripts.claude_code:ADAPTER",
     "codex": "nacre.transcripts.codex:ADAPTER",
     "openclaw": "nacre.transcripts.openclaw:ADAPTER",
+    "openclaw-store": "nacre.transcripts.openclaw_store:ADAPTER",
+    "opencode": "nacre.transcripts.opencode_database:ADAPTER",
+    "opencode-files": "nacre.transcripts.opencode_files:ADAPTER",
+    "cursor-state": "nacre.transcripts.cursor_state:ADAPTER",
+    "cursor-store": "nacre.transcripts.cursor_store:ADAPTER",
+    "editor-state": "nacre.transcripts.editor_state:ADAPTER",
     "chatgpt": "nacre.transcripts.chatgpt:ADAPTER",
     "claude-ai": "nacre.transcripts.claude_ai:ADAPTER",
     "plaud": "nacre.transcripts.plaud:ADAPTER",
@@ -24,7 +32,7 @@ BUILTINS: dict[str, str] = {
     "markdown": "nacre.transcripts.markdown:ADAPTER",
     "text": "nacre.transcripts.plain_text:ADAPTER",
 }
-"""In the order in which they are asked: the decisive formats first, the ones that take anything last."""
+"""Adapters by name, in the order in which they are asked: decisive formats first, the ones that take anything last."""
 
 
 @cache
@@ -43,16 +51,32 @@ def find_adapter(head: Head) -> Adapter | None:
 
 
 def get_adapter(tool: str) -> Adapter:
-    """The adapter of a tool. Raises NotFound."""
+    """The adapter of a tool, the first where it has several. Raises NotFound."""
     for adapter in adapters():
         if adapter.tool == tool:
             return adapter
     raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
+def adapter_of(tool: str, path: Path) -> Adapter | None:
+    """The adapter that reads a file which was read as a tool's before: of several, the one that recognises it."""
+    known = [adapter for adapter in adapters() if adapter.tool == tool]
+    if len(known) < 2:
+        return known[0] if known else find_adapter(read_head(path))
+    head = read_head(path)
+    return next((adapter for adapter in known if adapter.sniff(head)), None) or find_adapter(head)
+
+
 def tools() -> Iterator[str]:
-    """The names of all tools that have an adapter."""
-    return (adapter.tool for adapter in adapters())
+    """The names of all tools that have an adapter, each once."""
+    return iter(dict.fromkeys(adapter.tool for adapter in adapters()))
+
+
+def parts_of(path: Path) -> Iterator[Path]:
+    """The files that belong to a transcript, without itself: the log of a database, the messages of a session."""
+    for adapter in adapters():
+        if adapter.beside:
+            yield from adapter.beside(path)
 
 
 def _load_outside(point: EntryPoint) -> Adapter:
