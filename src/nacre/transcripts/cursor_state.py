@@ -122,8 +122,8 @@ class _Reader:
         opened: dict[Exchange, datetime] = {}
         for _, composer, bubbles in composers:
             time = parse_time(composer.createdAt)
-            for exchange in _exchanges(bubbles[:2]) if time else ():
-                opened.setdefault(exchange, time)  # a composer that was opened out of a chat tells when that was
+            if time:  # a composer that was opened out of a chat tells when that was
+                opened = {**dict.fromkeys(_exchanges(bubbles[:2]), time), **opened}
         said: set[Exchange] = set()
         yield from self.tabs(prompts, opened, said)
         for raw, composer, bubbles in composers:
