@@ -48,7 +48,11 @@ class ForeignDatabase:
         self._path = path
         self._stack = contextlib.ExitStack()
         self._sealed: Signature | None = None
-        self._connection = self._open()
+        try:
+            self._connection = self._open()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close it, and remove the copy if there is one."""
