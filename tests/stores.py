@@ -242,6 +242,7 @@ class OpenClaw:
         self.connection = connect(path, *OPENCLAW_TABLES, journal=journal)
         self.path = path
         self.count = 0
+        self.now = START
 
     def close(self) -> None:
         self.connection.close()
@@ -262,9 +263,10 @@ class OpenClaw:
         )
         (seq,) = row.fetchone()
         kept = None if packed else json.dumps(event, ensure_ascii=False)
+        self.now += 1
         self.connection.execute(
             "INSERT INTO transcript_events VALUES (?, ?, ?, ?, ?, NULL, NULL)",
-            (session, seq, kept, START + seq, packed),
+            (session, seq, kept, self.now, packed),
         )
 
     def message(self, session: str, role: str, content: Any, **more: Any) -> None:

@@ -58,6 +58,11 @@ def get_adapter(tool: str) -> Adapter:
     raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
 
 
+def adapter_named(name: str) -> Adapter:
+    """The built-in adapter of a name. Raises KeyError."""
+    return _load(BUILTINS[name])
+
+
 def adapter_of(tool: str, path: Path) -> Adapter | None:
     """The adapter that reads a file which was read as a tool's before: of several, the one that recognises it."""
     known = [adapter for adapter in adapters() if adapter.tool == tool]

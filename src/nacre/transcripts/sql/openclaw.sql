@@ -1,5 +1,6 @@
 -- openclaw_sessions --
--- Every session, the number of its last event, and the row that holds it, by skipping along the primary key.
+-- Every session, the number of its last event, and what tells that event from another one of that number, by skipping
+-- along the primary key.
 WITH RECURSIVE known (id) AS (
     SELECT min(session_id) FROM transcript_events
     UNION ALL
@@ -7,7 +8,10 @@ WITH RECURSIVE known (id) AS (
 )
 SELECT
     id, (SELECT max(seq) FROM transcript_events WHERE session_id = id),
-    (SELECT rowid FROM transcript_events WHERE session_id = id ORDER BY seq DESC LIMIT 1)
+    (
+        SELECT rowid || ' ' || created_at || ' ' || coalesce(octet_length(event_json), 0)
+        FROM transcript_events WHERE session_id = id ORDER BY seq DESC LIMIT 1
+    )
 FROM known WHERE id IS NOT NULL;
 
 -- openclaw_events --
