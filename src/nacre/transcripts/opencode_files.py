@@ -113,7 +113,7 @@ def _order(message: Values) -> tuple[float, str]:
 
 def _messages_of(path: Path) -> Iterator[Path]:
     """The messages of the session in a file, where it lies as OpenCode keeps it."""
-    if path.suffix == ".json" and path.parent.parent.name == "session":
+    if path.name.endswith(".json") and path.parent.parent.name == "session":
         yield from _Folders(path).messages(path.stem)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -79,9 +79,14 @@ def tools() -> Iterator[str]:
 
 def parts_of(path: Path) -> Iterator[Path]:
     """The files that belong to a transcript, without itself: the log of a database, the messages of a session."""
-    for adapter in adapters():
-        if adapter.beside:
-            yield from adapter.beside(path)
+    for beside in _beside():
+        yield from beside(path)
+
+
+@cache
+def _beside() -> tuple[Callable[[Path], Iterable[Path]], ...]:
+    """What tells of a transcript's other files; every transcript is asked about, so each once."""
+    return tuple(dict.fromkeys(adapter.beside for adapter in adapters() if adapter.beside))
 
 
 def _load_outside(point: EntryPoint) -> Adapter:
