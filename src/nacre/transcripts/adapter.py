@@ -21,11 +21,15 @@ _ANY = msgspec.json.Decoder()
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look for transcripts: the user's home folder, the environment's variables, ``sys.platform``."""
+    """Where to look for transcripts: the user's home folder, the environment's variables, ``sys.platform``.
+
+    ``projects`` are the folders in which sessions are known to have worked: some tools keep transcripts there.
+    """
 
     home: Path
     environ: Mapping[str, str]
     platform: str
+    projects: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +140,11 @@ class Adapter:
     ``parse`` yields a :class:`Session` before its turns, and again whenever more is known of it (a title, a
     model) or when the file turns to another session; every :class:`Turn` belongs to the last session yielded.
     ``whole`` formats are read again from the start whenever the file changed, and what no longer occurs in it is
-    forgotten; the others continue.
+    forgotten; the others continue. Several adapters may read one tool, each a format of its own.
     ``beside`` names the files that belong to one of its transcripts, for any path: where they change, it changed.
+
+    The last three are for people (docs/agents.md): the tool's versions of which files were read, what is read of
+    them, and what is not.
     """
 
     tool: str
@@ -146,4 +153,7 @@ class Adapter:
     sniff: Callable[[Head], bool]
     parse: Callable[[Source], Iterator[Session | Turn]]
     whole: bool = False
+    versions: str = ""
+    reads: tuple[str, ...] = ()
+    leaves_out: tuple[str, ...] = ()
     beside: Callable[[Path], Iterable[Path]] | None = None

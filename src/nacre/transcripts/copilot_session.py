@@ -26,6 +26,8 @@ _QUIET = frozenset({
     "pullRequest", "extensions", "textEdit", "textEditGroup", "notebookEdit", "notebookEditGroup", "agentDetection",
     "usedContext", "contentReference", "codeCitation", "move", "clearToPreviousToolInvocation",
 })  # fmt: skip
+_CALLS = ("toolInvocation", "toolInvocationSerialized")
+_END = "end"
 _WORDS = frozenset({"", "markdownContent", "markdownVuln"})
 
 
@@ -75,23 +77,29 @@ class _Reader:
         yield from self.answer(request, own, time)
 
     def answer(self, request: Values, own: str | None, time: Any) -> Said:
+        """What the agent said: a turn up to its calls, and another with what it said after them."""
         done = parse_time(mapping(request, "modelState").get("completedAt")) or time
         told = string(request, "responseId") or (f"{own}-answer" if own else None)
-        identity = told or self.talk.new_id(Speaker.AGENT, str(time), "answer")
-        yield from self.talk.open(OpenTurn(identity, done, unique=_is_unique(told)))
         metadata = mapping(request, "result", "metadata")
         rounds = [call for one in objects(metadata, "toolCallRounds") for call in objects(one, "toolCalls")]
         asked = {str(call.get("id")): call for call in rounds}
         results = mapping(metadata, "toolCallResults")
+        part_of = 0
         words = ""
-        for part in objects(request, "response"):
-            if part.get("kind") in ("toolInvocation", "toolInvocationSerialized"):
-                self.talk.add_text(words)
-                words = ""
-                self.call(part, asked, results)
-            else:
+        for part in [*objects(request, "response"), {"kind": _END}]:
+            kind = part.get("kind")
+            if kind not in (_END, *_CALLS):
                 words += self.words(part)
-        self.talk.add_text(words)
+                continue
+            if words.strip() or (self.talk.opened is None and kind != _END):
+                identity = told or self.talk.new_id(Speaker.AGENT, str(time), "answer")
+                name = f"{identity}-{part_of}" if part_of and told else identity
+                yield from self.talk.open(OpenTurn(name, done, unique=_is_unique(told)))
+                self.talk.add_text(words)
+                part_of, words = part_of + 1, ""
+            if kind != _END:
+                self.call(part, asked, results)
+        yield from self.talk.close()
         yield from self.summary(metadata, done)
 
     def words(self, part: Values) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 from nacre.model.session import Session, SessionKind
-from nacre.transcripts.adapter import Source
+from nacre.transcripts.adapter import Places, Root, Source
 from nacre.transcripts.whole_json import beside, modified, string
 
 TOOL = "cursor"
@@ -60,6 +61,13 @@ def _time(text: str) -> datetime | None:
         except (ValueError, OverflowError):
             continue
     return None
+
+
+def roots(places: Places, suffix: str) -> Sequence[Root]:
+    """The folders of agent transcripts."""
+    told = places.environ.get("CURSOR_CONFIG_DIR")
+    folders = [places.home / ".cursor", *([Path(told).expanduser()] if told else [])]
+    return [Root(folder / "projects", (f"*/agent-transcripts/**/*{suffix}",)) for folder in folders]
 
 
 def session_of(source: Source) -> Session:

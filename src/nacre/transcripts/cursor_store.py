@@ -226,4 +226,9 @@ def _roots(places: Places) -> Sequence[Root]:
     return [Root(folder / "chats", ("*/*/store.db",)) for folder in dict.fromkeys([*folders, config / "cursor"])]
 
 
-ADAPTER = Adapter(tool=TOOL, label="Cursor", roots=_roots, sniff=_sniff, parse=parse, beside=log_of)
+ADAPTER = Adapter(
+    tool=TOOL, label="Cursor", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
+    versions="command line agent of 2025 and 2026 (from its description; one file without messages)",
+    reads=("what was said", "tool calls with outcome", "title", "folder", "model", "words of packed messages"),
+    leaves_out=("times of messages (not recorded)", "thinking", "tool calls of packed messages", "other blobs"),
+)  # fmt: skip

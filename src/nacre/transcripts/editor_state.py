@@ -93,4 +93,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="VS Code Copilot Chat", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
+    versions="workspace databases until mid-2024 (from their description)",
+    reads=("what was said", "tool calls with outcome", "title", "folder", "model"),
+    leaves_out=("thinking", "drafts", "everything else the editor keeps"),
 )  # fmt: skip

@@ -129,4 +129,12 @@ def _roots(places: Places) -> Sequence[Root]:
     return [Root(folder / "agents", ("*/agent/openclaw-agent.sqlite",)) for folder in state_folders(places)]
 
 
-ADAPTER = Adapter(tool=TOOL, label="OpenClaw and pi", roots=_roots, sniff=_sniff, parse=parse, beside=log_of)
+ADAPTER = Adapter(
+    tool=TOOL, label="OpenClaw and pi", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
+    versions="store of 2026.9, events of version 4 (from its description)",
+    reads=(
+        "what was said", "tool calls with outcome", "folder", "model", "names", "summaries", "kinds of sessions",
+        "sessions that were reset or deleted", "compressed events, where Python has zstd",
+    ),
+    leaves_out=("thinking", "cold archives", "pending input", "memories and accounts of its own"),
+)  # fmt: skip

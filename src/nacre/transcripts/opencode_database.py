@@ -106,4 +106,11 @@ def _roots(places: Places) -> Sequence[Root]:
     return roots
 
 
-ADAPTER = Adapter(tool=TOOL, label="OpenCode", roots=_roots, sniff=_sniff, parse=parse, beside=log_of)
+ADAPTER = Adapter(
+    tool=TOOL, label="OpenCode", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
+    versions="database of 1.16 to 1.18 (from its description)",
+    reads=(
+        "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "summaries", "sub-agents",
+    ),
+    leaves_out=("thinking", "snapshots and patches", "files", "todos", "events", "accounts and credentials"),
+)  # fmt: skip
