@@ -182,7 +182,7 @@ def specstory(steps: Sequence[Step]) -> str:
     return "\n".join(parts)
 
 
-def cursor(steps: Sequence[Step]) -> Database:
+def cursor_state(steps: Sequence[Step]) -> Database:
     bubbles: list[dict[str, Any]] = []
     names = {"WebFetch": "web_fetch", "Bash": "run_terminal_cmd", "Read": "read_file"}
     for number, step in enumerate(steps):
@@ -262,7 +262,7 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "openclaw": ("7d9c1a00-aaaa-4bbb-8ccc-dddd00001111.jsonl", openclaw),
     "jsonl": ("talk.jsonl", jsonl),
     "specstory": ("2026-11-18_talk.md", specstory),
-    "cursor": ("globalStorage/state.vscdb", cursor),
+    "cursor-state": ("globalStorage/state.vscdb", cursor_state),
     "cursor-store": ("0c0ffee0/a6e17000-0000-4000-8000-000000000001/store.db", cursor_store),
     "opencode": ("opencode.db", opencode),
     "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),

@@ -34,7 +34,7 @@ from nacre.transcripts.cursor_state import CHAT, COMPOSERS, PROMPTS
 from nacre.transcripts.editor_state import SESSIONS
 from nacre.transcripts.protobuf import read_fields
 from nacre.transcripts.reading import FileSource
-from nacre.transcripts.registry import BUILTINS, adapter_named
+from nacre.transcripts.registry import builtins
 from nacre.vault import front_matter, ledger
 from nacre.vault.document import adopt, parse, render, rewrite
 from nacre.vault.layout import folder_of, path_for, place_of, slugify
@@ -330,7 +330,7 @@ def names(data: bytes) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    **{name: transcript(adapter_named(name)) for name in BUILTINS if name not in DATABASES},
+    **{name: transcript(adapter) for name, adapter in builtins().items() if name not in DATABASES},
     "databases": databases,
     "protobuf": protobuf,
     "document": document,

@@ -32,7 +32,7 @@ BUILTINS: dict[str, str] = {
     "markdown": "nacre.transcripts.markdown:ADAPTER",
     "text": "nacre.transcripts.plain_text:ADAPTER",
 }
-"""Adapters by name, in the order in which they are asked: decisive formats first, the ones that take anything last."""
+"""By name, in the order in which they are asked: the decisive formats first, the ones that take anything last."""
 
 
 @cache
@@ -42,7 +42,13 @@ def adapters() -> tuple[Adapter, ...]:
     Raises Unavailable when a third party's cannot be loaded.
     """
     outside = [_load_outside(point) for point in entry_points(group=GROUP)]
-    return (*outside, *(_load(path) for path in BUILTINS.values()))
+    return (*outside, *builtins().values())
+
+
+@cache
+def builtins() -> dict[str, Adapter]:
+    """nacre's own adapters by name, in the order in which they are asked."""
+    return {name: _load(path) for name, path in BUILTINS.items()}
 
 
 def find_adapter(head: Head) -> Adapter | None:
@@ -56,11 +62,6 @@ def get_adapter(tool: str) -> Adapter:
         if adapter.tool == tool:
             return adapter
     raise NotFound(f"no adapter for {tool!r}", hint=f"known tools: {', '.join(tools())}")
-
-
-def adapter_named(name: str) -> Adapter:
-    """The built-in adapter of a name. Raises KeyError."""
-    return _load(BUILTINS[name])
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
