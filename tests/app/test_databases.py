@@ -271,6 +271,32 @@ def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(cont
     assert len(read(context).problems) == 3
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(tmp_path: Path) -> None:
+    for name in (b"\xff\xfe", b"50% off?mode=rw#x", "größe".encode()):
+        path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name), "state.vscdb")
+        write_state(Path(tmp_path, "plain.vscdb"), {"k": 1})
+        path.parent.mkdir()
+        Path(tmp_path, "plain.vscdb").rename(path)
+        with open_foreign(path) as database:
+            assert database.columns("ItemTable") == ("key", "value")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_path_that_is_no_text_is_named_and_the_rest_is_read(
+    context: Context, world: World, opencode: Callable[[str], Path]
+) -> None:
+    opencode("wal")
+    folder = os.fsencode(world.user_home / ".config" / "Cursor" / "User" / "workspaceStorage") + b"/\xff"
+    state = write_state(world.user_home / "state.vscdb", {}, conversation("c1", [bubble(1, "Hello")]))
+    Path(os.fsdecode(folder)).mkdir(parents=True)
+    state.rename(Path(os.fsdecode(folder), "state.vscdb"))
+    (problem,) = read(context).problems
+    assert "not UTF-8" in problem.message
+    assert "\ufffd" in problem.path
+    assert texts(context) == ["The ledger needs a nightly export."]
+
+
 def test_the_log_of_an_empty_file_is_not_deleted(tmp_path: Path) -> None:
     path = tmp_path / "opencode.db"
     path.write_bytes(b"")

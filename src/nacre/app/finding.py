@@ -98,10 +98,15 @@ def _add(
     *, is_named: bool = False, is_expected: bool = False,
 ) -> None:  # fmt: skip
     try:
+        str(path).encode()
         seen = path.stat()
         if not stat.S_ISREG(seen.st_mode):
             return
         size, mtime_ns = footprint(path, seen)
+    except UnicodeEncodeError:
+        told = os.fsencode(path).decode("utf-8", errors="replace")
+        problems.append(Problem(told, "its path is not UTF-8 text", "rename it, or the folder it is in"))
+        return
     except OSError as error:
         problems.append(Problem(str(path), error.strerror or "cannot be read", "check its permissions"))
         return

@@ -103,7 +103,7 @@ class ForeignDatabase:
 
     def _connect(self, path: Path, options: str) -> apsw.Connection:
         mode = apsw.SQLITE_OPEN_READONLY if options else apsw.SQLITE_OPEN_READWRITE
-        connection = apsw.Connection(f"file:{quote(str(path))}?{options}", flags=apsw.SQLITE_OPEN_URI | mode)
+        connection = apsw.Connection(f"file:{quote(os.fsencode(path))}?{options}", flags=apsw.SQLITE_OPEN_URI | mode)
         try:
             connection.set_busy_timeout(PATIENCE_MS)
             for name in _VECTOR_FUNCTIONS:

@@ -22,8 +22,16 @@ from nacre.model.session import Session, SessionKind
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, Tables
 from nacre.transcripts.cursor_talk import TOOL, Bubble, Said, Talk, bubble_of
 from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
-from nacre.transcripts.editor_state import chat_sessions, digest, has_editor_table, item, item_mark, workspace_of
-from nacre.transcripts.editors import folder_of, user_folders
+from nacre.transcripts.editor_state import (
+    chat_sessions,
+    digest,
+    has_editor_table,
+    item,
+    item_mark,
+    state_roots,
+    workspace_of,
+)
+from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.whole_json import string
 
@@ -366,8 +374,7 @@ def _sniff(head: Head) -> bool:
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    names = ("globalStorage/state.vscdb", "workspaceStorage/*/state.vscdb")
-    return [Root(folder, names) for folder in user_folders(places) if "ursor" in str(folder)]
+    return state_roots(places, of_cursor=True)
 
 
 ADAPTER = Adapter(

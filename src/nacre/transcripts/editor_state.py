@@ -21,6 +21,7 @@ from nacre.transcripts.objects import decode
 
 SESSIONS = "interactive.sessions"
 
+_CURSORS = frozenset({"Cursor", ".cursor-server"})
 _RAWS = msgspec.json.Decoder(list[msgspec.Raw])
 _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
@@ -86,9 +87,15 @@ def _sniff(head: Head) -> bool:
     return head.database is not None and has_editor_table(head.database)
 
 
-def _roots(places: Places) -> Sequence[Root]:
+def state_roots(places: Places, *, of_cursor: bool) -> Sequence[Root]:
+    """Where editors keep their state: Cursor, or all others."""
     names = ("workspaceStorage/*/state.vscdb", "globalStorage/state.vscdb")
-    return [Root(folder, names) for folder in user_folders(places)]
+    folders = [folder for folder in user_folders(places) if bool(_CURSORS & set(folder.parts)) is of_cursor]
+    return [Root(folder, names) for folder in folders]
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    return state_roots(places, of_cursor=False)
 
 
 ADAPTER = Adapter(
