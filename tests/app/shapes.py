@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.testing.steps import Agent, Owner, Step, Summary, Tool
+from tests.stores import OpenClaw, OpenCode, bubble, conversation, opencode_tool, tool_bubble, write_state, write_store
 
 _ARGUMENTS = {"WebFetch": "url", "Bash": "command", "Read": "file_path"}
 
@@ -420,7 +421,81 @@ def claude_ai(steps: Sequence[Step]) -> str:
     return json.dumps([{"uuid": "c1a0de00", "name": "Acme", "created_at": _at(0), "chat_messages": messages}])
 
 
-SHAPES: dict[str, tuple[str, Callable[[Sequence[Step]], list[dict[str, Any]] | str]]] = {
+def cursor_state(steps: Sequence[Step]) -> Database:
+    bubbles: list[dict[str, Any]] = []
+    names = {"WebFetch": "web_fetch", "Bash": "run_terminal_cmd", "Read": "read_file"}
+    for number, step in enumerate(steps):
+        match step:
+            case Owner(text):
+                found = bubble(1, text)
+            case Agent(text) | Summary(text):
+                found = bubble(2, text)
+            case Tool(name, argument, output):
+                found = tool_bubble(
+                    names.get(name, name), {_ARGUMENTS.get(name, "query"): argument}, {"output": output}
+                )
+        bubbles.append({**found, "bubbleId": f"b{number:03d}", "createdAt": _at(number)})
+    values = conversation("c0de0000-0000-4000-8000-000000000001", bubbles)
+    return lambda path: write_state(path, {}, values)
+
+
+def cursor_store(steps: Sequence[Step]) -> Database:
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
+    names = {"WebFetch": "WebFetch", "Bash": "Shell", "Read": "Read"}
+    for number, step in enumerate(steps):
+        match step:
+            case Owner(text):
+                words = {"type": "text", "text": f"<user_info>OS: linux</user_info><user_query>\n{text}\n</user_query>"}
+                messages.append({"role": "user", "content": [words]})
+            case Agent(text) | Summary(text):
+                messages.append({"role": "assistant", "content": [{"type": "text", "text": text}]})
+            case Tool(name, argument, output):
+                common = {"toolCallId": f"t{number}", "toolName": names.get(name, name)}
+                call = {"type": "tool-call", **common, "args": {_ARGUMENTS.get(name, "query"): argument}}
+                result = {"type": "tool-result", **common, "result": output}
+                messages += [{"role": "assistant", "content": [call]}, {"role": "tool", "content": [result]}]
+    return lambda path: write_store(path, messages)
+
+
+def opencode(steps: Sequence[Step]) -> Database:
+    names = {"WebFetch": "webfetch", "Bash": "bash", "Read": "read"}
+
+    def write_to(path: Path) -> None:
+        store = OpenCode(path)
+        session = store.session("ses_0001")
+        for step in steps:
+            match step:
+                case Owner(text):
+                    store.message(session, "user", {"text": text})
+                case Agent(text):
+                    store.message(session, "assistant", {"type": "step-start"}, {"text": text})
+                case Summary(text):
+                    store.message(session, "assistant", {"text": text}, summary=True)
+                case Tool(name, argument, output):
+                    given = {_ARGUMENTS.get(name, "query"): argument}
+                    store.message(session, "assistant", opencode_tool(names.get(name, name), given, output))
+        store.close()
+
+    return write_to
+
+
+def openclaw_store(steps: Sequence[Step]) -> Database:
+    def write_to(path: Path) -> None:
+        store = OpenClaw(path)
+        store.window("7d9c1a00-aaaa-4bbb-8ccc-dddd00001112")
+        for event in openclaw(steps)[1:]:
+            store.event("7d9c1a00-aaaa-4bbb-8ccc-dddd00001112", event)
+        store.close()
+
+    return write_to
+
+
+Database = Callable[[Path], object]
+"""Writes a database."""
+
+Render = Callable[[Sequence[Step]], "list[dict[str, Any]] | str | Database"]
+
+SHAPES: dict[str, tuple[str, Render]] = {
     "claude-code": ("5e55-0001.jsonl", claude_code),
     "codex": ("rollout-2026-11-18T09-00-00-019fa000-1111-7222-8333-444455556666.jsonl", codex),
     "openclaw": ("7d9c1a00-aaaa-4bbb-8ccc-dddd00001111.jsonl", openclaw),
@@ -437,13 +512,21 @@ SHAPES: dict[str, tuple[str, Callable[[Sequence[Step]], list[dict[str, Any]] | s
     "aider": (".aider.chat.history.md", aider),
     "chatgpt": ("chatgpt/conversations.json", chatgpt),
     "claude-ai": ("claude/conversations.json", claude_ai),
+    "cursor-state": ("globalStorage/state.vscdb", cursor_state),
+    "cursor-store": ("0c0ffee0/a6e17000-0000-4000-8000-000000000001/store.db", cursor_store),
+    "opencode": ("opencode.db", opencode),
+    "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),
 }
 """By tool: the name of the file, and what writes it. A tool whose transcripts keep no tool output is told it anyway."""
 
 
-def render(shape: str, steps: Sequence[Step]) -> str:
-    """The text of a transcript of some steps."""
+def render(shape: str, steps: Sequence[Step]) -> str | None:
+    """The text of a transcript of some steps; ``None`` where it is a database."""
     told = SHAPES[shape][1](steps)
+    return None if callable(told) else _text(told)
+
+
+def _text(told: list[dict[str, Any]] | str) -> str:
     return told if isinstance(told, str) else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
 
 
@@ -455,5 +538,10 @@ def write(folder: Path, shape: str, steps: Sequence[Step]) -> Path:
     """A transcript of some steps."""
     path = folder / SHAPES[shape][0]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render(shape, steps), encoding="utf-8")
+    told = SHAPES[shape][1](steps)
+    if callable(told):
+        path.unlink(missing_ok=True)
+        told(path)
+    else:
+        path.write_text(_text(told), encoding="utf-8")
     return path

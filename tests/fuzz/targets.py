@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +20,7 @@ from uuid import UUID
 import msgspec
 
 from nacre.app.context import Context
+from nacre.app.reading import opened
 from nacre.app.writing import redacted
 from nacre.dedup.judge import judge
 from nacre.dedup.statement import read as read_statement
@@ -38,12 +39,16 @@ from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings, write_setting
 from nacre.text import identifiers, pieces
 from nacre.transcripts.adapter import Adapter, Head
+from nacre.transcripts.cursor_state import CHAT, COMPOSERS, PROMPTS
+from nacre.transcripts.editor_state import SESSIONS
+from nacre.transcripts.protobuf import read_fields
 from nacre.transcripts.reading import FileSource
 from nacre.transcripts.registry import builtins
 from nacre.vault import front_matter, ledger
 from nacre.vault.document import adopt, parse, render, rewrite
 from nacre.vault.layout import folder_of, path_for, place_of, slugify
 from tests.fuzz.bundles import unpack
+from tests.stores import OpenClaw, OpenCode, bubble, conversation, write_state, write_store
 
 Target = Callable[[bytes], None]
 Turns = dict[tuple[str, str], Turn]
@@ -128,6 +133,80 @@ def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[Turns, C
             found[session.id, item.id] = item
         carried = msgspec.json.decode(msgspec.json.encode(source.carry))
         return found, replace(source.cursor(), carry=carried)
+
+
+DATABASES = {"openclaw-store", "opencode", "cursor-state", "cursor-store", "editor-state"}
+"""Adapters, by name, of what lies in databases."""
+
+
+def databases(data: bytes) -> None:
+    """Whatever stands in the tables of a tool, its adapter reads what there is; and no bytes are a database that
+    makes nacre fail otherwise than by saying so.
+    """
+    with tempfile.TemporaryDirectory(prefix="nacre-fuzz-") as folder:
+        for name, write in _STORES.items():
+            path = Path(folder, name)
+            write(path, data)
+            with opened(path) as (adapter, source):
+                assert adapter
+                _check(adapter.parse(source))
+                msgspec.json.encode(source.carry)
+        torn = Path(folder, "torn.db")
+        torn.write_bytes(Path(folder, "state.vscdb").read_bytes()[: len(data) * 40] + data)
+        with contextlib.suppress(InvalidInput), opened(torn) as (adapter, source):
+            _check(adapter.parse(source) if adapter else iter(()))
+
+
+def _check(items: Iterator[Session | Turn]) -> None:
+    session: Session | None = None
+    for item in items:
+        if isinstance(item, Session):
+            session = item
+            continue
+        assert session is not None, "a turn before its session"
+        assert item.time is None or item.time.tzinfo is not None
+        msgspec.json.encode(item.text.encode("utf-8", errors="strict").decode())
+
+
+def _state(path: Path, data: bytes) -> None:
+    values = {"composerData:c2": data, "bubbleId:c1:b1": data, **conversation("c1", [bubble(1, "x", bubbleId="b2")])}
+    values["composerData:c1"]["fullConversationHeadersOnly"].append({"bubbleId": "b1"})
+    write_state(path, dict.fromkeys((CHAT, COMPOSERS, PROMPTS, SESSIONS), data), values)
+
+
+def _opencode(path: Path, data: bytes) -> None:
+    store = OpenCode(path, "delete")
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "x"})
+    text = data.decode("utf-8", errors="replace")
+    store.connection.execute("UPDATE part SET data = ?", (text,))
+    store.connection.execute("INSERT INTO message VALUES ('msg_9', 'ses_1', 'x', 0, ?)", (text,))
+    store.connection.execute("UPDATE session SET title = ?, directory = ?", (text, text))
+    store.close()
+
+
+def _openclaw(path: Path, data: bytes) -> None:
+    store = OpenClaw(path, "delete")
+    store.window("s1")
+    store.connection.execute("UPDATE transcript_events SET event_json = ?", (data.decode("utf-8", errors="replace"),))
+    store.event("s1", {}, packed=data or b"x")
+    store.close()
+
+
+_STORES: dict[str, Callable[[Path, bytes], object]] = {
+    "state.vscdb": _state,
+    "store.db": lambda path, data: write_store(
+        path, [data, {"role": "user", "content": "x"}], listed=len(data) % 2 == 0
+    ),
+    "opencode.db": _opencode,
+    "openclaw-agent.sqlite": _openclaw,
+}
+
+
+def protobuf(data: bytes) -> None:
+    """Bytes are fields from end to end, or none."""
+    fields = read_fields(data)
+    assert fields is None or sum(len(one.data) for one in fields) <= len(data)
 
 
 def document(data: bytes) -> None:
@@ -319,8 +398,10 @@ def names(data: bytes) -> None:
 
 
 TARGETS: dict[str, Target] = {
-    **{name: transcript(adapter) for name, adapter in builtins().items()},
+    **{name: transcript(adapter) for name, adapter in builtins().items() if name not in DATABASES},
     **{f"import-{name}": imported(get_source(name)) for name in SOURCES},
+    "databases": databases,
+    "protobuf": protobuf,
     "document": document,
     "ledger": ledger_lines,
     "config": config,

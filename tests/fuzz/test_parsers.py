@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from tests.fuzz.inputs import inputs, seeds
 from tests.fuzz.targets import TARGETS
 
-_QUICK = {"ledger": 1500, "names": 1500, "document": 1200, "time-words": 600, "question": 400}
+_QUICK = {"databases": 50, "ledger": 1500, "names": 1500, "document": 1200, "time-words": 600, "question": 400}
 _USUAL, _FOLDERS = 200, 80
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.app.reading import opened
 from nacre.model.cursor import Cursor
 from nacre.model.session import Session, Turn
 from nacre.transcripts.adapter import Adapter
@@ -37,6 +39,45 @@ def read() -> Iterator[Read]:
     yield read_file
     for source in opened:
         source.__exit__()
+
+
+@dataclass
+class Looked:
+    """What one reading of a database gave: sessions as they were last told, turns by session, what was not known."""
+
+    tool: str
+    sessions: dict[str, Session]
+    turns: dict[str, list[Turn]]
+    unknown: dict[str, int]
+    corrupt: int
+    cursor: Cursor
+
+    def said(self, session: str) -> list[tuple[str, str]]:
+        """Who said what in a session."""
+        return [(turn.speaker.value, turn.text) for turn in self.turns[session]]
+
+
+@pytest.fixture
+def look() -> Callable[..., Looked]:
+    """``look(path, cursor=None)`` reads a transcript as ingest does, databases included."""
+
+    def look_into(path: Path, cursor: Cursor | None = None, tool: str | None = None) -> Looked:
+        with opened(path, tool, cursor) as (adapter, source):
+            assert adapter
+            found = Looked(adapter.tool, {}, {}, {}, 0, Cursor())
+            for item in adapter.parse(source):
+                if isinstance(item, Session):
+                    session = item
+                    found.sessions[item.native_id] = item
+                    found.turns.setdefault(item.native_id, [])
+                else:
+                    found.turns[session.native_id].append(item)
+            carried = json.loads(json.dumps(source.carry))
+            found.cursor = replace(source.cursor(), carry=carried)
+            found.unknown, found.corrupt = dict(source.tally.unknown), source.tally.corrupt
+            return found
+
+    return look_into
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import os
 import re
@@ -15,9 +16,10 @@ from nacre.app.reading import roots_of
 from nacre.errors import NotFound
 from nacre.model.reports import Problem
 from nacre.transcripts.adapter import Places, Root
-from nacre.transcripts.registry import adapters
+from nacre.transcripts.databases import SUFFIXES as _DATABASES
+from nacre.transcripts.registry import adapters, parts_of
 
-_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history")
+_SUFFIXES = (".jsonl", ".json", ".md", ".markdown", ".txt", ".llm.history", *_DATABASES)
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "__pycache__", ".venv", "tool-results", "file-history"})
 _WILDCARDS = {"**/": "(?:.*/)?", "*": "[^/]*"}
 _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
@@ -25,12 +27,17 @@ _SKIPPED_NAMES = (".lock", "sessions.json", ".meta.json")
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file that may be a transcript. ``is_named`` when a person pointed at this very file."""
+    """A file that may be a transcript. ``is_named`` when a person pointed at this very file, ``is_expected`` when its
+    tool keeps sessions there.
+
+    Size and time are those of all files that belong to it, the time being that of the last change.
+    """
 
     path: Path
     size: int
     mtime_ns: int
     is_named: bool = False
+    is_expected: bool = False
 
 
 @dataclass(slots=True)
@@ -48,8 +55,8 @@ def find(context: Context, paths: Sequence[Path], *, with_discovery: bool) -> Fi
     """
     problems: list[Problem] = []
     found: dict[Path, FoundFile] = {}
-    for path in _discovered(context, problems) if with_discovery else ():
-        _add(found, path, problems)
+    for path, is_expected in _discovered(context, problems) if with_discovery else ():
+        _add(found, path, problems, is_expected=is_expected)
     for path in paths:
         path = path.expanduser().absolute()
         if not path.exists():
@@ -79,16 +86,16 @@ def find_in_projects(context: Context, projects: Iterable[Path]) -> Findings:
     always = set(_roots(context, (), []))  # an adapter that fails was told of before
     for root in _roots(context, tuple(sorted(projects)), []):
         for path in _glob(root.folder, root.patterns, problems) if root not in always else ():
-            _add(found, path, problems)
+            _add(found, path, problems, is_expected=True)
     return _sorted(context, found.values(), problems)
 
 
-def _discovered(context: Context, problems: list[Problem]) -> Iterator[Path]:
-    """What the adapters' roots and ``ingest.roots`` hold."""
+def _discovered(context: Context, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
+    """What the adapters' roots and ``ingest.roots`` hold, and whether a tool keeps it there."""
     for root in _roots(context, tuple(sorted(projects_of(context))), problems):
-        yield from _glob(root.folder, root.patterns, problems)
+        yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in context.settings["ingest.roots"]:
-        yield from _walk(Path(folder).expanduser(), problems)
+        yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
 
 
 def _roots(context: Context, projects: tuple[Path, ...], problems: list[Problem]) -> Iterator[Root]:
@@ -114,21 +121,36 @@ def _sorted(context: Context, files: Iterable[FoundFile], problems: list[Problem
     return Findings(sorted(kept, key=lambda file: (file.mtime_ns, str(file.path))), problems)
 
 
-def _add(found: dict[Path, FoundFile], path: Path, problems: list[Problem], *, is_named: bool = False) -> None:
+def _add(
+    found: dict[Path, FoundFile], path: Path, problems: list[Problem],
+    *, is_named: bool = False, is_expected: bool = False,
+) -> None:  # fmt: skip
     try:
         str(path).encode()
-    except UnicodeEncodeError:
-        shown = os.fsencode(path).decode("utf-8", "replace")
-        problems.append(Problem(shown, "its name is not UTF-8 text", "rename it"))
-        return
-    try:
         seen = path.stat()
+        if not stat.S_ISREG(seen.st_mode):
+            return
+        size, mtime_ns = footprint(path, seen)
+    except UnicodeEncodeError:
+        told = os.fsencode(path).decode("utf-8", errors="replace")
+        problems.append(Problem(told, "its path is not UTF-8 text", "rename it, or the folder it is in"))
+        return
     except OSError as error:
         problems.append(Problem(str(path), error.strerror or "cannot be read", "check its permissions"))
         return
-    if not stat.S_ISREG(seen.st_mode):
-        return
-    found[path] = FoundFile(path, seen.st_size, seen.st_mtime_ns, is_named)
+    is_expected = is_expected or (path in found and found[path].is_expected)
+    found[path] = FoundFile(path, size, mtime_ns, is_named, is_expected)
+
+
+def footprint(path: Path, seen: os.stat_result | None = None) -> tuple[int, int]:
+    """The size of a transcript and when it changed last, all files that belong to it included. Raises OSError."""
+    seen = seen or path.stat()
+    size, mtime_ns = seen.st_size, seen.st_mtime_ns
+    for part in parts_of(path):
+        with contextlib.suppress(FileNotFoundError):
+            seen = part.stat()
+            size, mtime_ns = size + seen.st_size, max(mtime_ns, seen.st_mtime_ns)
+    return size, mtime_ns
 
 
 def _glob(folder: Path, patterns: Sequence[str], problems: list[Problem]) -> Iterator[Path]:

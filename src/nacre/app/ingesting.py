@@ -22,7 +22,7 @@ from nacre.app.scanning import catch_up
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents, entry, save
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import NacreError
 from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
 from nacre.model.session import Session
@@ -131,7 +131,7 @@ def plan(context: Context, options: IngestOptions) -> IngestPlan:
     for job in _jobs(context, findings.files, tallies, force=options.force):
         try:
             adapter = recognise(job)
-        except TranscriptUnreadable as error:
+        except NacreError as error:
             tallies.problems.append(Problem(str(job.path), error.message, error.hint))
             continue
         if adapter is None:
@@ -178,7 +178,7 @@ def _jobs(context: Context, files: Sequence[finding.FoundFile], tallies: _Tallie
             tallies.skipped += 1
             continue
         tool, cursor = known if known and not force else (None, None)
-        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named))
+        jobs.append(Job(file.path, file.size, tool, cursor, file.is_named, file.is_expected, file.mtime_ns))
     return jobs
 
 

@@ -5,6 +5,7 @@ SQLite works outside the interpreter's lock, so that reading and storing share t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
@@ -16,13 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from nacre.app.naming import kept_id, kept_name
-from nacre.errors import NacreError
+from nacre.errors import InvalidInput, NacreError
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.reports import Problem
 from nacre.model.session import Flag, Session, ToolCall, Turn
 from nacre.redact.redactor import Redactor
+from nacre.storage.foreign import ForeignDatabase, open_foreign
 from nacre.text import shorten
-from nacre.transcripts.adapter import Adapter, Places, Root
+from nacre.transcripts.adapter import Adapter, Head, Places, Root
+from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
 from nacre.transcripts.injected import strip
 from nacre.transcripts.reading import FileSource, read_head
 from nacre.transcripts.registry import adapter_of, find_adapter
@@ -46,13 +49,19 @@ _NUMBERS = {int, float}
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A file to read: the tool it was read as before and where that ended, if it was; whether a person named it."""
+    """A file to read: the tool it was read as before and where that ended, if it was; whether a person named it.
+
+    ``size`` and ``mtime_ns`` are those of all files that belong to it (``Adapter.beside``). ``is_expected`` where its
+    tool keeps sessions in this very place: what cannot be read there is a problem.
+    """
 
     path: Path
     size: int
     tool: str | None = None
     cursor: Cursor | None = None
     is_named: bool = False
+    is_expected: bool = False
+    mtime_ns: int = 0
 
     @property
     def unread(self) -> int:
@@ -160,28 +169,17 @@ def read_files(
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
     """Read one file; the last event, and only that, is :class:`FileDone` or :class:`FileFailed`."""
     try:
-        adapter = recognise(job)
-        if adapter is None:
-            problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
-            yield FileFailed(job.path, job.size, problem)
-            return
-        if adapter.tool in excluded_tools:
-            yield FileFailed(job.path, job.size, None, is_excluded=True)
-            return
-        continues = adapter.tool == job.tool and not adapter.whole
-        present: dict[str, list[str]] = {}
-        with FileSource(job.path, job.cursor if continues else None) as source:
-            for batch in _batches(job.path, adapter, source, redactor):
-                if adapter.whole:
-                    present.setdefault(batch.session.native_id, []).extend(turn.id for turn in batch.turns)
-                yield batch
-            cursor = source.cursor()
-            cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
-            tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
-            yield FileDone(
-                job.path, job.size, adapter.tool, cursor, tally, max(0, cursor.size - source.start),
-                present if adapter.whole else None,
-            )  # fmt: skip
+        with opened(job.path, job.tool, job.cursor) as (adapter, source):
+            if adapter is None:
+                problem = Problem(str(job.path), "not a transcript nacre knows", None) if job.is_named else None
+                yield FileFailed(job.path, job.size, problem)
+            elif adapter.tool in excluded_tools:
+                yield FileFailed(job.path, job.size, None, is_excluded=True)
+            else:
+                yield from _read_source(job, adapter, source, redactor)
+    except NotTheirs as error:
+        is_wanted = job.is_named or job.is_expected
+        yield _failed(job, redactor, error.message, error.hint) if is_wanted else FileFailed(job.path, job.size, None)
     except NacreError as error:
         yield _failed(job, redactor, error.message, error.hint)
     except OSError as error:
@@ -191,18 +189,83 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
         yield _failed(job, redactor, message, "report it with the tool's version")
 
 
+def _read_source(job: Job, adapter: Adapter, source: AnySource, redactor: Redactor) -> Iterator[Event]:
+    present: dict[str, list[str]] = {}
+    for batch in _batches(job.path, adapter, source, redactor):
+        if adapter.whole:
+            present.setdefault(batch.session.native_id, []).extend(turn.id for turn in batch.turns)
+        yield batch
+    cursor = source.cursor()
+    read = max(0, cursor.size - source.start)
+    cursor = replace(cursor, carry=_clean_values(cursor.carry, redactor))
+    if job.mtime_ns:  # of several files those count that were there when the reading began
+        cursor = replace(cursor, size=job.size, mtime_ns=job.mtime_ns)
+    tally = replace(source.tally, unknown=_clean_counts(source.tally.unknown, redactor))
+    yield FileDone(
+        job.path, job.size, adapter.tool, cursor, tally, read, present if adapter.whole else None
+    )  # fmt: skip
+
+
+AnySource = FileSource | DatabaseSource
+
+
+class NotTheirs(InvalidInput):
+    """A file that is named like a database and is none, or an encrypted one."""
+
+
+@contextlib.contextmanager
+def opened(
+    path: Path, tool: str | None = None, cursor: Cursor | None = None
+) -> Iterator[tuple[Adapter | None, AnySource]]:
+    """A transcript to read, with the adapter that knows it: ``None`` when there is none.
+
+    The reading goes on at the cursor where the file was read as this tool before, in a format that continues.
+    Raises NotTheirs for what only looks like a database, InvalidInput for a file that cannot be read.
+    """
+    with contextlib.ExitStack() as stack:
+        if path.name.endswith(SUFFIXES):
+            database = stack.enter_context(_database(path))
+            adapter = find_adapter(Head(path, MAGIC, database))
+            previous = cursor if adapter and adapter.tool == tool else None
+
+            def look(other: Path) -> ForeignDatabase:
+                return stack.enter_context(_database(other))
+
+            yield adapter, DatabaseSource(path, database, look, previous)
+        else:
+            adapter = adapter_of(tool, path) if tool and cursor else find_adapter(read_head(path))
+            continues = adapter is not None and adapter.tool == tool and not adapter.whole
+            yield adapter, stack.enter_context(FileSource(path, cursor if continues else None))
+
+
+@contextlib.contextmanager
+def _database(path: Path) -> Iterator[ForeignDatabase]:
+    with path.open("rb") as file:
+        start = file.read(len(MAGIC))
+    if start and start != MAGIC:
+        raise NotTheirs(
+            f"{path} is no SQLite database, or an encrypted one", hint="have its program export or decrypt it first"
+        )
+    with open_foreign(path) as database:
+        yield database
+
+
 def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
     return FileFailed(job.path, job.size, Problem(str(job.path), shorten(redactor.clean(message), 500), hint))
 
 
 def recognise(job: Job) -> Adapter | None:
-    """The adapter that reads a file; ``None`` when it is no transcript. Raises TranscriptUnreadable."""
-    if job.tool and job.cursor:
-        return adapter_of(job.tool, job.path)
-    return find_adapter(read_head(job.path))
+    """The adapter that reads a file; ``None`` when it is no transcript. Raises TranscriptUnreadable, InvalidInput."""
+    try:
+        with opened(job.path, job.tool, job.cursor) as (adapter, _):
+            return adapter
+    except NotTheirs:
+        if job.is_named or job.is_expected:
+            raise
+        return None
 
 
-def _batches(path: Path, adapter: Adapter, source: FileSource, redactor: Redactor) -> Iterator[Batch]:
+def _batches(path: Path, adapter: Adapter, source: AnySource, redactor: Redactor) -> Iterator[Batch]:
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0

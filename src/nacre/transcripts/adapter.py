@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -40,12 +40,27 @@ class Root:
     patterns: tuple[str, ...]
 
 
+class Tables(Protocol):
+    """A look into a database that a tool owns, also while the tool writes: nothing in or beside it changes."""
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """The columns of a table; none when it does not exist."""
+
+    def all(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement. The database is free again when this returns: ask for what one session needs,
+        by an index, rather than for everything."""
+
+
 @dataclass(frozen=True)
 class Head:
-    """The first bytes of a file, for sniffing: 64 KiB, or the first line where that is longer."""
+    """The first bytes of a file, for sniffing: 64 KiB, or the first line where that is longer.
+
+    Of a SQLite database ``database`` is open for the time of sniffing; the data is its first bytes all the same.
+    """
 
     path: Path
     data: bytes
+    database: Tables | None = None
 
     @cached_property
     def text(self) -> str:
@@ -82,6 +97,7 @@ class Source(Protocol):
 
     path: Path
     carry: dict[str, Any]
+    database: Tables | None
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """Complete lines, each with its byte offset, from where the last reading ended. Torn last lines wait.
@@ -99,6 +115,9 @@ class Source(Protocol):
 
     def corrupt(self) -> None:
         """Count a line that cannot be understood."""
+
+    def look(self, path: Path) -> Tables | None:
+        """A look into another database of the same tool; ``None`` when there is none that can be read."""
 
 
 def records(source: Source, line: bytes, decoder: msgspec.json.Decoder[T]) -> Iterator[T]:
@@ -131,6 +150,7 @@ class Adapter:
     model) or when the file turns to another session; every :class:`Turn` belongs to the last session yielded.
     ``whole`` formats are read again from the start whenever the file changed, and what no longer occurs in it is
     forgotten; the others continue. Several adapters may read one tool, each a format of its own.
+    ``beside`` names the files that belong to one of its transcripts, for any path: where they change, it changed.
 
     The last three are for people (docs/agents.md): the tool's versions of which files were read, what is read of
     them, and what is not.
@@ -145,3 +165,4 @@ class Adapter:
     versions: str = ""
     reads: tuple[str, ...] = ()
     leaves_out: tuple[str, ...] = ()
+    beside: Callable[[Path], Iterable[Path]] | None = None

@@ -69,20 +69,32 @@ class Message(msgspec.Struct, gc=False):
     output: msgspec.Raw = ABSENT
     exitCode: int | None = None  # noqa: N815
     summary: Any = None
+    own: Any = msgspec.field(default=None, name="__openclaw")
+
+    @property
+    def is_strangers(self) -> bool:
+        """Whether OpenClaw says that somebody else than the owner sent it."""
+        return isinstance(self.own, dict) and self.own.get("senderIsOwner") is False
 
 
 _ENTRY = msgspec.json.Decoder(Entry)
 _MESSAGE = msgspec.json.Decoder(Message)
 
 
-class _Reader:
-    def __init__(self, source: Source) -> None:
+class Reader:
+    """Reads the entries of one session. ``session`` is what is known of it besides: one that is known to be a
+    sub-agent's or scheduled is that whatever its prompts look like. ``trust`` is that of its prompts."""
+
+    def __init__(self, source: Source, session: Session | None = None, trust: Trust = Trust.TRUSTED) -> None:
         self.source = source
         name = _NAMED_ID.search(source.path.name)
         fallback = name.group(1) if name else source.path.name.split(".")[0]
-        self.talk = Conversation(source, Session(TOOL, fallback))
+        self.talk = Conversation(source, session or Session(TOOL, fallback))
+        self.fixed = session.kind if session and session.kind is not SessionKind.MAIN else None
+        self.trust = trust
 
     def read(self) -> Said:
+        """All sessions and turns in the source."""
         for offset, line in self.source.lines():
             entries = list(records(self.source, line, _ENTRY))
             for entry in entries:
@@ -119,9 +131,9 @@ class _Reader:
         parent = entry.parentSession or entry.branchedFrom
         known = self.talk.session
         self.talk.session = replace(
-            known, native_id=entry.id or known.native_id, cwd=entry.cwd, model=entry.modelId,
-            label=entry.conversation_label, started=parse_time(entry.timestamp),
-            parent=_session_id(parent) if parent else None,
+            known, native_id=entry.id or known.native_id, cwd=entry.cwd, model=entry.modelId or known.model,
+            label=entry.conversation_label or known.label, started=parse_time(entry.timestamp),
+            parent=_session_id(parent) if parent else known.parent,
         )  # fmt: skip
 
     def learn(self, **known: str | None) -> None:
@@ -157,16 +169,22 @@ class _Reader:
         cleaned = self.talk.clean(text_of(message.content))
         prompt = read_prompt(cleaned.text)
         self.learn(label=prompt.label)
-        if not prompt.harness:
+        if self.fixed:
+            yield from self.task(entry, self.fixed, prompt.words)
+        elif not prompt.harness:
             self.settle_kind(None, human=True)
-            trust = Trust.UNTRUSTED if prompt.author else Trust.TRUSTED
+            trust = Trust.UNTRUSTED if prompt.author or message.is_strangers else self.trust
             flags = Flag.INJECTED if cleaned.injected else Flag.NONE
             yield from self.say(entry, Speaker.OWNER, prompt.words, flags, trust=trust, author=prompt.author)
         elif prompt.words:
             self.settle_kind(prompt.kind, human=False)
-            is_task = prompt.kind is SessionKind.SUBAGENT
-            speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
-            yield from self.say(entry, speaker, prompt.words, Flag.NONE if is_task else Flag.META)
+            yield from self.task(entry, prompt.kind, prompt.words)
+
+    def task(self, entry: Entry, kind: SessionKind | None, words: str) -> Said:
+        """A prompt that no person wrote: another agent did, or OpenClaw."""
+        is_task = kind is SessionKind.SUBAGENT
+        speaker = Speaker.AGENT if is_task else Speaker.SYSTEM
+        yield from self.say(entry, speaker, words, Flag.NONE if is_task else Flag.META)
 
     def assistant(self, offset: int, entry: Entry, message: Message) -> Said:
         self.learn(model=message.model)
@@ -243,17 +261,21 @@ def _sniff(head: Head) -> bool:
 
 def parse(source: Source) -> Said:
     """Parse one session file; see :class:`~nacre.transcripts.adapter.Adapter`."""
-    return _Reader(source).read()
+    return Reader(source).read()
+
+
+def state_folders(places: Places) -> list[Path]:
+    """The folders in which OpenClaw keeps everything, under its present and its former names."""
+    home = Path(places.environ.get("OPENCLAW_HOME") or places.home).expanduser()
+    state = places.environ.get("OPENCLAW_STATE_DIR")
+    return [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
 
 
 def _roots(places: Places) -> Sequence[Root]:
-    home = Path(places.environ.get("OPENCLAW_HOME") or places.home)
-    state = places.environ.get("OPENCLAW_STATE_DIR")
-    folders = [Path(state).expanduser()] if state else [home / name for name in _FOLDERS]
     agent = places.environ.get("PI_CODING_AGENT_DIR")
     pi = Path(agent).expanduser() if agent else places.home / ".pi" / "agent"
     return [
-        *(Root(folder, tuple(f"agents/*/sessions/{name}" for name in _PATTERNS)) for folder in folders),
+        *(Root(folder, tuple(f"agents/*/sessions/{name}" for name in _PATTERNS)) for folder in state_folders(places)),
         Root(pi / "sessions", ("**/*.jsonl",)),
     ]
 

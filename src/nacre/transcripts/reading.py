@@ -11,7 +11,7 @@ from typing import Any
 
 from nacre.errors import TranscriptUnreadable
 from nacre.model.cursor import Cursor, Tally
-from nacre.transcripts.adapter import HEAD_BYTES, Head
+from nacre.transcripts.adapter import HEAD_BYTES, Head, Tables
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_WHOLE_BYTES = 256 * 1024 * 1024
@@ -41,6 +41,8 @@ class FileSource:
 
     Use as a context manager; ``cursor()`` gives the place for the next reading once parsing is done.
     """
+
+    database: Tables | None = None
 
     def __init__(self, path: Path, previous: Cursor | None = None) -> None:
         self.path = path
@@ -112,6 +114,9 @@ class FileSource:
     def corrupt(self) -> None:
         """Count a line that cannot be understood."""
         self.tally.corrupt += 1
+
+    def look(self, path: Path) -> Tables | None:
+        """Nothing: what lies in lines is not looked up in databases."""
 
     def cursor(self) -> Cursor:
         """Where the next reading starts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -31,6 +31,12 @@ BUILTINS: dict[str, str] = {
     "cursor-text": "nacre.transcripts.cursor_text:ADAPTER",
     "aider": "nacre.transcripts.aider:ADAPTER",
     "aider-llm": "nacre.transcripts.aider_llm:ADAPTER",
+    "openclaw-store": "nacre.transcripts.openclaw_store:ADAPTER",
+    "opencode": "nacre.transcripts.opencode_database:ADAPTER",
+    "opencode-files": "nacre.transcripts.opencode_files:ADAPTER",
+    "cursor-state": "nacre.transcripts.cursor_state:ADAPTER",
+    "cursor-store": "nacre.transcripts.cursor_store:ADAPTER",
+    "editor-state": "nacre.transcripts.editor_state:ADAPTER",
     "chatgpt": "nacre.transcripts.chatgpt:ADAPTER",
     "claude-ai": "nacre.transcripts.claude_ai:ADAPTER",
     "plaud": "nacre.transcripts.plaud:ADAPTER",
@@ -81,6 +87,18 @@ def adapter_of(tool: str, path: Path) -> Adapter | None:
 def tools() -> Iterator[str]:
     """The names of all tools that have an adapter, each once."""
     return iter(dict.fromkeys(adapter.tool for adapter in adapters()))
+
+
+def parts_of(path: Path) -> Iterator[Path]:
+    """The files that belong to a transcript, without itself: the log of a database, the messages of a session."""
+    for beside in _beside():
+        yield from beside(path)
+
+
+@cache
+def _beside() -> tuple[Callable[[Path], Iterable[Path]], ...]:
+    """What tells of a transcript's other files; every transcript is asked about, so each once."""
+    return tuple(dict.fromkeys(adapter.beside for adapter in adapters() if adapter.beside))
 
 
 def _one_by_one() -> Iterator[Adapter]:

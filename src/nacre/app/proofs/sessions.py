@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nacre.app.context import Context
+from nacre.app.finding import footprint
 from nacre.app.ingesting import IngestOptions, OnProgress, ingest
 from nacre.app.proofs.finding import FAILURE, WARNING, Finding, Mend, Proof, deep_repair
+from nacre.app.reading import opened
 from nacre.errors import NacreError
 from nacre.model.reports import Progress
 from nacre.model.session import Session, Turn
 from nacre.storage.sessions import SeenFile, turn_identity
 from nacre.storage.soundness import Soundness
-from nacre.transcripts.reading import FileSource
-from nacre.transcripts.registry import adapter_of, get_adapter
+from nacre.transcripts.registry import get_adapter
 
 SAMPLE = 20
 """So many transcripts are read again unless all are asked for: evenly spread over those that still exist."""
@@ -43,10 +44,9 @@ def prove_transcripts(context: Context, *, everything: bool, notify: OnProgress)
 
 def _is_unchanged(file: SeenFile) -> bool:
     try:
-        stat = Path(file.path).stat()
+        return footprint(Path(file.path)) == (file.size, file.mtime_ns)
     except OSError:
         return False
-    return (stat.st_size, stat.st_mtime_ns) == (file.size, file.mtime_ns)
 
 
 def _spread(files: Sequence[SeenFile]) -> list[SeenFile]:
@@ -72,8 +72,8 @@ def _lacking(context: Context, sound: Soundness, path: Path, tool: str) -> tuple
     unknown = 0
     row: int | None = None
     session: Session | None = None
-    with FileSource(path) as source:
-        for item in (adapter_of(tool, path) or get_adapter(tool)).parse(source):
+    with opened(path, tool) as (adapter, source):
+        for item in (adapter or get_adapter(tool)).parse(source):
             if isinstance(item, Session):
                 session = item
                 row = next((one.row for one in context.sessions.find(item.id)), None)

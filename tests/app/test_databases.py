@@ -1,0 +1,416 @@
+"""Sessions that lie in databases which their tools hold open, leave behind, lock, encrypt and damage."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import Context
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.errors import InvalidInput
+from nacre.model.reports import IngestReport
+from nacre.storage.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
+from tests.app.conftest import World
+from tests.stores import OpenCode, bubble, conversation, write_state
+
+WRITER = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=0.2)
+connection.execute("PRAGMA wal_autocheckpoint = " + sys.argv[2])
+count = 0
+for line in sys.stdin:
+    order = line.strip()
+    if order == "write":
+        count += 1
+        data = '{"role":"user","time":{"created":1795000000000}}'
+        part = '{"type":"text","text":"note %d of the other process"}' % count
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("INSERT INTO message VALUES (?, 'ses_1', ?, 0, ?)", ("msg_w%04d" % count, count, data))
+            names = ("prt_w%04d" % count, "msg_w%04d" % count)
+            connection.execute("INSERT INTO part VALUES (?, ?, 'ses_1', 0, 0, ?)", (*names, part))
+            connection.execute("UPDATE session SET time_updated = time_updated + 1")
+            connection.execute("COMMIT")
+            print("written", flush=True)
+        except sqlite3.Error as error:
+            print(error, flush=True)
+    elif order == "lock":
+        connection.execute("BEGIN EXCLUSIVE")
+        print("locked", flush=True)
+    elif order == "spill":
+        connection.execute("PRAGMA cache_size = 2")
+        connection.execute("BEGIN IMMEDIATE")
+        for _ in range(200):
+            connection.execute("UPDATE message SET data = data || ?", ("x" * 4000,))
+        print("spilt", flush=True)
+    elif order == "die":
+        os._exit(1)
+"""
+
+Start = Callable[..., "Writer"]
+
+
+class Writer:
+    """A tool of its own process that has a database open."""
+
+    def __init__(self, path: Path, checkpoint: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(checkpoint)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def tell(self, order: str) -> str:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{order}\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def end(self) -> None:
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.communicate(timeout=20)
+
+    def die(self) -> None:
+        self.tell("die")
+        self.end()
+
+
+@pytest.fixture
+def writer() -> Iterator[Start]:
+    started: list[Writer] = []
+
+    def start(path: Path, checkpoint: int = 1000) -> Writer:
+        started.append(Writer(path, checkpoint))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.end()
+
+
+@pytest.fixture
+def context(world: World) -> Iterator[Context]:
+    context = world.context()
+    yield context
+    context.database.close()
+
+
+@pytest.fixture
+def opencode(world: World) -> Callable[[str], Path]:
+    """A closed database of OpenCode where OpenCode keeps it, with one session of one message."""
+
+    def write(journal: str = "wal") -> Path:
+        store = OpenCode(world.user_home / ".local" / "share" / "opencode" / "opencode.db", journal)
+        store.session("ses_1")
+        store.message("ses_1", "user", {"text": "The ledger needs a nightly export."}, id="msg_0")
+        store.close()
+        return store.path
+
+    return write
+
+
+def read(context: Context) -> IngestReport:
+    return ingest(context, IngestOptions(vectors=False, extract=False))
+
+
+def texts(context: Context) -> list[str]:
+    rows = [stored for line in context.sessions.newest(limit=50) for stored in context.sessions.turns_of(line.row)]
+    return [item.turn.text for item in rows]
+
+
+def around(path: Path) -> dict[str, bytes]:
+    """Everything beside a database, as it is."""
+    return {one.name: one.read_bytes() for one in sorted(path.parent.iterdir()) if one.is_file()}
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_database_is_read_while_its_tool_writes_and_nothing_in_or_beside_it_changes(
+    journal: str, context: Context, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode(journal)
+    tool = writer(path)
+    assert tool.tell("write") == "written"
+    before = around(path)
+    assert read(context).problems == ()
+    assert around(path) == before
+    assert "note 1 of the other process" in texts(context)
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_a_tool_is_never_kept_from_writing_and_nothing_it_writes_is_missed(
+    journal: str, context: Context, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode(journal)
+    tool = writer(path, checkpoint=3)
+    for _ in range(25):
+        assert tool.tell("write") == "written"
+        assert read(context).problems == ()
+    found = texts(context)
+    assert [text for text in found if text.startswith("note")] == [
+        f"note {n + 1} of the other process" for n in range(25)
+    ]
+
+
+def test_a_reader_in_the_middle_does_not_stop_a_writer(opencode: Callable[[str], Path], writer: Start) -> None:
+    for journal in ("wal", "delete"):
+        path = opencode(journal)
+        tool = writer(path)
+        assert tool.tell("write") == "written"
+        with open_foreign(path) as database:
+            for count in range(2, 6):
+                assert database.all("SELECT count(*) FROM part") == [(count,)]
+                assert tool.tell("write") == "written"
+        tool.end()
+        path.unlink()
+
+
+def test_a_log_that_a_dead_tool_left_is_read_and_left(
+    context: Context, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode("wal")
+    tool = writer(path)
+    tool.tell("write")
+    tool.die()
+    before = around(path)
+    assert {"opencode.db", "opencode.db-wal", "opencode.db-shm"} == set(before)
+    assert read(context).problems == ()
+    assert around(path) == before
+    assert "note 1 of the other process" in texts(context)
+
+
+def test_a_log_without_its_index_is_read_from_a_copy(
+    context: Context, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode("wal")
+    tool = writer(path)
+    tool.tell("write")
+    tool.die()
+    path.with_name("opencode.db-shm").unlink()
+    before = around(path)
+    assert read(context).problems == ()
+    assert around(path) == before
+    assert "note 1 of the other process" in texts(context)
+
+
+def test_a_file_that_was_closed_gets_no_log_by_being_read(context: Context, opencode: Callable[[str], Path]) -> None:
+    path = opencode("wal")
+    assert set(around(path)) == {"opencode.db"}
+    before = around(path)
+    assert read(context).problems == ()
+    assert around(path) == before
+    assert texts(context) == ["The ledger needs a nightly export."]
+
+
+def test_a_tool_that_starts_while_its_closed_file_is_read_is_noticed(
+    opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode("wal")
+    with open_foreign(path) as database:
+        assert database.all("SELECT count(*) FROM part") == [(1,)]
+        tool = writer(path)
+        assert tool.tell("write") == "written"
+        assert database.all("SELECT count(*) FROM part") == [(2,)]
+
+
+@pytest.mark.parametrize("journal", ["wal", "delete"])
+def test_half_a_transaction_of_a_tool_that_died_is_not_read(
+    journal: str, context: Context, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode(journal)
+    tool = writer(path)
+    assert tool.tell("spill") == "spilt"
+    tool.die()
+    before = around(path)
+    assert read(context).problems == ()
+    assert around(path) == before
+    assert texts(context) == ["The ledger needs a nightly export."]
+
+
+def test_a_locked_database_is_named_and_read_when_it_is_free(
+    context: Context, world: World, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode("delete")
+    other = world.user_home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
+    write_state(other, {}, conversation("c1", [bubble(1, "The other file is read.")]))
+    tool = writer(path)
+    assert tool.tell("lock") == "locked"
+    report = read(context)
+    assert [(problem.path, "locked" in problem.message) for problem in report.problems] == [(str(path), True)]
+    assert texts(context) == ["The other file is read."]
+    tool.end()
+    assert read(context).problems == ()
+    assert "The ledger needs a nightly export." in texts(context)
+
+
+def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(context: Context, world: World) -> None:
+    share = world.user_home / ".local" / "share" / "opencode"
+    share.mkdir(parents=True)
+    (share / "opencode.db").write_bytes(b"")
+    (share / "opencode-beta.db").write_bytes(os.urandom(8192))
+    whole = write_state(world.user_home / "whole.vscdb", {}, conversation("c1", [bubble(1, "x" * 30_000)]))
+    torn = world.user_home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
+    torn.parent.mkdir(parents=True)
+    torn.write_bytes(whole.read_bytes()[:9000])
+    world.transcript("talk")
+    report = read(context)
+    told = {Path(problem.path).name: problem.message for problem in report.problems}
+    assert set(told) == {"opencode.db", "opencode-beta.db", "state.vscdb"}
+    assert "empty" in told["opencode.db"]
+    assert "encrypted" in told["opencode-beta.db"]
+    assert "damaged" in told["state.vscdb"]
+    assert len(read(context).problems) == 3
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(tmp_path: Path) -> None:
+    for name in (b"\xff\xfe", b"50% off?mode=rw#x", "größe".encode()):
+        path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name), "state.vscdb")
+        write_state(Path(tmp_path, "plain.vscdb"), {"k": 1})
+        path.parent.mkdir()
+        Path(tmp_path, "plain.vscdb").rename(path)
+        with open_foreign(path) as database:
+            assert database.columns("ItemTable") == ("key", "value")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_path_that_is_no_text_is_named_and_the_rest_is_read(
+    context: Context, world: World, opencode: Callable[[str], Path]
+) -> None:
+    opencode("wal")
+    folder = os.fsencode(world.user_home / ".config" / "Cursor" / "User" / "workspaceStorage") + b"/\xff"
+    state = write_state(world.user_home / "state.vscdb", {}, conversation("c1", [bubble(1, "Hello")]))
+    Path(os.fsdecode(folder)).mkdir(parents=True)
+    state.rename(Path(os.fsdecode(folder), "state.vscdb"))
+    (problem,) = read(context).problems
+    assert "not UTF-8" in problem.message
+    assert "\ufffd" in problem.path
+    assert texts(context) == ["The ledger needs a nightly export."]
+
+
+def test_the_log_of_an_empty_file_is_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    path.write_bytes(b"")
+    log = tmp_path / "opencode.db-wal"
+    log.write_bytes(b"what a tool wrote")
+    with pytest.raises(InvalidInput, match="empty"):
+        ForeignDatabase(path)
+    assert log.read_bytes() == b"what a tool wrote"
+
+
+def test_a_file_that_would_have_to_be_copied_and_is_huge_is_named(
+    opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode("wal")
+    tool = writer(path)
+    tool.tell("write")
+    tool.die()
+    path.with_name("opencode.db-shm").unlink()
+    os.truncate(path, MAX_COPY_BYTES + 1)  # a hole, which takes no room
+    with pytest.raises(InvalidInput, match="too large to copy"):
+        ForeignDatabase(path)
+
+
+def test_other_files_that_are_named_like_databases_are_no_problem(
+    context: Context, world: World, tmp_path: Path
+) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    (folder / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0 something of an old Windows")
+    with closing(sqlite3.connect(folder / "books.db")) as connection:
+        connection.execute("CREATE TABLE books (title TEXT)")
+        connection.commit()
+    report = ingest(context, IngestOptions(paths=(folder,), vectors=False))
+    assert report.problems == ()
+    assert report.unrecognised == 2
+
+
+def test_an_unchanged_database_is_not_opened_and_a_change_in_its_log_alone_is_seen(
+    context: Context, opencode: Callable[[str], Path], writer: Start
+) -> None:
+    path = opencode("wal")
+    assert read(context).files == 1
+    again = read(context)
+    assert (again.files, again.skipped) == (0, 1)
+    tool = writer(path)
+    main = path.read_bytes()
+    tool.tell("write")
+    assert path.read_bytes() == main
+    assert read(context).files == 1
+    assert "note 1 of the other process" in texts(context)
+
+
+def test_of_a_database_that_grew_only_the_sessions_that_changed_are_read(
+    context: Context, opencode: Callable[[str], Path]
+) -> None:
+    path = opencode("wal")
+    store = OpenCode.__new__(OpenCode)
+    store.connection, store.path, store.now, store.count = sqlite3.connect(path, isolation_level=None), path, 10, 500
+    for number in range(40):
+        store.session(f"ses_9{number:02d}", time_created=number)
+        store.message(f"ses_9{number:02d}", "user", {"text": f"Session {number}: " + "words " * 2000})
+    first = read(context)
+    store.message("ses_907", "user", {"text": "One more thing."})
+    second = read(context)
+    store.close()
+    assert first.bytes_read > 400_000
+    assert second.bytes_read < 30_000
+    assert texts(context).count("One more thing.") == 1
+    assert len(texts(context)) == 42
+
+
+def test_a_session_that_lies_in_files_and_in_the_database_is_one(
+    context: Context, world: World, opencode: Callable[[str], Path]
+) -> None:
+    opencode("wal")
+    storage = world.user_home / ".local" / "share" / "opencode" / "storage"
+    write_opencode_files(storage)
+    read(context)
+    assert len(context.sessions.newest(limit=10)) == 1
+    assert sorted(texts(context)) == ["It runs at two.", "The ledger needs a nightly export."]
+
+
+def write_opencode_files(storage: Path) -> None:
+    files = {
+        "session/p1/ses_1.json": {
+            "id": "ses_1", "version": "0.15.0", "projectID": "p1", "directory": "/code/acme", "title": "Export",
+            "time": {"created": 1_795_000_000_000, "updated": 1_795_000_009_000},
+        },
+        "message/ses_1/msg_0.json": {
+            "id": "msg_0", "sessionID": "ses_1", "role": "user", "time": {"created": 1_795_000_001_000},
+        },
+        "message/ses_1/msg_1.json": {
+            "id": "msg_1", "sessionID": "ses_1", "role": "assistant",
+            "time": {"created": 1_795_000_002_000, "completed": 1_795_000_003_000},
+        },
+        "part/msg_0/prt_0.json": {
+            "id": "prt_0", "messageID": "msg_0", "type": "text", "text": "The ledger needs a nightly export.",
+        },
+        "part/msg_1/prt_1.json": {"id": "prt_1", "messageID": "msg_1", "type": "text", "text": "It runs at two."},
+    }  # fmt: skip
+    for name, values in files.items():
+        path = storage / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(values, indent=2), encoding="utf-8")
+
+
+def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(context: Context, world: World) -> None:
+    storage = world.user_home / ".local" / "share" / "opencode" / "storage"
+    write_opencode_files(storage)
+    read(context)
+    assert read(context).files == 0
+    part = storage / "part" / "msg_1" / "prt_2.json"
+    part.write_text('{"id": "prt_2", "messageID": "msg_1", "type": "text", "text": "And at noon."}', encoding="utf-8")
+    message = storage / "message" / "ses_1" / "msg_1.json"
+    os.utime(message, ns=(1, message.stat().st_mtime_ns + 1))
+    read(context)
+    assert texts(context) == ["The ledger needs a nightly export.", "It runs at two.\n\nAnd at noon."]

@@ -1,0 +1,273 @@
+"""Cursor's ``state.vscdb``, of all generations."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bubble, write_state
+
+from nacre.model.session import SessionKind, Trust
+from nacre.storage.foreign import open_foreign
+from nacre.transcripts.adapter import Places
+from nacre.transcripts.cursor_state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
+from nacre.transcripts.databases import statement
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "cursor"
+
+
+def at(milliseconds: int) -> datetime:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def tab(name: str, *texts: str, sent: int = START, title: str = "A question") -> dict[str, Any]:
+    """A tab of the chat pane; question and answer by turns."""
+    bubbles = [
+        {"type": "user", "id": f"{name}-{number}", "messageType": 2, "text": text, "richText": "{}", "useWeb": False}
+        if number % 2 == 0
+        else {"type": "ai", "id": f"{name}-{number}", "messageType": 3, "rawText": text, "text": text,
+              "modelType": "model-1"}
+        for number, text in enumerate(texts)
+    ]  # fmt: skip
+    return {"tabId": name, "chatTitle": title, "tabState": "chat", "lastSendTime": sent, "bubbles": bubbles}
+
+
+def composer(identity: str, *texts: str, created: int = START, **more: Any) -> dict[str, Any]:
+    """A composer of 2024, with its bubbles inside."""
+    bubbles = [{"type": 1 + n % 2, "bubbleId": f"{identity}-{n}", "text": text} for n, text in enumerate(texts)]
+    return {"composerId": identity, "createdAt": created, "status": "completed", "conversation": bubbles, **more}
+
+
+def test_a_tab_of_the_chat_pane_is_a_session(look: Any, tmp_path: Path) -> None:
+    kept = tab("t1", "Why does the build fail?", "The lock file is old.", "Renew it.", "Done.", sent=START + 90_000)
+    prompts = [{"unixMs": START + 5_000, "textDescription": "Why does the build fail?", "type": "chat"}]
+    items = {CHAT: {"tabs": [kept], "selectedTabId": "t1"}, PROMPTS: prompts}
+    path = write_state(tmp_path / "abc" / "state.vscdb", items, folder="file:///code/acme%20billing")
+    found = look(path)
+    session = found.sessions["t1"]
+    assert (session.tool, session.title, session.cwd) == ("cursor", "A question", "/code/acme billing")
+    assert (session.model, session.started) == ("model-1", at(START + 5_000))
+    assert found.said("t1") == [
+        ("owner", "Why does the build fail?"), ("agent", "The lock file is old."), ("owner", "Renew it."),
+        ("agent", "Done."),
+    ]  # fmt: skip
+    times = [turn.time for turn in found.turns["t1"]]
+    assert times == [at(START + 5_000)] * 2 + [at(START + 90_000)] * 2
+
+
+@pytest.mark.parametrize(
+    ("uri", "folder"),
+    [
+        ("file:///c%3A/Users/me/acme", "c:/Users/me/acme"),
+        ("vscode-remote://ssh-remote%2Bbox/home/me/acme", "/home/me/acme"),
+        ("file:///code/acme/", "/code/acme"),
+    ],
+)
+def test_the_folder_of_a_workspace_is_a_path(uri: str, folder: str, look: Any, tmp_path: Path) -> None:
+    path = write_state(tmp_path / "w" / "state.vscdb", {CHAT: {"tabs": [tab("t1", "Hello there")]}}, folder=uri)
+    assert look(path).sessions["t1"].cwd == folder
+
+
+def test_a_composer_that_was_opened_out_of_a_chat_repeats_nothing_and_dates_the_chat(look: Any, tmp_path: Path) -> None:
+    asked = ("Add a page for files.", "I will add it.")
+    kept = tab("t1", "Which framework?", "Ionic.", *asked, sent=START + 90_000)
+    composers = [
+        composer("c1", *asked, created=START + 60_000),
+        composer("c2", *asked, "Make it a list.", "It is one.", created=START + 70_000, name="Files"),
+        composer("c3", "Something else", "Well.", created=START + 80_000),
+    ]
+    path = write_state(tmp_path / "state.vscdb", {CHAT: {"tabs": [kept]}, COMPOSERS: {"allComposers": composers}})
+    found = look(path)
+    assert set(found.sessions) == {"t1", "c2", "c3"}
+    assert found.said("c2") == [("owner", "Make it a list."), ("agent", "It is one.")]
+    assert [turn.time for turn in found.turns["t1"]][2:] == [at(START + 60_000)] * 2
+
+
+def test_a_tab_that_begins_as_a_copy_of_another_repeats_nothing(look: Any, tmp_path: Path) -> None:
+    one = tab("t1", "What is it?", "A bug.", "Fix it.", "Fixed.", sent=START)
+    two = tab("t2", "What is it?", "A bug.", "", sent=START + 9)
+    three = tab("t3", "What is it?", "A bug.", "Explain it.", "It is a loop.", sent=START + 10)
+    found = look(write_state(tmp_path / "state.vscdb", {CHAT: {"tabs": [three, two, one]}}))
+    assert set(found.sessions) == {"t1", "t3"}
+    assert found.said("t3") == [("owner", "Explain it."), ("agent", "It is a loop.")]
+
+
+def test_bubbles_stand_in_the_order_of_the_headers_with_tools_in_their_turn(look: Any, tmp_path: Path) -> None:
+    bubbles = [
+        bubble(1, "Fix the login", createdAt="2026-11-18T09:00:00.000Z", modelInfo={"modelName": "model-2"}),
+        bubble(2, "", thinking={"text": "hm"}, isThought=True, capabilityType=30),
+        bubble(2, "I look at the tests.", createdAt="2026-11-18T09:00:05.000Z"),
+        tool_bubble("run_terminal_cmd", {"command": "make test"}, {"output": "1 failed", "exitCode": 2}),
+        tool_bubble("edit_file", {"target_file": "login.py"}, "", status="error", error="no such file"),
+        tool_bubble("delete_file", {"path": "a"}, "", status="cancelled"),
+        bubble(2, "Fixed.", toolFormerData={"additionalData": {"status": "error"}}, modelInfo={"modelName": "model-2"}),
+        bubble(1, "Thanks", timingInfo={"clientStartTime": 812.5, "clientRpcSendTime": START + 60_000}),
+    ]
+    values = conversation("c1", bubbles, name="Login", createdOnBranch="fix/login")
+    values[f"bubbleId:c1:{bubbles[1]['bubbleId']}"] = None  # pruned
+    found = look(write_state(tmp_path / "globalStorage" / "state.vscdb", {}, values))
+    session, turns = found.sessions["c1"], found.turns["c1"]
+    assert (session.title, session.branch, session.model, session.started) == (
+        "Login",
+        "fix/login",
+        "model-2",
+        at(START),
+    )
+    assert [turn.text for turn in turns] == ["Fix the login", "I look at the tests.", "Fixed.", "Thanks"]
+    calls = [(call.name, call.outcome) for call in turns[1].tool_calls]
+    assert calls == [("run_terminal_cmd", "exit 2"), ("edit_file", "error: no such file"), ("delete_file", "rejected")]
+    assert turns[1].tool_calls[0].input == "make test"
+    assert not turns[2].tool_calls
+    assert turns[3].time == at(START + 60_000)
+    assert turns[2].time == datetime(2026, 11, 18, 9, 0, 5, tzinfo=UTC)
+    assert (found.unknown, found.corrupt) == ({}, 0)
+
+
+def test_words_that_lie_only_in_the_rich_text_are_read(look: Any, tmp_path: Path) -> None:
+    paragraph = {
+        "type": "paragraph",
+        "children": [{"type": "text", "text": "Use "}, {"type": "mention", "text": "@tabs"}],
+    }
+    rich = json.dumps({"root": {"type": "root", "children": [paragraph, {"type": "paragraph", "children": []}]}})
+    found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", [bubble(1, "", richText=rich)])))
+    assert found.said("c1") == [("owner", "Use @tabs")]
+
+
+def test_an_empty_composer_is_no_session(look: Any, tmp_path: Path) -> None:
+    found = look(write_state(tmp_path / "state.vscdb", {}, {**conversation("c1", []), "composerData:c2": None}))
+    assert not found.sessions
+
+
+def test_an_answer_that_is_just_written_waits(look: Any, tmp_path: Path) -> None:
+    path = tmp_path / "state.vscdb"
+    asked, half = bubble(1, "How long?"), bubble(2, "Abou")
+    write_state(path, {}, conversation("c1", [asked, half], status="generating"))
+    first = look(path)
+    assert first.said("c1") == [("owner", "How long?")]
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        whole = {**half, "text": "About an hour."}
+        put_values(connection, "cursorDiskKV", conversation("c1", [asked, whole]))
+    assert look(path, first.cursor, "cursor").said("c1")[-1] == ("agent", "About an hour.")
+
+
+def test_only_conversations_that_changed_are_read_again(look: Any, tmp_path: Path) -> None:
+    path = tmp_path / "state.vscdb"
+    one, two = [bubble(1, "One")], [bubble(1, "Two"), bubble(2, "Well")]
+    write_state(
+        path, {}, {**conversation("c1", one), **conversation("c2", two), **conversation("c3", [bubble(1, "3")])}
+    )
+    first = look(path)
+    assert set(first.sessions) == {"c1", "c2", "c3"}
+    again = look(path, first.cursor, "cursor")
+    assert not again.sessions
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        put_values(connection, "cursorDiskKV", {f"bubbleId:c2:{two[1]['bubbleId']}": {**two[1], "text": "Well, no."}})
+        put_values(connection, "cursorDiskKV", conversation("c3", [bubble(1, "3"), bubble(2, "four")]))
+        put_values(connection, "cursorDiskKV", {"checkpointId:c1": {"a": 1}})
+    changed = look(path, again.cursor, "cursor")
+    assert set(changed.sessions) == {"c2", "c3"}
+    assert changed.said("c2")[-1] == ("agent", "Well, no.")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM cursorDiskKV WHERE key LIKE 'composerData:c1'")
+        connection.execute("VACUUM")
+    assert set(look(path, changed.cursor, "cursor").sessions) <= {"c2", "c3"}
+
+
+def test_rows_that_were_numbered_anew_are_read_anew(look: Any, tmp_path: Path) -> None:
+    path = tmp_path / "state.vscdb"
+    write_state(path, {}, {**{f"checkpointId:{n}": {} for n in range(9)}, **conversation("c1", [bubble(1, "One")])})
+    first = look(path)
+    path.unlink()
+    write_state(path, {}, conversation("c1", [bubble(1, "One"), bubble(2, "Two")]))
+    assert look(path, first.cursor, "cursor").said("c1")[-1] == ("agent", "Two")
+
+
+def test_a_sub_agent_is_no_owner(look: Any, tmp_path: Path) -> None:
+    inner = conversation("c2", [bubble(1, "Look for tests"), bubble(2, "Two")], subagentInfo={"parentComposerId": "c1"})
+    found = look(write_state(tmp_path / "state.vscdb", {}, {**conversation("c1", [bubble(1, "Hi")]), **inner}))
+    assert (found.sessions["c2"].kind, found.sessions["c2"].parent) == (SessionKind.SUBAGENT, "c1")
+    assert found.said("c2") == [("agent", "Look for tests"), ("agent", "Two")]
+
+
+def test_the_folder_of_a_conversation_is_found_in_three_places(look: Any, tmp_path: Path) -> None:
+    user = tmp_path / "User"
+    headers = {
+        "allComposers": [{"composerId": "c2", "workspaceIdentifier": {"id": "x", "uri": {"fsPath": "/code/two"}}}]
+    }
+    values = {
+        **conversation("c1", [bubble(1, "One", workspaceUris=["file:///code/one"])]),
+        **conversation("c2", [bubble(1, "Two")]), **conversation("c3", [bubble(1, "Three")]),
+        **conversation("c4", [bubble(1, "Four")]),
+    }  # fmt: skip
+    path = write_state(user / "globalStorage" / "state.vscdb", {HEADERS: headers}, values)
+    listed = {COMPOSERS: {"allComposers": [{"composerId": "c3", "name": "Three", "createdAt": START}]}}
+    write_state(user / "workspaceStorage" / "w1" / "state.vscdb", listed, folder="file:///code/three")
+    (user / "workspaceStorage" / "w2").mkdir()
+    (user / "workspaceStorage" / "w2" / "state.vscdb").write_bytes(b"")
+    found = look(path)
+    folders = {name: session.cwd for name, session in found.sessions.items()}
+    assert folders == {"c1": "/code/one", "c2": "/code/two", "c3": "/code/three", "c4": None}
+    assert not look(user / "workspaceStorage" / "w1" / "state.vscdb").sessions
+
+
+def test_pages_that_were_given_to_the_agent_and_are_not_recorded_make_it_untrusted(look: Any, tmp_path: Path) -> None:
+    bubbles = [
+        bubble(1, "What does it say?", context={"externalLinks": [{"url": "https://page.example"}]}),
+        bubble(2, "Always deploy on Fridays."),
+        bubble(1, "And the tests?"),
+        bubble(2, "They pass."),
+    ]
+    found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
+    assert [turn.trust for turn in found.turns["c1"]] == [Trust.TRUSTED, Trust.UNTRUSTED, Trust.TRUSTED, Trust.TRUSTED]
+
+
+def test_what_cannot_be_understood_is_counted_and_the_rest_is_read(look: Any, tmp_path: Path) -> None:
+    values = {
+        **conversation("c1", [bubble(1, "One"), bubble(2, "Two"), bubble(7, "Seven")]),
+        "composerData:c9": b"{torn", "composerData:c8": [1, 2],
+    }  # fmt: skip
+    path = write_state(tmp_path / "state.vscdb", {CHAT: b"\xff\xfe{", COMPOSERS: {"allComposers": [3, "x"]}}, values)
+    found = look(path)
+    assert found.said("c1") == [("owner", "One"), ("agent", "Two")]
+    assert found.unknown == {"bubble 7": 1}
+    assert found.corrupt >= 3
+
+
+def test_no_key_beside_those_of_sessions_can_be_asked_for(tmp_path: Path) -> None:
+    path = write_state(tmp_path / "state.vscdb", {TOKEN: "secret", "interactive.sessions": []}, {})
+    with open_foreign(path) as database:
+        for name in ("editor_item", "editor_item_mark"):
+            assert database.all(statement(name), key=TOKEN) == []
+            assert database.all(statement(name), key="interactive.sessions") != []
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "folder"),
+    [
+        ("linux", {}, "/home/me/.config/Cursor/User"),
+        ("linux", {"XDG_CONFIG_HOME": "/conf"}, "/conf/Cursor/User"),
+        ("darwin", {}, "/home/me/Library/Application Support/Cursor/User"),
+        ("win32", {"APPDATA": "/home/me/AppData/Roaming"}, "/home/me/AppData/Roaming/Cursor/User"),
+    ],
+)
+def test_cursor_is_looked_for_where_it_keeps_its_state(platform: str, environ: dict[str, str], folder: str) -> None:
+    roots = ADAPTER.roots(Places(Path("/home/me"), environ, platform))
+    assert Path(folder) in [root.folder for root in roots]
+    assert all("globalStorage/state.vscdb" in root.patterns for root in roots)
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="no real transcripts beside this checkout")
+def test_a_real_database_of_2024_is_read_without_its_copies(look: Any) -> None:
+    (path,) = DATA.glob("*.vscdb")
+    found = look(path)
+    turns = [turn for turns in found.turns.values() for turn in turns]
+    assert (found.tool, found.corrupt, found.unknown) == ("cursor", 0, {})
+    assert (len(found.sessions), len(turns)) == (12, 74)
+    asked = [turn.text for turn in turns if turn.speaker == "owner"]
+    assert len(asked) == 37
+    assert len({(turn.text, other.text) for turn, other in zip(turns[::2], turns[1::2], strict=True)}) == 37

@@ -1,0 +1,243 @@
+"""OpenCode's database, its older files and its exports."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
+
+from nacre.model.session import Flag, SessionKind
+from nacre.transcripts.adapter import Places
+from nacre.transcripts.opencode_database import ADAPTER
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "opencode"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[OpenCode]:
+    store = OpenCode(tmp_path / "opencode.db")
+    yield store
+    store.close()
+
+
+def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, store: OpenCode) -> None:
+    store.session("ses_1", title="Nightly export")
+    store.message(
+        "ses_1", "user", {"text": "Add an export."}, {"type": "file", "filename": "a.png", "mime": "image/png"}
+    )
+    store.message(
+        "ses_1", "assistant", {"type": "step-start"}, {"type": "reasoning", "text": "hm"}, {"text": "I look first."},
+        opencode_tool("bash", {"command": "make test", "description": "Run tests"}, "1 failed", metadata={"exit": 2}),
+        opencode_tool("edit", {"filePath": "/code/acme/a.py"}, "no such file", status="error"),
+        opencode_tool("bash", {"command": "rm -r /"}, "The user rejected permission to use this tool", status="error"),
+        {"type": "patch", "hash": "1", "files": []}, {"text": "Done."}, {"type": "step-finish"},
+    )  # fmt: skip
+    found = look(store.path)
+    session, turns = found.sessions["ses_1"], found.turns["ses_1"]
+    assert (session.tool, session.title, session.cwd, session.tool_version, session.model) == (
+        "opencode", "Nightly export", "/code/acme", "1.17.2", "model-1",
+    )  # fmt: skip
+    assert session.started == datetime.fromtimestamp(START / 1000, UTC)
+    assert found.said("ses_1") == [("owner", "Add an export."), ("agent", "I look first.\n\nDone.")]
+    assert [(call.name, call.input, call.outcome) for call in turns[1].tool_calls] == [
+        ("bash", "make test", "exit 2"), ("edit", "/code/acme/a.py", "error: no such file"),
+        ("bash", "rm -r /", "rejected"),
+    ]  # fmt: skip
+    assert turns[0].time == datetime.fromtimestamp(START / 1000 + 1, UTC)
+    assert (found.unknown, found.corrupt) == ({}, 0)
+
+
+def test_what_opencode_adds_to_a_message_is_not_the_owners(look: Any, store: OpenCode) -> None:
+    store.session("ses_1")
+    added = {"text": "Called the Read tool with the following input: a.py", "synthetic": True}
+    store.message("ses_1", "user", added, {"text": "Explain @a.py"}, {"text": "old", "ignored": True})
+    store.message("ses_1", "user", {"text": "<nacre-context>- decision: x</nacre-context>", "synthetic": True})
+    assert look(store.path).said("ses_1") == [("owner", "Explain @a.py")]
+
+
+def test_a_summary_is_derived_and_a_sub_agent_is_no_owner(look: Any, store: OpenCode) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "user", {"type": "compaction", "auto": True})
+    store.message("ses_1", "assistant", {"text": "We added an export."}, summary=True)
+    store.session("ses_2", parent_id="ses_1", title="Child session - 2026-11-18T09:00:00.000Z")
+    store.message("ses_2", "user", {"text": "Find all tests."})
+    found = look(store.path)
+    (turn,) = found.turns["ses_1"]
+    assert (turn.speaker, turn.flags) == ("system", Flag.SUMMARY)
+    inner = found.sessions["ses_2"]
+    assert (inner.kind, inner.parent, inner.title) == (SessionKind.SUBAGENT, "ses_1", None)
+    assert found.said("ses_2") == [("agent", "Find all tests.")]
+
+
+def test_an_answer_that_is_just_written_grows_in_its_place(look: Any, store: OpenCode) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "How long?"})
+    running = {
+        **opencode_tool("bash", {"command": "make"}, ""),
+        "state": {"status": "running", "input": {"command": "make"}},
+    }
+    answer = store.message("ses_1", "assistant", {"text": "Abou"}, running, time={"created": store.now})
+    first = look(store.path)
+    assert first.turns["ses_1"][1].tool_calls[0].outcome is None
+    store.connection.execute(
+        "UPDATE part SET data = ? WHERE message_id = ? AND data LIKE '%Abou%'",
+        (json.dumps({"type": "text", "text": "About an hour."}), answer),
+    )  # no new part, no new time of the session: only what was not complete is looked at again
+    again = look(store.path, first.cursor, "opencode")
+    assert again.said("ses_1")[1] == ("agent", "About an hour.")
+    assert again.turns["ses_1"][1].id == first.turns["ses_1"][1].id
+
+
+def test_a_database_of_other_columns_is_read_as_far_as_it_goes(look: Any, tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    tables = (
+        "CREATE TABLE session (id TEXT, time_created INTEGER, time_updated INTEGER, title TEXT, colour TEXT)",
+        *OPENCODE_TABLES[2:4],
+    )
+    with closing(connect(path, *tables)) as connection:
+        connection.execute("INSERT INTO session VALUES ('ses_1', 1, 1, 'Odd', 'red')")
+        connection.execute("INSERT INTO message VALUES ('msg_1', 'ses_1', 1, 1, ?)", ('{"role":"user"}',))
+        connection.execute("INSERT INTO message VALUES ('msg_2', 'ses_1', 2, 2, '{torn')")
+        connection.execute("INSERT INTO message VALUES ('msg_3', 'ses_1', 3, 3, ?)", ('{"role":"oracle"}',))
+        part = '{"type":"text","text":"Hello there"}'
+        connection.execute("INSERT INTO part VALUES ('prt_1', 'msg_1', 'ses_1', 1, 1, ?)", (part,))
+        connection.execute("INSERT INTO part VALUES ('prt_2', 'msg_1', 'ses_1', 1, 1, '{\"type\":\"hologram\"}')")
+    found = look(path)
+    assert (found.sessions["ses_1"].title, found.sessions["ses_1"].cwd) == ("Odd", None)
+    assert found.said("ses_1") == [("owner", "Hello there")]
+    assert (found.corrupt, found.unknown) == (1, {"role oracle": 1, "part hologram": 1})
+
+
+def test_secrets_beside_the_sessions_are_never_asked_for(look: Any, store: OpenCode, tmp_path: Path) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "Hello there"})
+    for table in ("account", "credential", "event"):  # whoever reads them fails
+        store.connection.execute(f"DROP TABLE {table}")
+        store.connection.execute(f"CREATE VIEW {table} AS SELECT json('no') AS id, abs(-9223372036854775808) AS value")
+    assert look(store.path).said("ses_1") == [("owner", "Hello there")]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Callable[..., Path]:
+    """Write a session of two messages as files; ``flat`` has one folder of parts, ``old`` all below ``session``."""
+
+    def write(*, flat: bool = False, old: bool = False) -> Path:
+        storage = tmp_path / "storage"
+        info = {
+            "id": "ses_1", "version": "0.15.0", "projectID": "p1", "directory": "/code/acme", "title": "Export",
+            "time": {"created": START, "updated": START},
+        }  # fmt: skip
+        top = storage / "session" if old else storage
+        session = top / "info" / "ses_1.json" if old else top / "session" / "p1" / "ses_1.json"
+        kept = {session: info}
+        for number, (role, text) in enumerate((("user", "Add an export."), ("assistant", "Done."))):
+            message = {"id": f"msg_{number}", "sessionID": "ses_1", "role": role, "time": {"created": START + number}}
+            part = {"id": f"prt_{number}", "messageID": f"msg_{number}", "type": "text", "text": text}
+            kept[top / "message" / "ses_1" / f"msg_{number}.json"] = message
+            folder = (
+                top / "part"
+                if flat
+                else top / "part" / "ses_1" / f"msg_{number}"
+                if old
+                else top / "part" / f"msg_{number}"
+            )
+            kept[folder / f"prt_{number}.json"] = part
+        for path, values in kept.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(values, indent=2), encoding="utf-8")
+        return session
+
+    return write
+
+
+@pytest.mark.parametrize("layout", [{}, {"flat": True}, {"old": True}])
+def test_a_session_in_files_of_any_age_is_read(layout: dict[str, bool], look: Any, files: Callable[..., Path]) -> None:
+    found = look(files(**layout))
+    assert (found.sessions["ses_1"].title, found.sessions["ses_1"].cwd) == ("Export", "/code/acme")
+    assert found.said("ses_1") == [("owner", "Add an export."), ("agent", "Done.")]
+    assert {turn.id for turn in found.turns["ses_1"]} == {"msg_0", "msg_1"}
+
+
+def test_files_and_database_give_the_same_turns(look: Any, files: Callable[..., Path], store: OpenCode) -> None:
+    store.session("ses_1", title="Export", version="0.15.0")
+    store.now = START - 1000
+    store.message("ses_1", "user", {"text": "Add an export."}, id="msg_0", time={"created": START})
+    store.message("ses_1", "assistant", {"text": "Done."}, id="msg_1", time={"created": START + 1})
+    assert look(store.path).turns == look(files()).turns
+
+
+def test_a_file_that_is_torn_is_counted_and_the_rest_is_read(look: Any, files: Callable[..., Path]) -> None:
+    session = files()
+    (session.parents[2] / "message" / "ses_1" / "msg_1.json").write_text('{"id": "msg_1", "ro', encoding="utf-8")
+    found = look(session)
+    assert (found.said("ses_1"), found.corrupt) == ([("owner", "Add an export.")], 1)
+
+
+def test_an_id_never_leads_out_of_the_storage(look: Any, files: Callable[..., Path], tmp_path: Path) -> None:
+    session = files()
+    secret = tmp_path / "secret" / "x.json"
+    secret.parent.mkdir()
+    secret.write_text('{"id": "x", "role": "user", "type": "text", "text": "not to be read"}', encoding="utf-8")
+    info = {**json.loads(session.read_text(encoding="utf-8")), "id": "../../secret"}
+    session.write_text(json.dumps(info), encoding="utf-8")
+    assert not look(session).turns
+
+
+def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
+    info = {
+        "id": "ses_1",
+        "title": "Export",
+        "directory": "/code/acme",
+        "version": "1.17.2",
+        "time": {"created": START},
+    }
+    message = {"id": "msg_0", "sessionID": "ses_1", "role": "user", "time": {"created": START}}
+    part = {"id": "prt_0", "sessionID": "ses_1", "messageID": "msg_0", "type": "text", "text": "Hello there"}
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps({"info": info, "messages": [{"info": message, "parts": [part]}]}), encoding="utf-8")
+    found = look(path)
+    assert (found.tool, found.said("ses_1")) == ("opencode", [("owner", "Hello there")])
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "folder"),
+    [
+        ("linux", {}, "/home/me/.local/share/opencode"),
+        ("linux", {"XDG_DATA_HOME": "/data"}, "/data/opencode"),
+        ("darwin", {}, "/home/me/.local/share/opencode"),
+        ("win32", {"LOCALAPPDATA": "/home/me/AppData/Local"}, "/home/me/AppData/Local/opencode"),
+        ("linux", {"OPENCODE_DB": "/elsewhere/mine.db"}, "/elsewhere"),
+    ],
+)
+def test_opencode_is_looked_for_where_it_keeps_its_data(platform: str, environ: dict[str, str], folder: str) -> None:
+    assert Path(folder) in [root.folder for root in ADAPTER.roots(Places(Path("/home/me"), environ, platform))]
+
+
+FILES = sorted(DATA.glob("*/storage*/session/*/*.json"))
+
+
+@pytest.mark.skipif(not FILES, reason="no real transcripts beside this checkout")
+def test_real_sessions_in_files_are_read_to_their_end(look: Any) -> None:
+    found = {path.stem: look(path) for path in FILES}
+    assert {one.tool for one in found.values()} == {"opencode"}
+    assert sum(one.corrupt + len(one.unknown) for one in found.values()) == 0
+    large = next(one for name, one in found.items() if name.endswith("large"))
+    (turns,) = large.turns.values()
+    assert [turn.speaker.value for turn in turns] == ["owner", "agent", "owner", "agent"]
+    assert turns[1].tool_calls[0].outcome == "exit 1"
+
+
+def test_a_message_table_without_an_index_is_still_read(look: Any, tmp_path: Path) -> None:
+    path = tmp_path / "opencode.db"
+    with closing(connect(path, *OPENCODE_TABLES[:4])) as connection:
+        connection.execute("INSERT INTO session (id, project_id, directory, title, version, time_created, time_updated)"
+                           " VALUES ('ses_1', 'p', '/', 't', '1', 1, 1)")  # fmt: skip
+        assert isinstance(connection, sqlite3.Connection)
+    assert not look(path).turns
