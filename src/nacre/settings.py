@@ -39,6 +39,7 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("embedding.model", str, "minilm", "model for the vector lane: minilm (bundled, offline) or none"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
+    Setting("index.fresh_turns", int, 10_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
     Setting("recall.trusted", bool, False, "leave out of answers what draws on text from outside"),
@@ -90,6 +91,7 @@ _LEAST = {
     "git.commit_after_seconds": 0,
     "git.commit_after_operations": 1,
     "sync.every_seconds": 10,
+    "index.fresh_turns": 1,
     "recall.limit": 1,
     "recall.turns": 0,
     "recall.budget_tokens": 0,

@@ -28,7 +28,9 @@ from nacre.storage.memories import Memories
 from nacre.storage.outcomes import Outcomes
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
+from nacre.storage.shard_set import ShardSet
 from nacre.storage.tombstones import Tombstones
+from nacre.storage.turn_search import TurnSearch
 from nacre.storage.usage import SessionUses, UsageLog
 from nacre.storage.vault_index import VaultIndex
 from nacre.vault.files import Vault
@@ -85,6 +87,16 @@ class Context:
     def deeds(self) -> DeedIndex:
         """What agents did."""
         return DeedIndex(self.database)
+
+    @cached_property
+    def shards(self) -> ShardSet:
+        """The full text of turns that left the database."""
+        return ShardSet(self.database)
+
+    @cached_property
+    def turn_search(self) -> TurnSearch:
+        """Full text over turns, wherever it lies."""
+        return TurnSearch(self.database, self.shards)
 
     @cached_property
     def usage(self) -> UsageLog:

@@ -14,6 +14,7 @@ from typing import Any
 from nacre.app.baseline import forget_in_baseline
 from nacre.app.context import Context
 from nacre.app.operating import operating
+from nacre.app.sharding import purge_shards
 from nacre.app.superseding import OUTLIVED, outlived
 from nacre.app.tombstones import (
     ALLOW_AGAIN,
@@ -124,6 +125,7 @@ def erase_bytes(context: Context) -> bool:
     try:
         _unhurried(context, context.erasing.blank_passages)
         _unhurried(context, context.erasing.merge_full_text)
+        purge_shards(context)
         is_done = context.database.compact()
     except StoreBusy:
         return False

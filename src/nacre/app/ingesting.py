@@ -17,6 +17,7 @@ from nacre.app.learning import learn
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, FileDone, FileFailed, Job, read_files
 from nacre.app.scanning import catch_up
+from nacre.app.sharding import fill_shards
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import entry, save
@@ -86,6 +87,7 @@ def ingest(
     if options.paths and options.remember_paths and tallies.files:
         save(context, (), [entry(context, "ingest", paths=[str(path.absolute()) for path in options.paths])])
     made = embed_pending(context, notify) if options.vectors else None
+    fill_shards(context, notify)
     erase_bytes(context)
     report = IngestReport(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,

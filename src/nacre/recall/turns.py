@@ -18,10 +18,10 @@ from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
 from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate
-from nacre.storage.filters import Clause, turn_clause
-from nacre.storage.search import Match, Search, Term, admitted_turns
+from nacre.storage.search import Admission, Match, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
+from nacre.storage.turn_search import TurnSearch
 from nacre.text import words as words_of
 
 _READ = 40
@@ -46,17 +46,19 @@ class ScoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class _Lexical:
-    """What the lexical lane found: the turns that hold terms, and those that hold part of an identifier."""
+    """What the lexical lane found: the best turns that hold terms, those that hold part of an identifier, and what is
+    known of the turns around."""
 
     matches: dict[Place, Match] = field(default_factory=dict)
+    terms: tuple[Term, ...] = ()
     weights: Weights = Weights()
     telling: Telling = Telling()
     named: tuple[Place, ...] = ()
+    around: dict[Place, Match] = field(default_factory=dict)
 
-    @property
-    def terms(self) -> int:
-        """How many terms are searched for."""
-        return len(self.weights.idf)
+    def at(self, place: Place) -> Match | None:
+        """What a turn holds of the terms, where that is known."""
+        return self.matches.get(place) or self.around.get(place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,7 @@ class _Byline:
 class TurnRecall:
     """Ranks turns for a question."""
 
-    def __init__(self, search: Search, sessions: Sessions, recipe: Recipe = DEFAULT) -> None:
+    def __init__(self, search: TurnSearch, sessions: Sessions, recipe: Recipe = DEFAULT) -> None:
         self._search = search
         self._sessions = sessions
         self._recipe = recipe
@@ -82,6 +84,7 @@ class TurnRecall:
         admitted = admitted_turns(self._sessions.database, wanted)
         near = self._near(vector, admitted)
         pool = self._pool(words, near, admitted)
+        self._look_around(words, pool)
         counts = self._counts(words, pool)
         cosines = self._cosines(vector, pool, near)
         parts = blend({**self._by_words(words, counts, pool), **self._by_meaning(cosines, pool)})
@@ -129,20 +132,20 @@ class TurnRecall:
         if not terms:
             return _Lexical()
         corpus = self._search.corpus(terms)
-        terms, weights, telling = choose(
-            question, terms, corpus, bm25=self._recipe.bm25, postings=self._recipe.postings
+        postings = self._recipe.quick_postings if corpus.quick else self._recipe.postings
+        terms, weights, telling = choose(question, terms, corpus, bm25=self._recipe.bm25, postings=postings)
+        found = self._search.match(
+            terms, wanted, self._recipe.window, idf=weights.idf, average_length=weights.average_length
         )
-        where = turn_clause(wanted)
-        found = self._search.match(terms, where, self._recipe.window)
         matches = {(match.session, match.seq): match for match in found}
-        return _Lexical(matches, weights, telling, tuple(self._in_part(question, where, terms, matches)))
+        return _Lexical(matches, terms, weights, telling, tuple(self._in_part(question, wanted, terms, matches)))
 
     def _in_part(
-        self, question: Question, where: Clause, terms: Sequence[Term], matches: Mapping[Place, Match]
+        self, question: Question, wanted: Filter, terms: Sequence[Term], matches: Mapping[Place, Match]
     ) -> Iterable[Place]:
         """Turns that hold an identifier of the question within a longer one: what a search for words cannot see."""
         places = [
-            (session, seq) for _, session, seq in self._search.match_parts(question.names, where, self._recipe.parts)
+            (session, seq) for _, session, seq in self._search.match_parts(question.names, wanted, self._recipe.parts)
         ]
         if len(places) >= self._recipe.parts:
             return  # it is everywhere: that says nothing
@@ -154,25 +157,36 @@ class TurnRecall:
             if not held or not any(all(held[at] for at in name) for name in whole):
                 yield place
 
-    def _near(self, vector: QueryVector | None, admitted: set[int] | None) -> dict[int, float]:
+    def _near(self, vector: QueryVector | None, admitted: Admission | None) -> dict[int, float]:
         if vector is None:
             return {}
         found = vector.vectors.nearest_turns(vector.value, limit=self._recipe.candidates, admitted=admitted)
         return {near.row: near.cosine for near in found}
 
-    def _pool(self, words: _Lexical, near: Mapping[int, float], admitted: set[int] | None) -> dict[Place, int]:
+    def _pool(self, words: _Lexical, near: Mapping[int, float], admitted: Admission | None) -> dict[Place, int]:
         """Candidates of all lanes and their neighbours: place → row."""
         places = [*list(words.matches)[: self._recipe.candidates], *words.named]
         places += self._sessions.places(list(near)).values()
         reach = self._recipe.reach
         extended = {(session, at) for session, seq in places for at in range(max(0, seq - reach), seq + reach + 1)}
         pool = self._sessions.rows_at(sorted(extended))
-        return pool if admitted is None else {place: row for place, row in pool.items() if row in admitted}
+        if admitted is None:
+            return pool
+        among = admitted.among(pool.values())
+        return {place: row for place, row in pool.items() if row in among}
+
+    def _look_around(self, words: _Lexical, pool: Mapping[Place, int]) -> None:
+        """What turns hold that were found by other lanes, or stand beside a match."""
+        if words.terms:
+            others = [row for place, row in pool.items() if place not in words.matches]
+            for match in self._search.counted(others, words.terms):
+                words.around[match.session, match.seq] = match
 
     def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, list[float]]:
-        own = {place: normalise(match, words.weights) for place, match in words.matches.items()}
+        known = {**words.around, **words.matches}
+        own = {place: normalise(match, words.weights) for place, match in known.items()}
         share, reach = self._recipe.neighbours, self._recipe.reach
-        return {place: in_context(own, place, words.terms, share=share, reach=reach) for place in pool}
+        return {place: in_context(own, place, len(words.terms), share=share, reach=reach) for place in pool}
 
     def _cosines(
         self, vector: QueryVector | None, pool: Mapping[Place, int], near: Mapping[int, float]
@@ -280,7 +294,7 @@ class TurnRecall:
 def _signals(place: Place, question: Question, words: _Lexical, cosine: float | None) -> Signals:
     """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
     session, seq = place
-    near = (words.matches.get((session, seq + step)) for step in (-1, 0, 1))
+    near = (words.at((session, seq + step)) for step in (-1, 0, 1))
     counts = (match.counts if match else None for match in near)
     found = words.telling.signals(*counts, cosine=cosine, in_part=place in words.named)
     return replace(found, empty=question.says_nothing)
@@ -306,7 +320,7 @@ def _sessions_by_words(words: _Lexical) -> dict[int, float]:
     """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
     counts: dict[int, list[float]] = {}
     for (session, _), match in words.matches.items():
-        held = counts.setdefault(session, [0.0] * words.terms)
+        held = counts.setdefault(session, [0.0] * len(words.terms))
         for at, count in enumerate(match.counts):
             held[at] += min(count, 1.0)
     ordinary = words.weights.average_length

@@ -50,7 +50,7 @@ class Weights:
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
     """Inverse document frequency, in the form that is never negative (seed facts 2.3)."""
-    idf = tuple(math.log(1 + (corpus.rows - count + 0.5) / (count + 0.5)) for count in corpus.frequencies)
+    idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
 
