@@ -129,6 +129,11 @@ class Settings:
         return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
 
     @property
+    def index(self) -> Path:
+        """The folder of the index's files."""
+        return self.home / "index"
+
+    @property
     def vault(self) -> Path:
         """The folder of memories."""
         return self.home / "vault"

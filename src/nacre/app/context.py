@@ -91,7 +91,7 @@ class Context:
     @cached_property
     def shards(self) -> ShardSet:
         """The full text of turns that left the database."""
-        return ShardSet(self.database)
+        return ShardSet(self.database, self.settings.index)
 
     @cached_property
     def turn_search(self) -> TurnSearch:

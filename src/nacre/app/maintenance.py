@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,6 +18,8 @@ from nacre.app.writing import apply_intents
 from nacre.errors import Conflict, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
+from nacre.storage.database import Database
+from nacre.storage.shard_set import ShardSet
 from nacre.storage.times import from_ms
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
@@ -46,6 +49,7 @@ class Stats:
     vectors_missing: int
     model: str | None
     database_bytes: int
+    index_bytes: int
     vault_files: int
 
 
@@ -59,7 +63,8 @@ def stats(context: Context) -> Stats:
     return Stats(
         memories=context.memories.counts(), tools=tools, projects=len(context.files.projects()),
         passages=context.vectors.count(), vectors_missing=sum(context.vectors.missing()),
-        model=context.vectors.model(), database_bytes=size, vault_files=sum(1 for _ in context.vault.scan()),
+        model=context.vectors.model(), database_bytes=size,
+        index_bytes=context.shards.bytes(), vault_files=sum(1 for _ in context.vault.scan()),
     )  # fmt: skip
 
 
@@ -87,6 +92,7 @@ def rebuild(
     finally:
         context.database.close()
     _put_in_place(settings, fresh.database, open_home)
+    _sweep(settings)
     return report
 
 
@@ -123,6 +129,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Context]) -> Path 
     except StoreUnusable:
         database.replace(copy)
     _remove(database)
+    shutil.rmtree(settings.index, ignore_errors=True)
     return copy
 
 
@@ -149,6 +156,15 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
             except OSError:  # not every file system can
                 database.replace(old)
         new.replace(database)
+
+
+def _sweep(settings: Settings) -> None:
+    """Remove the shards of databases that are not there any more."""
+    database = Database(settings.database)
+    try:
+        ShardSet(database, settings.index).sweep(others=True)
+    finally:
+        database.close()
 
 
 def _opened(settings: Settings, open_home: Callable[[Settings], Context]) -> Context | None:

@@ -212,6 +212,10 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
 
 def _lexical(context: Context) -> Lane:
     """The lexical lane sees all that has its place."""
+    lost = sum(place.rows for place in context.shards.unreadable())
+    if lost:
+        note = f"the index of {lost:,} turns cannot be read: nacre ingest makes it anew"
+        return Lane("lexical", LaneState.PARTIAL, note=note)
     if not is_waiting(context):
         return Lane("lexical", LaneState.RAN)
     count = len(waiting(context))

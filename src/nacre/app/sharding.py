@@ -9,14 +9,13 @@ that nobody names.
 from __future__ import annotations
 
 import importlib.util
-import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from nacre.app.context import Context
 from nacre.lock import FileLock
 from nacre.model.reports import Progress
-from nacre.storage.shard_set import ShardPlace, life_of
+from nacre.storage.shard_set import ShardPlace
 from nacre.storage.sharding import Sharding
 from nacre.storage.shards import IDENTITY, ShardTurn
 
@@ -51,7 +50,7 @@ def fill_shards(context: Context, notify: Notify = lambda _: None) -> int:
     """
     if not is_possible() or not _is_due(context):
         return 0
-    lock = FileLock(context.settings.home / LOCK)
+    lock = index_lock(context)
     if not lock.acquire():
         return 0
     try:
@@ -66,7 +65,7 @@ def purge_shards(context: Context) -> None:
     if not context.shards.places():
         context.shards.sweep()
         return
-    with FileLock(context.settings.home / LOCK, _PATIENCE_SECONDS):
+    with index_lock(context):
         for place in context.shards.places():
             if work.present(place) == place.rows:
                 continue
@@ -78,6 +77,11 @@ def purge_shards(context: Context) -> None:
         context.shards.sweep()
         shards, _ = context.shards.open(context.shards.places())
         work.drop_names(lambda name: any(shard.holds_name(name) for shard in shards))
+
+
+def index_lock(context: Context) -> FileLock:
+    """Held by whoever makes or removes shards."""
+    return FileLock(context.settings.home / LOCK, _PATIENCE_SECONDS)
 
 
 def is_possible() -> bool:
@@ -143,20 +147,18 @@ def _replace(context: Context, wanted: _Range, told: Callable[[int], None] = lam
     """Make a shard and let it take its place."""
     work = Sharding(context.database)
     shards = context.shards
-    places = shards.places()
-    life = life_of(places[0].name) if places else secrets.token_hex(8)
-    place = ShardPlace(f"{life}-{secrets.token_hex(6)}", wanted.first, wanted.last, 0, 0, True)
+    name = shards.new_name()
     counted = _Counted()
-    shards.write(place.name, counted.through(work.turns(wanted.first, wanted.last, told)))
+    shards.write(name, counted.through(work.turns(wanted.first, wanted.last, told)))
     with context.database.transaction():
-        for name in wanted.replaced:
-            context.database.run("delete_shard", shard=name)
+        for old in wanted.replaced:
+            context.database.run("delete_shard", shard=old)
         if counted.rows:
             context.database.run(
-                "insert_shard", shard=place.name, identity=IDENTITY, first=wanted.first, last=wanted.last,
+                "insert_shard", shard=name, identity=IDENTITY, first=wanted.first, last=wanted.last,
                 rows=counted.rows, words=counted.words,
             )  # fmt: skip
-    shards.remove(wanted.replaced if counted.rows else [*wanted.replaced, place.name])
+    shards.remove(wanted.replaced if counted.rows else [*wanted.replaced, name])
 
 
 class _Counted:

@@ -13,16 +13,25 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from nacre.app.context import Context
+from nacre.app.embedding import passages
+from nacre.bench.repeating import noisy
+from nacre.ids import content_hash
 from nacre.model.reports import Progress
 from nacre.model.session import Speaker, Turn
 from nacre.storage.sessions import StoredSession
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _SENTENCE = re.compile(r"[^.!?。\n]*[.!?。\n]+\s*|[^.!?。\n]+$")
 _EXCHANGED = 0.4
 _SESSIONS_A_TRANSACTION = 20
 _DAYS = 365
+_STEP = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +110,35 @@ def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
         draw.choice(others) if others and draw.random() < _EXCHANGED else sentence
         for sentence in _SENTENCE.findall(text)
     )
+
+
+def scatter(context: Context, material: Material, notify: Callable[[Progress], None]) -> int:
+    """Give every turn that waits for vectors passages of its own; returns how many passages there are.
+
+    A turn has those of the turn it grew from, with some noise: its words are partly others, and embedding a million
+    turns takes hours.
+    """
+    import numpy as np
+
+    noise = np.random.default_rng(context.vectors.count())
+    texts = {turn.id: passages(turn.text) for _, said in material.sessions for turn in said}
+    known: dict[str, NDArray[np.float32]] = {}
+    context.vectors.begin(context.embedder.name)
+    done, total = 0, context.vectors.missing()[0]
+    while waiting := context.vectors.turns_to_embed(_STEP):
+        turns = context.sessions.by_rows([row for row, _ in waiting])
+        said: dict[int, list[bytes]] = {}
+        vectors: list[NDArray[np.float32]] = []
+        for row, text in waiting:
+            origin = turns[row].turn.id
+            origin = origin if origin in texts else origin.rpartition("-")[0]
+            if origin not in known:
+                known[origin] = context.embedder.embed(texts.get(origin) or passages(text))
+            said[row] = [content_hash(f"{row}/{at}") for at in range(len(known[origin]))]
+            vectors.append(known[origin])
+        fresh = [digest for digests in said.values() for digest in digests]
+        moved = noisy(np.concatenate(vectors), noise)
+        context.vectors.add_turn_passages(said, fresh, moved, through=waiting[-1][0])
+        done += len(waiting)
+        notify(Progress("vectors", done, total))
+    return context.vectors.count()

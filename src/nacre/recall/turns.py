@@ -17,7 +17,7 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
-from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate
+from nacre.recall.weighting import Held, Telling, Weights, choose, in_context, normalise, saturate
 from nacre.storage.search import Admission, Match, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
@@ -132,11 +132,12 @@ class TurnRecall:
         if not terms:
             return _Lexical()
         corpus = self._search.corpus(terms)
-        postings = self._recipe.quick_postings if corpus.quick else self._recipe.postings
-        terms, weights, telling = choose(question, terms, corpus, bm25=self._recipe.bm25, postings=postings)
-        found = self._search.match(
-            terms, wanted, self._recipe.window, idf=weights.idf, average_length=weights.average_length
+        recipe = self._recipe
+        window, postings = (
+            (recipe.quick_window, recipe.quick_postings) if corpus.quick else (recipe.window, recipe.postings)
         )
+        terms, weights, telling = choose(question, terms, corpus, bm25=recipe.bm25, postings=postings)
+        found = self._search.match(terms, wanted, window, idf=weights.idf, average_length=weights.average_length)
         matches = {(match.session, match.seq): match for match in found}
         return _Lexical(matches, terms, weights, telling, tuple(self._in_part(question, wanted, terms, matches)))
 
@@ -182,11 +183,11 @@ class TurnRecall:
             for match in self._search.counted(others, words.terms):
                 words.around[match.session, match.seq] = match
 
-    def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, list[float]]:
+    def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, Held]:
         known = {**words.around, **words.matches}
         own = {place: normalise(match, words.weights) for place, match in known.items()}
         share, reach = self._recipe.neighbours, self._recipe.reach
-        return {place: in_context(own, place, len(words.terms), share=share, reach=reach) for place in pool}
+        return {place: in_context(own, place, share=share, reach=reach) for place in pool}
 
     def _cosines(
         self, vector: QueryVector | None, pool: Mapping[Place, int], near: Mapping[int, float]
@@ -200,7 +201,7 @@ class TurnRecall:
     # What it is worth
 
     def _by_words(
-        self, words: _Lexical, counts: Mapping[Place, Sequence[float]], pool: Iterable[Place]
+        self, words: _Lexical, counts: Mapping[Place, Held], pool: Iterable[Place]
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
@@ -318,11 +319,12 @@ def _closeness(time: datetime | None, question: Question, around: datetime | Non
 
 def _sessions_by_words(words: _Lexical) -> dict[int, float]:
     """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
-    counts: dict[int, list[float]] = {}
+    counts: dict[int, Held] = {}
     for (session, _), match in words.matches.items():
-        held = counts.setdefault(session, [0.0] * len(words.terms))
+        held = counts.setdefault(session, {})
         for at, count in enumerate(match.counts):
-            held[at] += min(count, 1.0)
+            if count:
+                held[at] = held.get(at, 0.0) + min(count, 1.0)
     ordinary = words.weights.average_length
     return {session: saturate(held, ordinary, words.weights) for session, held in counts.items()}
 

@@ -7,6 +7,7 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 import apsw
 
@@ -67,9 +68,11 @@ class Term:
     stem: str
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A row that holds some of the terms: how often each (weighted over columns), and how many words the row has."""
+class Match(NamedTuple):
+    """A row that holds some of the terms: how often each (weighted over columns), and how many words the row has.
+
+    A tuple, since an answer makes hundreds.
+    """
 
     row: int
     session: int

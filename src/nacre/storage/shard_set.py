@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.storage.database import Database
 from nacre.storage.shards import IDENTITY, Shard, ShardTurn, write_shard
 
-FOLDER = "index"
+_NAME = re.compile(r"[0-9a-f]{16}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +30,9 @@ class ShardPlace:
 class ShardSet:
     """Opens and makes shards. Who writes holds the lock of the index; readers need none."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, folder: Path) -> None:
         self._db = database
-        self.folder = database.path.with_name(FOLDER)
+        self.folder = folder
         self._open: dict[str, Shard] = {}
 
     def places(self) -> list[ShardPlace]:
@@ -58,6 +60,11 @@ class ShardSet:
         """Sessions whose project was learned after a shard was made."""
         return [session for (session,) in self._db.all("list_sessions_moved")]
 
+    def new_name(self) -> str:
+        """A name that no shard had before: which database it belongs to, and a number at random."""
+        places = self.places()
+        return f"{_life_of(places[0].name) if places else secrets.token_hex(8)}-{secrets.token_hex(6)}"
+
     def write(self, name: str, turns: Iterable[ShardTurn]) -> Path:
         """Make the files of a shard; nobody looks into them before the database names it."""
         folder = self.folder / name
@@ -70,14 +77,14 @@ class ShardSet:
             self._open.pop(name, None)
             shutil.rmtree(self.folder / name, ignore_errors=True)
 
-    def sweep(self, others: Callable[[Path], bool] = lambda _: False) -> None:
-        """Remove the files of shards of this database that it does not name, and of ``others`` that are not wanted."""
+    def sweep(self, *, others: bool = False) -> None:
+        """Remove the files of shards of this database that it does not name; with ``others`` those of any database."""
         if not self.folder.is_dir():
             return
         names = {place.name for place in self.places()}
-        lives = {life_of(name) for name in names}
-        strays = (path for path in self.folder.iterdir() if path.is_dir() and path.name not in names)
-        self.remove([path.name for path in strays if life_of(path.name) in lives or others(path)])
+        lives = {_life_of(name) for name in names}
+        strays = [path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and path.name not in names]
+        self.remove([name for name in strays if others or _life_of(name) in lives])
 
     def bytes(self) -> int:
         """What the shards take on disk."""
@@ -91,12 +98,15 @@ class ShardSet:
         if not place.is_current:
             return False
         try:
-            self._open[place.name] = Shard(self.folder / place.name)
+            shard = Shard(self.folder / place.name)
         except (OSError, ImportError):
             return False
+        if shard.rows != place.rows:
+            return False
+        self._open[place.name] = shard
         return True
 
 
-def life_of(name: str) -> str:
+def _life_of(name: str) -> str:
     """The first part of a shard's name: which database it belongs to."""
     return name.partition("-")[0]

@@ -56,14 +56,14 @@ class Sharding:
             rows = self._db.all("list_turns_to_shard", first=first, last=last, limit=_BATCH)
             if not rows:
                 return
-            packed: list[tuple[int, str]] = []
+            packed: list[tuple[int, int, int, str]] = []
             names: dict[str, None] = {}
             batch: list[ShardTurn] = []
-            for row, session, text, tools, project, tool, speaker, trust, time in rows:
+            for row, session, seq, text, tools, project, tool, speaker, trust, time in rows:
                 did = did_of(stored_calls(tools))
                 said, done = self._db.stems(segment(text)), self._db.stems(segment(did))
                 own = _names(text, did)
-                packed.append((row, pack(said, done).hex()))
+                packed.append((row, session, seq, pack(said, done).hex()))
                 names.update(dict.fromkeys(own))
                 batch.append(ShardTurn(row, session, [*said, *done], own, project, tool, speaker, trust, time))
             self._note(packed, list(names))
@@ -100,7 +100,7 @@ class Sharding:
                     self._db.run_many("unindex_name", gone)
                     self._db.run_many("delete_name", gone)
 
-    def _note(self, packed: Sequence[tuple[int, str]], names: Sequence[str]) -> None:
+    def _note(self, packed: Sequence[tuple[int, int, int, str]], names: Sequence[str]) -> None:
         with self._db.transaction():
             self._db.run("insert_turn_words", turns=msgspec.json.encode(packed).decode())
             known = int((self._db.one("last_name") or (0,))[0])

@@ -19,6 +19,9 @@ from nacre.storage.word_counts import key_of, unpack
 _MOST_NAMES = 200
 """Identifiers that hold a part: beyond, the part is everywhere."""
 
+_LEAST, _SPARE = 20, 3
+"""A shard proposes three times its share of the best, and some: turns of one time are alike."""
+
 _K1, _B = 1.2, 0.75
 """FTS5's own."""
 
@@ -69,16 +72,24 @@ class TurnSearch:
             return fresh
         stems = [term.stem for term in terms]
         moved = self._moved(wanted)
-        found = [hit for shard in shards for hit in shard.best(stems, idf, wanted, moved, limit)]
-        rows = self._admitted([row for _, row in nlargest(limit, found)], where)
-        matches = {match.row: match for match in (*self.counted(list(rows), terms), *fresh)}
+        rows_in_all = sum(shard.rows for shard in shards)
+        found = [
+            hit
+            for shard in shards
+            for hit in shard.best(
+                stems, idf, wanted, moved, min(limit, _LEAST + _SPARE * limit * shard.rows // rows_in_all)
+            )
+        ]
+        best = [row for _, row in nlargest(limit, found)]
+        rows = best if where.is_open else list(self._admitted(best, where))
+        matches = {match.row: match for match in (*self.counted(rows, terms), *fresh)}
         return nlargest(limit, matches.values(), key=lambda match: (_score(match, idf, average_length), -match.row))
 
     def counted(self, rows: Sequence[int], terms: Sequence[Term]) -> list[Match]:
         """What turns in shards hold of the terms; turns of the last days are left out."""
         keys = [key_of(term.stem) for term in terms]
         found = self._db.all("find_turn_words", rows=json.dumps(list(rows)))
-        return [unpack(words, keys, (row, session, seq)) for row, session, seq, words in found]
+        return [unpack(words, keys, row, session, seq) for row, session, seq, words in found]
 
     def match_parts(self, names: Sequence[str], wanted: Filter, limit: int) -> list[tuple[int, int, int]]:
         """Turns whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
@@ -112,5 +123,8 @@ class TurnSearch:
 
 def _score(match: Match, idf: Sequence[float], average_length: float) -> float:
     slope = _K1 * (1 - _B + _B * match.length / max(1.0, average_length))
-    held = (pair for pair in zip(idf, match.counts, strict=True) if pair[1])
-    return sum(weight * count * (_K1 + 1) / (count + slope) for weight, count in held)
+    score = 0.0
+    for weight, count in zip(idf, match.counts, strict=True):
+        if count:
+            score += weight * count * (_K1 + 1) / (count + slope)
+    return score

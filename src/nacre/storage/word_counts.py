@@ -33,19 +33,16 @@ def key_of(stem: str) -> bytes:
     return (crc32(stem.encode("utf-8", "replace")) & 0xFFFFFF).to_bytes(_WIDTH, "little")
 
 
-def unpack(packed: bytes, keys: Sequence[bytes], place: tuple[int, int, int]) -> Match:
-    """What a turn (row, session, seq) holds of some stems, by their checksums."""
-    stems = (len(packed) - _HEAD) // (_WIDTH + 1)
-    counts = tuple(_count(packed, key, stems) for key in keys)
-    return Match(*place, counts, int.from_bytes(packed[:_HEAD], "little"))
-
-
-def _count(packed: bytes, key: bytes, stems: int) -> float:
-    end = _HEAD + _WIDTH * stems
-    at = packed.find(key, _HEAD, end)
-    while at >= 0 and at % _WIDTH:  # the head is as wide as a checksum
-        at = packed.find(key, at + 1, end)
-    if at < 0:
-        return 0.0
-    count = packed[end + at // _WIDTH - 1]
-    return (count >> 4) + _DID * (count & 15)
+def unpack(packed: bytes, keys: Sequence[bytes], row: int, session: int, seq: int) -> Match:
+    """What a turn holds of some stems, by their checksums."""
+    end = _HEAD + (len(packed) - _HEAD) // (_WIDTH + 1) * _WIDTH
+    counts = [0.0] * len(keys)
+    find = packed.find
+    for number, key in enumerate(keys):
+        at = find(key, _HEAD, end)
+        while at >= 0 and at % _WIDTH:  # the head is as wide as a checksum
+            at = find(key, at + 1, end)
+        if at >= 0:
+            count = packed[end + at // _WIDTH - 1]
+            counts[number] = (count >> 4) + _DID * (count & 15)
+    return Match(row, session, seq, tuple(counts), int.from_bytes(packed[:_HEAD], "little"))

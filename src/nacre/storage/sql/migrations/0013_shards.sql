@@ -11,9 +11,12 @@ CREATE TABLE shards (
     words INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- How often each word is in a turn of a shard, for exact scores: see storage/word_counts.py.
+-- How often each word is in a turn of a shard, for exact scores (see storage/word_counts.py), and where the turn stands:
+-- a search reads this and not the turns themselves.
 CREATE TABLE turn_words (
     turn INTEGER PRIMARY KEY REFERENCES turns (row) ON DELETE CASCADE,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
     words BLOB NOT NULL
 ) STRICT;
 
@@ -34,3 +37,5 @@ CREATE TRIGGER sessions_move AFTER UPDATE OF project ON sessions WHEN old.projec
 BEGIN
     INSERT OR IGNORE INTO sessions_moved (session) VALUES (new.row);
 END;
+
+CREATE INDEX sessions_project ON sessions (project) WHERE project IS NOT NULL;

@@ -21,20 +21,19 @@ DELETE FROM sessions_moved;
 
 -- list_turns_to_shard --
 -- What a shard keeps of turns, in the order of rows.
-SELECT t.row, t.session, t.text, coalesce(t.tools, ''), s.project, s.tool, t.speaker, t.trust, t.time
+SELECT t.row, t.session, t.seq, t.text, coalesce(t.tools, ''), s.project, s.tool, t.speaker, t.trust, t.time
 FROM turns t JOIN sessions s ON s.row = t.session
 WHERE t.row BETWEEN :first AND :last ORDER BY t.row LIMIT :limit;
 
 -- insert_turn_words --
 -- A batch, where its turns still are.
-INSERT OR REPLACE INTO turn_words (turn, words)
-SELECT value ->> 0, unhex(value ->> 1) FROM json_each(:turns)
+INSERT OR REPLACE INTO turn_words (turn, session, seq, words)
+SELECT value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3) FROM json_each(:turns)
 WHERE EXISTS (SELECT 1 FROM turns WHERE row = value ->> 0);
 
 -- find_turn_words --
 -- What some turns hold, and where they stand.
-SELECT w.turn, t.session, t.seq, w.words FROM turn_words w JOIN turns t ON t.row = w.turn
-WHERE w.turn IN (SELECT value FROM json_each(:rows));
+SELECT turn, session, seq, words FROM turn_words WHERE turn IN (SELECT value FROM json_each(:rows));
 
 -- insert_names --
 -- Identifiers that were not known before; their numbers begin where the last ended.
