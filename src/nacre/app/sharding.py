@@ -20,7 +20,7 @@ from nacre.storage.sharding import Sharding
 from nacre.storage.shards import IDENTITY, ShardTurn
 
 LOCK = "index.lock"
-_LARGEST = 160_000
+_LARGEST = 250_000
 """Rows in a shard: so many are made anew when one turn of it is forgotten, in about half a minute."""
 
 _SMALL_KEPT = 7

@@ -56,9 +56,10 @@ class _Lexical:
     named: tuple[Place, ...] = ()
     around: dict[Place, Match] = field(default_factory=dict)
 
-    def at(self, place: Place) -> Match | None:
-        """What a turn holds of the terms, where that is known."""
-        return self.matches.get(place) or self.around.get(place)
+    @property
+    def known(self) -> dict[Place, Match]:
+        """What turns hold of the terms, wherever that is known."""
+        return {**self.around, **self.matches}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,11 @@ class TurnRecall:
         best = nlargest(max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1]))
         best = self._answers_first(best, pool, parts, scores)[:limit]
         sureness = sureness_of("turns", vector.vectors.model() if vector else None)
-        found = []
+        found, known = [], words.known
         for place in best:
             if scores[place] <= 0:
                 break
-            signals = _signals(place, question, words, cosines.get(place))
+            signals = _signals(place, question, words, known, cosines.get(place))
             components = {name: round(value, 4) for name, value in parts[place].items() if value}
             sure = sureness.confidence(signals)
             found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
@@ -184,8 +185,7 @@ class TurnRecall:
                 words.around[match.session, match.seq] = match
 
     def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, Held]:
-        known = {**words.around, **words.matches}
-        own = {place: normalise(match, words.weights) for place, match in known.items()}
+        own = {place: normalise(match, words.weights) for place, match in words.known.items()}
         share, reach = self._recipe.neighbours, self._recipe.reach
         return {place: in_context(own, place, share=share, reach=reach) for place in pool}
 
@@ -292,10 +292,12 @@ class TurnRecall:
         return {place: by_row[row] for place, row in pool.items() if row in by_row}
 
 
-def _signals(place: Place, question: Question, words: _Lexical, cosine: float | None) -> Signals:
+def _signals(
+    place: Place, question: Question, words: _Lexical, known: Mapping[Place, Match], cosine: float | None
+) -> Signals:
     """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
     session, seq = place
-    near = (words.at((session, seq + step)) for step in (-1, 0, 1))
+    near = (known.get((session, seq + step)) for step in (-1, 0, 1))
     counts = (match.counts if match else None for match in near)
     found = words.telling.signals(*counts, cosine=cosine, in_part=place in words.named)
     return replace(found, empty=question.says_nothing)
@@ -320,7 +322,7 @@ def _closeness(time: datetime | None, question: Question, around: datetime | Non
 def _sessions_by_words(words: _Lexical) -> dict[int, float]:
     """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
     counts: dict[int, Held] = {}
-    for (session, _), match in words.matches.items():
+    for (session, _), match in words.known.items():
         held = counts.setdefault(session, {})
         for at, count in enumerate(match.counts):
             if count:
