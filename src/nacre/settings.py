@@ -39,6 +39,9 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("embedding.model", str, "minilm", "model for the vector lane: minilm (bundled, offline) or none"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
+    Setting(
+        "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
+    ),
     Setting("index.fresh_turns", int, 10_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
@@ -96,6 +99,7 @@ _LEAST = {
     "recall.turns": 0,
     "recall.budget_tokens": 0,
     "embedding.threads": 0,
+    "embedding.turns_newer_than": 0,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -157,7 +157,8 @@ class Context:
             from nacre.storage.vectors import Vectors  # numpy takes 100 ms, which the lexical lanes do not need
         except ImportError as error:
             raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
-        return Vectors(self.database)
+        days = self.settings["embedding.turns_newer_than"]
+        return Vectors(self.database, self.now() - timedelta(days=days) if days else None)
 
     @cached_property
     def redactor(self) -> Redactor:

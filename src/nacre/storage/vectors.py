@@ -11,12 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nacre.storage.database import Database
 from nacre.storage.search import Admission
+from nacre.storage.times import to_ms
 
 Matrix = NDArray[np.float32]
 _NEAREST_BY_BITS = 600
@@ -38,15 +40,16 @@ class Near:
 
 
 class Vectors:
-    """Reads and writes vectors.
+    """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
 
     Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
     memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
     given twice, so that it belongs to no memory.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, since: datetime | None = None) -> None:
         self._db = database
+        self._since = to_ms(since)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
         self._edition = -1
@@ -72,11 +75,30 @@ class Vectors:
             self._set_value("edition", str(edition + 1))
         self._bits, self._next = np.empty((0, 0), np.uint64), 1
 
+    def reach_back(self, days: int) -> None:
+        """Turns of so many days get vectors (0: all); where that is more than before, old ones are looked at again."""
+        before = self._count_of("days")
+        if days == before:
+            return
+        with self._db.transaction():
+            self._set_value("days", str(days))
+            if before and (not days or days > before):
+                self._set_value("through", "0")
+
+    def pass_over(self) -> None:
+        """Where no turn waits for a vector, none of those there are is looked at again."""
+        with self._db.transaction():
+            if not self.turns_to_embed(1):
+                newest = self._db.one("last_turn") or (0,)
+                self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
+
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """The next turns without vectors: (row, text)."""
         return [
             (row, text)
-            for row, text in self._db.all("list_turns_to_embed", after=self._count_of("through"), limit=limit)
+            for row, text in self._db.all(
+                "list_turns_to_embed", after=self._count_of("through"), since=self._since, limit=limit
+            )
         ]
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
@@ -86,7 +108,7 @@ class Vectors:
 
     def missing(self) -> tuple[int, int]:
         """How many turns and memories have no vectors yet."""
-        turns = self._db.one("count_turns_to_embed", after=self._count_of("through")) or (0,)
+        turns = self._db.one("count_turns_to_embed", after=self._count_of("through"), since=self._since) or (0,)
         memories = self._db.one("count_memories_to_embed") or (0,)
         return int(turns[0]), int(memories[0])
 
