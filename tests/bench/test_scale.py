@@ -22,7 +22,7 @@ def material(folder: Path) -> Path:
         lines = [
             {
                 "session_id": session, "id": f"{session}{at}", "role": "user" if at % 2 == 0 else "assistant",
-                "content": f"The importer of {session} skips row {at}. It took {at} seconds. Why so long for {session}?",
+                "content": f"The importer of {session} skips row {at}. It took {at} seconds. Why so long?",
                 "timestamp": f"2026-10-01T10:0{at}:00Z",
             }
             for at in range(4)
