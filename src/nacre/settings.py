@@ -39,6 +39,10 @@ class Setting:
 SETTINGS: tuple[Setting, ...] = (
     Setting("embedding.model", str, "minilm", "model for the vector lane: minilm (bundled, offline) or none"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
+    Setting(
+        "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
+    ),
+    Setting("index.fresh_turns", int, 5_000, "turns whose full text stays in the database; beyond, it moves to files"),
     Setting("recall.limit", int, 10, "memories in an answer"),
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
     Setting("recall.trusted", bool, False, "leave out of answers what draws on text from outside"),
@@ -91,11 +95,13 @@ _LEAST = {
     "git.commit_after_seconds": 0,
     "git.commit_after_operations": 1,
     "sync.every_seconds": 10,
+    "index.fresh_turns": 1,
     "recall.limit": 1,
     "recall.turns": 0,
     "recall.budget_tokens": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,
+    "embedding.turns_newer_than": 0,
 }
 
 
@@ -127,6 +133,11 @@ class Settings:
     def speaker(self) -> Speaker:
         """Who runs nacre in this environment: the agent whose shell it is, else the owner."""
         return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
+
+    @property
+    def index(self) -> Path:
+        """The folder of the index's files."""
+        return self.home / "index"
 
     @property
     def vault(self) -> Path:

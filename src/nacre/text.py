@@ -13,6 +13,7 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0002fa1f]+"
 )
+_ABOVE_ASCII = re.compile(r"[^\x00-\x7f]")
 _WORD = re.compile(r"[^\W_]+", re.UNICODE)
 _IDENTIFIER = re.compile(
     r"""
@@ -117,9 +118,12 @@ def words(text: str) -> list[str]:
     """The words of a text as the index sees them (before stemming): segmented, lower case, without diacritics."""
     text = segment(text)
     if not text.isascii():
-        bare = (character for character in unicodedata.normalize("NFKD", text) if not unicodedata.combining(character))
-        text = unicodedata.normalize("NFC", "".join(bare))
+        text = unicodedata.normalize("NFC", _ABOVE_ASCII.sub(_bare, unicodedata.normalize("NFKD", text)))
     return _WORD.findall(text.lower())
+
+
+def _bare(match: re.Match[str]) -> str:
+    return "" if unicodedata.combining(match.group()) else match.group()
 
 
 def identifiers(text: str) -> list[str]:

@@ -19,7 +19,6 @@ from nacre.recall.question import read_question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.turns import TurnRecall
 from nacre.settings import load_settings
-from nacre.storage.search import turn_search
 
 LONG = "The usual long answer goes on about many things and then some more of them. " * 30
 
@@ -61,7 +60,7 @@ def context(tmp_path: Path) -> Iterator[Context]:
 
 
 def ranked(context: Context, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None) -> list[str]:
-    engine = TurnRecall(turn_search(context.database), context.sessions, recipe)
+    engine = TurnRecall(context.turn_search, context.sessions, recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
     question = read_question(text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=authors, projects=projects)
     found = engine.rank(question, wanted or Filter(), vector=None)
@@ -92,7 +91,7 @@ def test_a_long_turn_does_not_win_by_its_length(context: Context) -> None:
 
 
 def test_a_part_of_an_identifier_finds_it_and_a_whole_one_counts_once(context: Context) -> None:
-    engine = TurnRecall(turn_search(context.database), context.sessions)
+    engine = TurnRecall(context.turn_search, context.sessions)
     question = read_question("computeSpacing", now=datetime(2026, 1, 1, tzinfo=UTC))
     whole, part = engine.rank(question, Filter(), vector=None)[:2]
     assert part.components["name"] > 0

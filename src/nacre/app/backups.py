@@ -1,8 +1,8 @@
 """A backup is one zip of the whole home with a manifest of hashes; it can be proved, and brought back.
 
-The database is copied as it was at one moment, the vault's files afterwards: what changed between is taken in when the
-copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment: at the end for what changed
-meanwhile, while nothing is committed either, so that history is as it was at one moment too.
+The database is copied as it was at one moment, the shards that it names and the vault's files afterwards: what changed
+between is taken in when the copy is opened, as an edit by hand is. So the vault's lock is held twice for a moment: at
+the end for what changed meanwhile, while nothing is committed either, so that history is as it was at one moment too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from nacre import private
 from nacre.app.background import COMMIT_LOCK
 from nacre.app.context import Context
 from nacre.app.scanning import catch_up
+from nacre.app.sharding import index_lock
 from nacre.app.swapping import put_in_place
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents
@@ -118,8 +119,9 @@ def create(
         zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
         work = _Writing(context, archive, on_progress or (lambda _: None))
-        counts = _copy_database(work, target)
-        _copy_files(work, target)
+        with index_lock(context):  # the shards that the copy of the database names stay until they are copied
+            counts = _copy_database(work, target)
+            _copy_files(work, target)
         committing = FileLock(context.settings.home / COMMIT_LOCK, _COMMIT_SECONDS)
         with committing, context.vault_lock:  # what moved or changed meanwhile: no file was missed on its way
             _catch_up(work)

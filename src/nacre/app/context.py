@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,9 @@ from nacre.storage.opening import open_database
 from nacre.storage.outcomes import Outcomes
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
+from nacre.storage.shard_set import ShardSet
 from nacre.storage.tombstones import Tombstones
+from nacre.storage.turn_search import TurnSearch
 from nacre.storage.usage import SessionUses, UsageLog
 from nacre.storage.vault_index import VaultIndex
 from nacre.vault.files import Vault
@@ -92,6 +94,16 @@ class Context:
         return DeedIndex(self.database)
 
     @cached_property
+    def shards(self) -> ShardSet:
+        """The full text of turns that left the database."""
+        return ShardSet(self.database, self.settings.index)
+
+    @cached_property
+    def turn_search(self) -> TurnSearch:
+        """Full text over turns, wherever it lies."""
+        return TurnSearch(self.database, self.shards)
+
+    @cached_property
     def usage(self) -> UsageLog:
         """How memories are used."""
         return UsageLog(self.database)
@@ -150,7 +162,8 @@ class Context:
             from nacre.storage.vectors import Vectors  # numpy takes 100 ms, which the lexical lanes do not need
         except ImportError as error:
             raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
-        return Vectors(self.database)
+        days = self.settings["embedding.turns_newer_than"]
+        return Vectors(self.database, self.now() - timedelta(days=days) if days else None)
 
     @cached_property
     def redactor(self) -> Redactor:

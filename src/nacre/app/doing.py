@@ -13,8 +13,6 @@ from nacre.model.deeds import FileChange, FileHistory
 from nacre.model.recall import Filter
 from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Turn
 from nacre.storage.deeds import DeedFilter, Deeds, FileUse, plain_path
-from nacre.storage.filters import turn_clause
-from nacre.storage.search import turn_search
 from nacre.storage.sessions import StoredSession, StoredTurn, stored_calls
 from nacre.text import words
 from nacre.transcripts.tool_calls import action_of
@@ -186,8 +184,8 @@ def _group(context: Context, groups: dict[tuple[int, int | None], _Group], sessi
 def _add_commands(context: Context, query: DidQuery, groups: list[_Group]) -> None:
     """Commands that name the file, where nothing else tells of them."""
     name = plain_path(query.path).rsplit("/", 1)[-1]
-    where = turn_clause(Filter(projects=(query.wanted.project,) if query.wanted.project else (), strict=True))
-    found = turn_search(context.database).match_parts([name], where, _USES_READ)
+    wanted = Filter(projects=(query.wanted.project,) if query.wanted.project else (), strict=True)
+    found = context.turn_search.match_parts([name], wanted, _USES_READ)
     turns = context.sessions.by_rows([row for row, _, _ in found])
     known = {(group.session, group.request): group for group in groups}
     for stored in turns.values():

@@ -39,6 +39,7 @@ def embed_pending(
 ) -> Embedded:
     """Make the vectors that are missing: memories first, then turns. An interruption loses one step at most.
 
+    Turns older than ``embedding.turns_newer_than`` get none.
     It stops between two steps once ``limit`` texts are done or ``seconds`` have passed.
     """
     deadline = time.monotonic() + seconds
@@ -48,6 +49,7 @@ def embed_pending(
         if not context.vectors.model() and not sum(context.vectors.missing()):
             return Embedded(0, 0)
         context.vectors.begin(context.embedder.name)
+        context.vectors.reach_back(context.settings["embedding.turns_newer_than"])
     except EmbedderUnavailable as error:
         return Embedded(0, 0, f"no vectors: {error.message}")
     total = sum(context.vectors.missing())
@@ -112,6 +114,7 @@ def _embed_memories(context: Context) -> list[int]:
 def _embed_turns(context: Context) -> int:
     waiting = context.vectors.turns_to_embed(STEP_TURNS)
     if not waiting:
+        context.vectors.pass_over()
         return 0
     said = {row: {content_hash(text): text for text in passages(text)} for row, text in waiting}
     texts = {digest: text for found in said.values() for digest, text in found.items()}

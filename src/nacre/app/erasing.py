@@ -14,6 +14,7 @@ from typing import Any
 from nacre.app.baseline import forget_in_baseline
 from nacre.app.context import Context
 from nacre.app.operating import operating
+from nacre.app.sharding import purge_shards
 from nacre.app.superseding import OUTLIVED, outlived
 from nacre.app.tombstones import (
     ALLOW_AGAIN,
@@ -128,6 +129,7 @@ def erase_bytes(context: Context) -> bool:
     try:
         _unhurried(context, context.erasing.blank_passages)
         _unhurried(context, context.erasing.merge_full_text)
+        purge_shards(context)
         with context.vault_lock:  # a store that finds it held is accepted at once, and waits for no database
             is_done = context.database.compact()
     except StoreBusy:

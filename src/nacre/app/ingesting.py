@@ -19,6 +19,7 @@ from nacre.app.operating import explain, operating, running, told_of
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files, recognise
 from nacre.app.scanning import catch_up
+from nacre.app.sharding import fill_shards
 from nacre.app.tombstones import Gate
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents, entry, save
@@ -105,6 +106,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
     made = embed_pending(context, notify) if options.vectors else None
+    fill_shards(context, notify)
     erase_bytes(context)
     report = IngestReport(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns,

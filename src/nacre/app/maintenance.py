@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +17,8 @@ from nacre.app.writing import apply_intents
 from nacre.errors import NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
+from nacre.storage.database import Database
+from nacre.storage.shard_set import ShardSet
 from nacre.storage.times import from_ms
 
 _SIDE_FILES = ("", "-wal", "-shm")
@@ -43,6 +46,7 @@ class Stats:
     vectors_missing: int
     model: str | None
     database_bytes: int
+    index_bytes: int
     vault_files: int
 
 
@@ -56,7 +60,8 @@ def stats(context: Context) -> Stats:
     return Stats(
         memories=context.memories.counts(), tools=tools, projects=len(context.files.projects()),
         passages=context.vectors.count(), vectors_missing=sum(context.vectors.missing()),
-        model=context.vectors.model(), database_bytes=size, vault_files=sum(1 for _ in context.vault.scan()),
+        model=context.vectors.model(), database_bytes=size,
+        index_bytes=context.shards.bytes(), vault_files=sum(1 for _ in context.vault.scan()),
     )  # fmt: skip
 
 
@@ -76,6 +81,7 @@ def rebuild(
     try:
         report = _make_anew(open_home(fresh), known, on_progress, vectors=vectors)
         _put_in_place(settings, fresh.database, open_home)
+        _sweep(settings)
     finally:
         with contextlib.suppress(OSError):
             _remove(fresh.database)  # a full disk has no room for half of one
@@ -127,6 +133,7 @@ def reset(settings: Settings, open_home: Callable[[Settings], Context]) -> Path 
     except StoreUnusable:
         database.replace(copy)
     _remove(database)
+    shutil.rmtree(settings.index, ignore_errors=True)
     return copy
 
 
@@ -153,6 +160,15 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
             except OSError:  # not every file system can
                 database.replace(old)
         new.replace(database)
+
+
+def _sweep(settings: Settings) -> None:
+    """Remove the shards of databases that are not there any more."""
+    database = Database(settings.database)
+    try:
+        ShardSet(database, settings.index).sweep(others=True)
+    finally:
+        database.close()
 
 
 def _opened(settings: Settings, open_home: Callable[[Settings], Context]) -> Context | None:

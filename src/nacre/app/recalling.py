@@ -39,7 +39,7 @@ from nacre.recall.outdated import fold
 from nacre.recall.question import Question, read_question
 from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
-from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search, turn_search
+from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search
 from nacre.text import count_tokens, is_unspaced, words
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
@@ -150,7 +150,7 @@ def _read(context: Context, query: RecallQuery) -> Question:
     question = read(query.text)
     if find_anchor(question) is None:
         return question
-    engine = TurnRecall(turn_search(context.database), context.sessions)
+    engine = TurnRecall(context.turn_search, context.sessions)
     return anchored(question, lambda event: engine.when(read(event), query.filter))
 
 
@@ -212,6 +212,10 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
 
 def _lexical(context: Context) -> Lane:
     """The lexical lane sees all that has its place."""
+    lost = sum(place.rows for place in context.shards.unreadable())
+    if lost:
+        note = f"the index of {lost:,} turns cannot be read: nacre ingest makes it anew"
+        return Lane("lexical", LaneState.PARTIAL, note=note)
     if not is_waiting(context):
         return Lane("lexical", LaneState.RAN)
     count = len(waiting(context))
@@ -403,7 +407,7 @@ def _is_outdated(context: Context, hit: TurnHit, question: Question) -> bool:
 def _rank_turns(
     context: Context, query: RecallQuery, question: Question, lanes: _Lanes, limit: int, *, confident: bool
 ) -> list[TurnHit]:
-    engine = TurnRecall(turn_search(context.database), context.sessions)
+    engine = TurnRecall(context.turn_search, context.sessions)
     ranked = engine.rank(
         question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
         radius_days=query.radius_days, limit=limit * _DIVERSIFY_FROM if query.diversify else limit,

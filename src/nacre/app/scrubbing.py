@@ -22,6 +22,7 @@ from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.operating import intend, operating
 from nacre.app.scanning import scan
+from nacre.app.sharding import purge_shards
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents, entry, redacted, save
 from nacre.errors import MemoryInvalid, Unavailable
@@ -111,6 +112,7 @@ def scrub(context: Context, options: ScrubOptions, notify: Notify = lambda _: No
         if not options.dry_run:
             if tally.changed or is_unfinished or options.history:
                 scan(context)
+                purge_shards(context)
                 StoredTexts(context.database).purge()
             begun.unlink(missing_ok=True)
     copies = list_copies(context)

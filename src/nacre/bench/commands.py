@@ -33,7 +33,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, extraction, changes, redaction, writers, locks, speed."""
+    """Measure retrieval, silence, extraction, changes, redaction, writers, locks, speed, scale."""
 
 
 @command(
@@ -51,10 +51,11 @@ def benchmark() -> None:
 @click.option("--ablations", is_flag=True, help="Also leave out one ingredient at a time.")
 @click.option("--questions", type=click.IntRange(1), help="Ask only so many, evenly chosen.")
 @click.option("--no-vectors", is_flag=True, help="Measure the lexical lane alone.")
+@click.option("--shards", is_flag=True, help="Keep the full text in shards, as in a home of many turns.")
 @click.pass_obj
-def retrieval(
+def retrieval(  # noqa: PLR0913 - the options of a command
     run: Run, name: str, data: Path, cache: Path | None, fresh: bool, ablations: bool, questions: int | None,
-    no_vectors: bool,
+    no_vectors: bool, shards: bool,
 ) -> None:  # fmt: skip
     """Tell how well recall finds what a public benchmark asks for.
 
@@ -66,7 +67,7 @@ def retrieval(
     from nacre.bench.retrieval import measure
     from nacre.bench.suites import load_suite
 
-    shelf = Shelf(cache or _default_cache(), vectors=not no_vectors, fresh=fresh)
+    shelf = Shelf(cache or _default_cache(), vectors=not no_vectors, fresh=fresh, shards=shards)
     with progress.shown(run) as notify:
         result = measure(
             load_suite(name, data), shelf, _bundled_embedder,
@@ -186,6 +187,38 @@ def speed(run: Run, transcripts: Path, megabytes: int, turns: int) -> None:
 
 
 @command(
+    "scale",
+    examples=[
+        "nacre benchmark scale --transcripts ~/.claude/projects",
+        "nacre benchmark scale --transcripts samples --turns 100000 --json",
+    ],
+)
+@click.option("--transcripts", type=_FOLDER, required=True, multiple=True, help="Sessions to grow a large home from.")
+@click.option("--turns", type=click.IntRange(1000), default=1_000_000, show_default=True, help="Turns in the end.")
+@click.option("--folder", type=_NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.pass_obj
+def scale(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None) -> None:
+    """Tell how search grows from a thousand turns to a million.
+
+    Works in a folder of its own; nothing is written to your home. A million turns take about 3 GB and half an hour.
+    """
+    from nacre.bench.machine import describe
+    from nacre.bench.report import render_scale
+    from nacre.bench.scale import measure
+
+    if folder and folder.exists():
+        raise InvalidInput(f"{folder} is there already", hint="name a folder that is not there yet")
+    with tempfile.TemporaryDirectory(prefix="nacre-scale-") as temporary, progress.shown(run) as notify:
+        place = folder or Path(temporary)
+        result = measure(transcripts, place, turns=turns, notify=notify or (lambda _: None))
+    machine = describe()
+    run.answer(
+        {**dataclasses.asdict(result), "machine": dataclasses.asdict(machine)},
+        lambda paper: render_scale(paper, result, machine),
+    )
+
+
+@command(
     "stale",
     examples=[
         "nacre benchmark stale",
@@ -297,6 +330,7 @@ benchmark.add_command(silence)
 benchmark.add_command(stale)
 benchmark.add_command(redaction)
 benchmark.add_command(speed)
+benchmark.add_command(scale)
 benchmark.add_command(writers)
 benchmark.add_command(locks)
 

@@ -30,18 +30,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _FILLS_HOMES = (
-    "app/embedding.py", "app/ingesting.py", "app/reading.py", "embed", "redact", "storage", "text.py", "transcripts",
+    "app/embedding.py", "app/ingesting.py", "app/reading.py", "app/sharding.py", "embed", "redact", "storage",
+    "text.py", "transcripts",
 )  # fmt: skip
 _FILLED = "filled"
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any."""
+    """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any, ``shards`` whether their
+    full text lies in shards, as that of large homes does."""
 
     folder: Path
     vectors: bool = True
     fresh: bool = False
+    shards: bool = False
 
 
 class RememberingEmbedder:
@@ -131,7 +134,8 @@ def as_jsonl(session: BenchSession) -> str:
 def _settings(home: Path, shelf: Shelf) -> Settings:
     """Defaults alone: no file or variable of the machine takes part in a measurement."""
     model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
-    return load_settings(home, {"HOME": str(home), **model})
+    shards = {"NACRE_INDEX_FRESH_TURNS": "1"} if shelf.shards else {}
+    return load_settings(home, {"HOME": str(home), **model, **shards})
 
 
 def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedder:
@@ -140,7 +144,7 @@ def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedde
 
 def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:
     sessions = "".join(as_jsonl(session) for session in haystack.sessions)
-    return _digest(f"{code}\0{shelf.vectors}\0{sessions}").hex()[:12]
+    return _digest(f"{code}\0{shelf.vectors}\0{shelf.shards}\0{sessions}").hex()[:12]
 
 
 def _code_version() -> str:

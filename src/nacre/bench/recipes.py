@@ -16,7 +16,6 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question, read_question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.turns import TurnRecall
-from nacre.storage.search import turn_search
 from nacre.text import STOP_WORDS, is_unspaced, words
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def rankers(haystack: Haystack, context: Context, variations: tuple[Variation, .
 
 
 def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _Embedding) -> Ranker:
-    engine = TurnRecall(turn_search(context.database), context.sessions, variation.recipe)
+    engine = TurnRecall(context.turn_search, context.sessions, variation.recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
 
     def rank(asked: BenchQuestion) -> Ranked:

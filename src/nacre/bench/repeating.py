@@ -99,13 +99,14 @@ def scatter_vectors(context: Context, notify: Callable[[Progress], None]) -> int
             said[row] = [content_hash(f"{row}/{at}") for at in range(len(known[digest]))]
             vectors.append(known[digest])
         fresh = [digest for digests in said.values() for digest in digests]
-        context.vectors.add_turn_passages(said, fresh, _noisy(np.concatenate(vectors), noise), through=waiting[-1][0])
+        context.vectors.add_turn_passages(said, fresh, noisy(np.concatenate(vectors), noise), through=waiting[-1][0])
         done += len(waiting)
         notify(Progress("vectors", done, total))
     return context.vectors.count()
 
 
-def _noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
+def noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
+    """Unit vectors, each moved a little."""
     import numpy as np
 
     spread = noise.standard_normal(vectors.shape, np.float32) * (_NOISE / vectors.shape[1] ** 0.5)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from nacre.bench.locks import JobHolds
     from nacre.bench.machine import Machine
     from nacre.bench.retrieval import Level, RecipeResult, RetrievalResult
+    from nacre.bench.scale import ScaleResult
     from nacre.bench.silence import SilenceResult
     from nacre.bench.speed import SpeedResult
     from nacre.bench.writers import WritersResult
@@ -123,6 +124,25 @@ def render_speed(paper: Paper, result: SpeedResult, machine: Machine) -> None:
     paper.line(dim(result.note), indent=2)
     paper.heading("Whole processes, median of seven")
     paper.table([[start.name, f"{start.median_ms:.0f} ms"] for start in result.starts], indent=2)
+    render_machine(paper, machine)
+
+
+def render_scale(paper: Paper, result: ScaleResult, machine: Machine) -> None:
+    """A line for each size of the home."""
+    paper.heading(f"Recall over turns, warm, grown from {result.material:,} real ones")
+    rows = [
+        [
+            f"{size.turns:,} turns",
+            f"lexical p50 {size.lexical.p50:.1f}, p95 {size.lexical.p95:.1f} ms",
+            f"all lanes p50 {size.all_lanes.p50:.1f}, p95 {size.all_lanes.p95:.1f} ms",
+            f"text {size.text_bytes:.0f}, vectors {size.vector_bytes:.0f} bytes a turn",
+            f"{size.memory_mb:.0f} MB, mapped {size.mapped_mb:.0f}",
+            f"{size.shards} shards, made in {size.indexing_seconds:.0f} s",
+        ]
+        for size in result.sizes
+    ]
+    paper.table(rows, indent=2)
+    paper.line(dim(result.note), indent=2)
     render_machine(paper, machine)
 
 

@@ -15,7 +15,7 @@ from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.scoring import ADDED_FACTORS, factors, product
-from nacre.recall.weighting import Telling, Weights, choose, saturate
+from nacre.recall.weighting import Telling, Weights, choose, held, saturate
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search import Match, Search, admitted_memories, browse_memories
@@ -105,7 +105,7 @@ class MemoryRecall:
         matches, weights, telling = self._lexical(question, where, former) if lexical else ({}, Weights(), Telling())
         named = self._named(question, where) if lexical else set()
         cosines = self._cosines(vector, admitted, former)
-        words = {row: saturate(match.counts, match.length, weights) for row, match in matches.items()}
+        words = {row: saturate(held(match.counts), match.length, weights) for row, match in matches.items()}
         nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
         kept = {*nearest, *matches, *named}
         near = {row: share for row, share in min_max(cosines).items() if row in kept}
@@ -145,7 +145,7 @@ class MemoryRecall:
         for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
             if old.row in former:
                 row = former[old.row]
-                matches[row] = _with_former(matches.get(row), replace(old, row=row))
+                matches[row] = _with_former(matches.get(row), old._replace(row=row))
         return matches, weights, telling
 
     def _named(self, question: Question, where: Clause) -> set[int]:
@@ -225,5 +225,5 @@ def _with_former(own: Match | None, former: Match) -> Match:
     """A memory's term counts with those of what it replaced."""
     counts = tuple(FORMER_SHARE * count for count in former.counts)
     if own is None:
-        return replace(former, counts=counts)
-    return replace(own, counts=tuple(max(mine, theirs) for mine, theirs in zip(own.counts, counts, strict=True)))
+        return former._replace(counts=counts)
+    return own._replace(counts=tuple(max(mine, theirs) for mine, theirs in zip(own.counts, counts, strict=True)))

@@ -17,11 +17,11 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
-from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate
-from nacre.storage.filters import Clause, turn_clause
-from nacre.storage.search import Match, Search, Term, admitted_turns
+from nacre.recall.weighting import Held, Telling, Weights, choose, in_context, normalise, saturate
+from nacre.storage.search import Admission, Match, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
+from nacre.storage.turn_search import TurnSearch
 from nacre.text import words as words_of
 
 _READ = 40
@@ -46,17 +46,20 @@ class ScoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class _Lexical:
-    """What the lexical lane found: the turns that hold terms, and those that hold part of an identifier."""
+    """What the lexical lane found: the best turns that hold terms, those that hold part of an identifier, and what is
+    known of the turns around."""
 
     matches: dict[Place, Match] = field(default_factory=dict)
+    terms: tuple[Term, ...] = ()
     weights: Weights = Weights()
     telling: Telling = Telling()
     named: tuple[Place, ...] = ()
+    around: dict[Place, Match] = field(default_factory=dict)
 
     @property
-    def terms(self) -> int:
-        """How many terms are searched for."""
-        return len(self.weights.idf)
+    def known(self) -> dict[Place, Match]:
+        """What turns hold of the terms, wherever that is known."""
+        return {**self.around, **self.matches}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,7 @@ class _Byline:
 class TurnRecall:
     """Ranks turns for a question."""
 
-    def __init__(self, search: Search, sessions: Sessions, recipe: Recipe = DEFAULT) -> None:
+    def __init__(self, search: TurnSearch, sessions: Sessions, recipe: Recipe = DEFAULT) -> None:
         self._search = search
         self._sessions = sessions
         self._recipe = recipe
@@ -82,6 +85,7 @@ class TurnRecall:
         admitted = admitted_turns(self._sessions.database, wanted)
         near = self._near(vector, admitted)
         pool = self._pool(words, near, admitted)
+        self._look_around(words, pool)
         counts = self._counts(words, pool)
         cosines = self._cosines(vector, pool, near)
         parts = blend({**self._by_words(words, counts, pool), **self._by_meaning(cosines, pool)})
@@ -91,11 +95,11 @@ class TurnRecall:
         best = nlargest(max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1]))
         best = self._answers_first(best, pool, parts, scores)[:limit]
         sureness = sureness_of("turns", vector.vectors.model() if vector else None)
-        found = []
+        found, known = [], words.known
         for place in best:
             if scores[place] <= 0:
                 break
-            signals = _signals(place, question, words, cosines.get(place))
+            signals = _signals(place, question, words, known, cosines.get(place))
             components = {name: round(value, 4) for name, value in parts[place].items() if value}
             sure = sureness.confidence(signals)
             found.append(ScoredTurn(pool[place], place, scores[place], components, signals, sure))
@@ -129,20 +133,21 @@ class TurnRecall:
         if not terms:
             return _Lexical()
         corpus = self._search.corpus(terms)
-        terms, weights, telling = choose(
-            question, terms, corpus, bm25=self._recipe.bm25, postings=self._recipe.postings
+        recipe = self._recipe
+        window, postings = (
+            (recipe.quick_window, recipe.quick_postings) if corpus.quick else (recipe.window, recipe.postings)
         )
-        where = turn_clause(wanted)
-        found = self._search.match(terms, where, self._recipe.window)
+        terms, weights, telling = choose(question, terms, corpus, bm25=recipe.bm25, postings=postings)
+        found = self._search.match(terms, wanted, window, idf=weights.idf, average_length=weights.average_length)
         matches = {(match.session, match.seq): match for match in found}
-        return _Lexical(matches, weights, telling, tuple(self._in_part(question, where, terms, matches)))
+        return _Lexical(matches, terms, weights, telling, tuple(self._in_part(question, wanted, terms, matches)))
 
     def _in_part(
-        self, question: Question, where: Clause, terms: Sequence[Term], matches: Mapping[Place, Match]
+        self, question: Question, wanted: Filter, terms: Sequence[Term], matches: Mapping[Place, Match]
     ) -> Iterable[Place]:
         """Turns that hold an identifier of the question within a longer one: what a search for words cannot see."""
         places = [
-            (session, seq) for _, session, seq in self._search.match_parts(question.names, where, self._recipe.parts)
+            (session, seq) for _, session, seq in self._search.match_parts(question.names, wanted, self._recipe.parts)
         ]
         if len(places) >= self._recipe.parts:
             return  # it is everywhere: that says nothing
@@ -154,25 +159,35 @@ class TurnRecall:
             if not held or not any(all(held[at] for at in name) for name in whole):
                 yield place
 
-    def _near(self, vector: QueryVector | None, admitted: set[int] | None) -> dict[int, float]:
+    def _near(self, vector: QueryVector | None, admitted: Admission | None) -> dict[int, float]:
         if vector is None:
             return {}
         found = vector.vectors.nearest_turns(vector.value, limit=self._recipe.candidates, admitted=admitted)
         return {near.row: near.cosine for near in found}
 
-    def _pool(self, words: _Lexical, near: Mapping[int, float], admitted: set[int] | None) -> dict[Place, int]:
+    def _pool(self, words: _Lexical, near: Mapping[int, float], admitted: Admission | None) -> dict[Place, int]:
         """Candidates of all lanes and their neighbours: place → row."""
         places = [*list(words.matches)[: self._recipe.candidates], *words.named]
         places += self._sessions.places(list(near)).values()
         reach = self._recipe.reach
         extended = {(session, at) for session, seq in places for at in range(max(0, seq - reach), seq + reach + 1)}
         pool = self._sessions.rows_at(sorted(extended))
-        return pool if admitted is None else {place: row for place, row in pool.items() if row in admitted}
+        if admitted is None:
+            return pool
+        among = admitted.among(pool.values())
+        return {place: row for place, row in pool.items() if row in among}
 
-    def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, list[float]]:
-        own = {place: normalise(match, words.weights) for place, match in words.matches.items()}
+    def _look_around(self, words: _Lexical, pool: Mapping[Place, int]) -> None:
+        """What turns hold that were found by other lanes, or stand beside a match."""
+        if words.terms:
+            others = [row for place, row in pool.items() if place not in words.matches]
+            for match in self._search.counted(others, words.terms):
+                words.around[match.session, match.seq] = match
+
+    def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, Held]:
+        own = {place: normalise(match, words.weights) for place, match in words.known.items()}
         share, reach = self._recipe.neighbours, self._recipe.reach
-        return {place: in_context(own, place, words.terms, share=share, reach=reach) for place in pool}
+        return {place: in_context(own, place, share=share, reach=reach) for place in pool}
 
     def _cosines(
         self, vector: QueryVector | None, pool: Mapping[Place, int], near: Mapping[int, float]
@@ -186,7 +201,7 @@ class TurnRecall:
     # What it is worth
 
     def _by_words(
-        self, words: _Lexical, counts: Mapping[Place, Sequence[float]], pool: Iterable[Place]
+        self, words: _Lexical, counts: Mapping[Place, Held], pool: Iterable[Place]
     ) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
@@ -277,10 +292,12 @@ class TurnRecall:
         return {place: by_row[row] for place, row in pool.items() if row in by_row}
 
 
-def _signals(place: Place, question: Question, words: _Lexical, cosine: float | None) -> Signals:
+def _signals(
+    place: Place, question: Question, words: _Lexical, known: Mapping[Place, Match], cosine: float | None
+) -> Signals:
     """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
     session, seq = place
-    near = (words.matches.get((session, seq + step)) for step in (-1, 0, 1))
+    near = (known.get((session, seq + step)) for step in (-1, 0, 1))
     counts = (match.counts if match else None for match in near)
     found = words.telling.signals(*counts, cosine=cosine, in_part=place in words.named)
     return replace(found, empty=question.says_nothing)
@@ -304,11 +321,12 @@ def _closeness(time: datetime | None, question: Question, around: datetime | Non
 
 def _sessions_by_words(words: _Lexical) -> dict[int, float]:
     """How well each session as a whole speaks of the question's terms; a turn counts once for each."""
-    counts: dict[int, list[float]] = {}
-    for (session, _), match in words.matches.items():
-        held = counts.setdefault(session, [0.0] * words.terms)
+    counts: dict[int, Held] = {}
+    for (session, _), match in words.known.items():
+        held = counts.setdefault(session, {})
         for at, count in enumerate(match.counts):
-            held[at] += min(count, 1.0)
+            if count:
+                held[at] = held.get(at, 0.0) + min(count, 1.0)
     ordinary = words.weights.average_length
     return {session: saturate(held, ordinary, words.weights) for session, held in counts.items()}
 

@@ -50,38 +50,45 @@ class Weights:
 
 def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
     """Inverse document frequency, in the form that is never negative (seed facts 2.3)."""
-    idf = tuple(math.log(1 + (corpus.rows - count + 0.5) / (count + 0.5)) for count in corpus.frequencies)
+    idf = tuple(map(corpus.idf, corpus.frequencies))
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
 
-def saturate(counts: Sequence[float], length: float, weights: Weights) -> float:
+Held = dict[int, float]
+"""How often a row holds each of those terms that it holds at all, by their place among the terms."""
+
+
+def held(counts: Sequence[float]) -> Held:
+    """The terms that are there, of counts for all."""
+    return {at: count for at, count in enumerate(counts) if count}
+
+
+def saturate(counts: Held, length: float, weights: Weights) -> float:
     """BM25 of a row that holds the terms ``counts`` times."""
     k1, b = weights.bm25.k1, weights.bm25.b
     slope = k1 * (1 - b + b * length / weights.average_length)
-    held = (pair for pair in zip(weights.idf, counts, strict=True) if pair[1])
-    return sum(idf * count * (k1 + 1) / (count + slope) for idf, count in held)
+    score = 0.0
+    for at, count in counts.items():
+        score += weights.idf[at] * count * (k1 + 1) / (count + slope)
+    return score
 
 
-def normalise(match: Match, weights: Weights) -> tuple[float, ...]:
+def normalise(match: Match, weights: Weights) -> Held:
     """The term counts of a row, as if it were of ordinary length."""
     b = weights.bm25.b
     length = 1 - b + b * match.length / weights.average_length
-    return tuple(count / length for count in match.counts)
+    return {at: count / length for at, count in enumerate(match.counts) if count}
 
 
-def in_context(
-    counts: Mapping[tuple[int, int], Sequence[float]], place: tuple[int, int], terms: int, *, share: float, reach: int
-) -> list[float]:
+def in_context(counts: Mapping[tuple[int, int], Held], place: tuple[int, int], *, share: float, reach: int) -> Held:
     """The term counts at a place (session, seq), with the share of those around it."""
-    own = counts.get(place)
-    total = list(own) if own else [0.0] * terms
+    total = dict(counts.get(place, ()))
     session, seq = place
     for other in (*range(seq - reach, seq), *range(seq + 1, seq + reach + 1)):
         neighbour = counts.get((session, other))
         if neighbour:
-            for at, count in enumerate(neighbour):
-                if count:
-                    total[at] += share * count
+            for at, count in neighbour.items():
+                total[at] = total.get(at, 0.0) + share * count
     return total
 
 

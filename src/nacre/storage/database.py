@@ -9,6 +9,7 @@ import contextlib
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -206,11 +207,17 @@ class Database:
         """Let full-text statements call ``term_counts(<table>)``."""
         self._connection.register_fts5_function("term_counts", function)
 
-    def stems(self, word: str) -> list[str]:
-        """A word as the full-text tables keep it: diacritics dropped, Porter stem; usually one."""
-        tokenize: Any = self._connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
-        tokens = tokenize(word.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_QUERY, None)
-        return [str(token[2]) for token in tokens]
+    def stems(self, text: str) -> list[str]:
+        """The words of a text as the full-text tables keep them: diacritics dropped, Porter stems."""
+        found: list[str] = self._tokenize(
+            text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None,
+            include_offsets=False, include_colocated=False,
+        )  # fmt: skip
+        return found
+
+    @cached_property
+    def _tokenize(self) -> Any:
+        return self._connection.fts5_tokenizer("porter", ["unicode61", "remove_diacritics", "2"])
 
     def fts_size(self, table: str) -> tuple[int, int]:
         """Rows in a full-text table, and words in all of them."""

@@ -73,6 +73,7 @@ def turn_clause(wanted: Filter) -> Clause:
     parts = [
         *_project_parts("s.project", wanted),
         *_time_parts("t.time", wanted),
+        *_session_parts(wanted),
         *_among("s.tool", wanted.tools),
     ]
     if wanted.user_only:
@@ -115,6 +116,16 @@ def _time_parts(column: str, wanted: Filter) -> list[tuple[str, tuple[object, ..
         parts.append((f"{column} >= ?", (to_ms(wanted.since),)))
     if wanted.until:
         parts.append((f"{column} < ?", (to_ms(wanted.until),)))
+    return parts
+
+
+def _session_parts(wanted: Filter) -> list[tuple[str, tuple[object, ...]]]:
+    """What follows for a session from the times of its turns: there are few sessions, and many turns."""
+    parts: list[tuple[str, tuple[object, ...]]] = []
+    if wanted.since:
+        parts.append(("(s.ended IS NULL OR s.ended >= ?)", (to_ms(wanted.since),)))
+    if wanted.until:
+        parts.append(("(s.started IS NULL OR s.started < ?)", (to_ms(wanted.until),)))
     return parts
 
 

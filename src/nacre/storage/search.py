@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import NamedTuple
 
 import apsw
 
@@ -37,8 +39,12 @@ _MATCH_MEMORY_PARTS = f"""
 SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN {{source}} m ON m.row = f.rowid
 WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
-_ADMITTED_TURNS = """
-SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session WHERE {where}
+_FEW_TURNS = """
+SELECT t.row FROM sessions s CROSS JOIN turns t ON t.session = s.row WHERE {where} LIMIT ?
+"""
+_CHECK_TURNS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
 """
 _TURNS_OF_SESSIONS = """
 SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
@@ -62,9 +68,11 @@ class Term:
     stem: str
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
-    """A row that holds some of the terms: how often each (weighted over columns), and how many words the row has."""
+class Match(NamedTuple):
+    """A row that holds some of the terms: how often each (weighted over columns), and how many words the row has.
+
+    A tuple, since an answer makes hundreds.
+    """
 
     row: int
     session: int
@@ -80,6 +88,12 @@ class Corpus:
     rows: int
     average_length: float
     frequencies: tuple[int, ...]
+    quick: bool = False
+    """Whether most rows are where common words cost little."""
+
+    def idf(self, count: int) -> float:
+        """Inverse document frequency of a term in so many rows, in the form that is never negative (seed facts 2.3)."""
+        return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
 
 
 class Search:
@@ -114,7 +128,7 @@ class Search:
         """Rows that hold any of the terms, the best by BM25 first; counts are in the order of ``terms``."""
         if not terms:
             return []
-        expression = " OR ".join(_quoted(term.word) for term in terms)
+        expression = " OR ".join(quoted(term.word) for term in terms)
         rows = self._db.rows(where.into(self._match), (expression, *where.values, limit))
         return [self._to_match(row, session, seq, packed) for row, session, seq, packed in rows]
 
@@ -123,7 +137,7 @@ class Search:
         names = [name for name in names if len(name) >= 3]
         if not names:
             return []
-        expression = " OR ".join(_quoted(name) for name in names)
+        expression = " OR ".join(quoted(name) for name in names)
         rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
         return [(row, session, seq) for row, session, seq in rows]
 
@@ -142,14 +156,33 @@ def memory_search(database: Database) -> Search:
     return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS, columns=(1.5, 1.0, 1.0))
 
 
-def turn_search(database: Database) -> Search:
-    """Full text over turns: what was said counts more than what was done."""
+def fresh_turn_search(database: Database) -> Search:
+    """Full text over the turns that are in no shard: what was said counts more than what was done."""
     return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS, columns=(1.0, 0.5))
 
 
-def admitted_turns(database: Database, wanted: Filter) -> set[int] | None:
+class Admission:
+    """The turns that a filter lets through, without listing them: there may be a million."""
+
+    def __init__(self, database: Database, where: Clause) -> None:
+        self._db = database
+        self._where = where
+
+    def few(self, most: int) -> list[int] | None:
+        """All of them, where they are no more than so many."""
+        found = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
+        return [row for (row,) in found] if len(found) <= most else None
+
+    def among(self, rows: Collection[int]) -> set[int]:
+        """Those of some turns."""
+        encoded = json.dumps(list(rows))
+        return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), (encoded, *self._where.values))}
+
+
+def admitted_turns(database: Database, wanted: Filter) -> Admission | None:
     """The turns a filter lets through; ``None`` when it lets all through."""
-    return _admitted(database, _ADMITTED_TURNS, turn_clause(wanted))
+    where = turn_clause(wanted)
+    return None if where.is_open else Admission(database, where)
 
 
 def newest_turns(database: Database, wanted: Filter) -> Iterator[list[int]]:
@@ -198,13 +231,8 @@ def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | No
     return sessions.by_rows(found_copy)[found_copy[0]] if found_copy else None
 
 
-def _admitted(database: Database, sql: str, where: Clause) -> set[int] | None:
-    if where.is_open:
-        return None
-    return {row for (row,) in database.rows(where.into(sql), where.values)}
-
-
-def _quoted(term: str) -> str:
+def quoted(term: str) -> str:
+    """A word or phrase as FTS5 takes it."""
     return '"' + term.replace('"', '""') + '"'
 
 

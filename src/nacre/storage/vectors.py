@@ -1,8 +1,9 @@
 """Vectors: sign bits of every passage for a quick scan, int8 components for exact cosines.
 
 A passage is kept once, by the hash of its text, however many turns say it. The scan compares 384 bits a passage with
-XOR and popcount, and the nearest are compared exactly: at 100,000 passages that costs a few milliseconds without an
-index structure to build or to lose.
+XOR and popcount, and the nearest are compared exactly: a million passages take about six milliseconds, without an
+index structure to build or to lose. Bits are held word by word, the first 64 of all passages, then the next, and
+compared in portions that stay in the processor's cache.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nacre.storage.database import Database
+from nacre.storage.search import Admission
+from nacre.storage.times import to_ms
 
 Matrix = NDArray[np.float32]
 _NEAREST_BY_BITS = 600
+_WIDENED = 4
+_FARTHEST = 40_000
+"""No more passages than this are looked at for turns that a filter lets through."""
+_PORTION = 16_384
 _FEW_TURNS = 5_000
 """So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
 _DROPS = ("drop_embedding_values", "drop_vectors", "drop_turn_passages", "drop_bits", "drop_memory_vectors")
@@ -33,15 +40,16 @@ class Near:
 
 
 class Vectors:
-    """Reads and writes vectors.
+    """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
 
     Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
     memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
     given twice, so that it belongs to no memory.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, since: datetime | None = None) -> None:
         self._db = database
+        self._since = to_ms(since)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
         self._edition = -1
@@ -70,11 +78,30 @@ class Vectors:
             self._set_value("edition", str(edition + 1))
         self._bits, self._next = np.empty((0, 0), np.uint64), 1
 
+    def reach_back(self, days: int) -> None:
+        """Turns of so many days get vectors (0: all); where that is more than before, old ones are looked at again."""
+        before = self._count_of("days")
+        if days == before:
+            return
+        with self._db.transaction():
+            self._set_value("days", str(days))
+            if before and (not days or days > before):
+                self._set_value("through", "0")
+
+    def pass_over(self) -> None:
+        """Where no turn waits for a vector, none of those there are is looked at again."""
+        with self._db.transaction():
+            if not self.turns_to_embed(1):
+                newest = self._db.one("last_turn") or (0,)
+                self._set_value("through", str(max(int(newest[0]), self._count_of("through"))))
+
     def turns_to_embed(self, limit: int) -> list[tuple[int, str]]:
         """The next turns without vectors: (row, text)."""
         return [
             (row, text)
-            for row, text in self._db.all("list_turns_to_embed", after=self._count_of("through"), limit=limit)
+            for row, text in self._db.all(
+                "list_turns_to_embed", after=self._count_of("through"), since=self._since, limit=limit
+            )
         ]
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
@@ -84,7 +111,7 @@ class Vectors:
 
     def missing(self) -> tuple[int, int]:
         """How many turns and memories have no vectors yet."""
-        turns = self._db.one("count_turns_to_embed", after=self._count_of("through")) or (0,)
+        turns = self._db.one("count_turns_to_embed", after=self._count_of("through"), since=self._since) or (0,)
         memories = self._db.one("count_memories_to_embed") or (0,)
         return int(turns[0]), int(memories[0])
 
@@ -128,21 +155,24 @@ class Vectors:
 
     # What is found
 
-    def nearest_turns(self, query: Matrix, *, limit: int, admitted: set[int] | None = None) -> list[Near]:
+    def nearest_turns(self, query: Matrix, *, limit: int, admitted: Admission | None = None) -> list[Near]:
         """The turns whose best passage is nearest to a unit vector, by cosine, the nearest first."""
-        if admitted is not None and len(admitted) < _FEW_TURNS:
-            few = self.cosines_of_turns(query, list(admitted))
-            return _sorted(few)[:limit]
+        few = admitted.few(_FEW_TURNS) if admitted else None
+        if few is not None:
+            return _sorted(self.cosines_of_turns(query, few))[:limit]
         self._load_bits()
-        if not len(self._bits):
+        if not self._bits.size:
             return []
-        wanted = _to_bits(_to_int8(query[None, :]))[0]
-        distances = np.bitwise_count(self._bits ^ wanted).sum(axis=1, dtype=np.uint16)
-        if admitted is not None:
-            return self._nearest_admitted(query, distances, admitted, limit)
-        count = min(_NEAREST_BY_BITS, len(distances))
-        rows = np.argpartition(distances, count - 1)[:count] + 1
-        return self._rank(query, rows.tolist(), None)[:limit]
+        distances = _distances(self._bits, _to_bits(_to_int8(query[None, :]))[0])
+        nearest = _Outward(distances)
+        if admitted is None:
+            return self._rank(query, nearest.next(_NEAREST_BY_BITS), None)[:limit]
+        found: list[Near] = []
+        portion = _NEAREST_BY_BITS
+        while len(found) < limit and portion < _FARTHEST and (rows := nearest.next(portion)):
+            found += self._rank(query, rows, admitted)
+            portion *= _WIDENED
+        return sorted(found, key=lambda near: (-near.cosine, near.row))[:limit]
 
     def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
         """The cosine of each turn's best passage; turns without vectors are left out."""
@@ -189,25 +219,17 @@ class Vectors:
         self._db.run("insert_bits", first=first, count=len(rows), bits=_to_bits(packed).tobytes())
         return {digest: first + at for at, digest in enumerate(digests)}
 
-    def _nearest_admitted(self, query: Matrix, distances: NDArray[Any], admitted: set[int], limit: int) -> list[Near]:
-        """Walk outward in distance until enough admitted turns are found."""
-        order = np.argsort(distances, kind="stable") + 1
-        found: list[Near] = []
-        for start in range(0, len(order), _NEAREST_BY_BITS * 2):
-            found += self._rank(query, order[start : start + _NEAREST_BY_BITS * 2].tolist(), admitted)
-            if len(found) >= limit:
-                break
-        return sorted(found, key=lambda near: -near.cosine)[:limit]
-
-    def _rank(self, query: Matrix, rows: list[int], admitted: set[int] | None) -> list[Near]:
+    def _rank(self, query: Matrix, rows: list[int], admitted: Admission | None) -> list[Near]:
         encoded = json.dumps(rows)
         found = self._db.all("find_vectors", rows=encoded)
         if not found:
             return []
         cosines = dict(zip((row for row, _ in found), _cosines(query, [vector for _, vector in found]), strict=True))
         best: dict[int, float] = {}
-        for passage, turn in self._db.all("find_turns_of_passages", rows=encoded):
-            if passage in cosines and (admitted is None or turn in admitted):
+        said = self._db.all("find_turns_of_passages", rows=encoded)
+        among = admitted.among({turn for _, turn in said}) if admitted else None
+        for passage, turn in said:
+            if passage in cosines and (among is None or turn in among):
                 best[turn] = max(best.get(turn, -1.0), float(cosines[passage]))
         return _sorted(best)
 
@@ -216,9 +238,9 @@ class Vectors:
         if not runs:
             return
         words = len(runs[0][2]) // runs[0][1] // 8
-        fresh = np.frombuffer(b"".join(bits for _, _, bits in runs), np.uint64).reshape(-1, words)
-        self._bits = np.concatenate([self._bits, fresh]) if len(self._bits) else fresh
-        self._next = len(self._bits) + 1
+        fresh = np.frombuffer(b"".join(bits for _, _, bits in runs), np.uint64).reshape(-1, words).T
+        self._bits = np.concatenate([self._bits, fresh], axis=1) if self._bits.size else np.ascontiguousarray(fresh)
+        self._next = self._bits.shape[1] + 1
 
     def _load_memories(self) -> None:
         edition = self._count_of("edition")
@@ -239,6 +261,40 @@ class Vectors:
 
     def _set_value(self, key: str, value: str) -> None:
         self._db.run("set_embedding_value", key=key, value=value)
+
+
+class _Outward:
+    """Walks through passages from the nearest to the farthest, in rings of equal distance."""
+
+    def __init__(self, distances: NDArray[np.uint16]) -> None:
+        self._distances = distances
+        self._within = np.cumsum(np.bincount(distances))
+        self._next = 0
+
+    def next(self, count: int) -> list[int]:
+        """At least so many passages more, where there are any: all of the same distance come together."""
+        if self._next >= len(self._within):
+            return []
+        before = int(self._within[self._next - 1]) if self._next else 0
+        last = int(np.searchsorted(self._within, before + count))
+        ring = (self._distances >= self._next) & (self._distances <= last)
+        self._next = last + 1
+        rows: list[int] = (np.flatnonzero(ring) + 1).tolist()
+        return rows
+
+
+def _distances(bits: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> NDArray[np.uint16]:
+    """In how many bits each passage differs; ``bits`` has a row for each 64 of them."""
+    count = bits.shape[1]
+    found = np.zeros(count, np.uint16)
+    differs, ones = np.empty(_PORTION, np.uint64), np.empty(_PORTION, np.uint8)
+    for start in range(0, count, _PORTION):
+        part = found[start : start + _PORTION]
+        for own, other in zip(bits[:, start : start + _PORTION], wanted, strict=True):
+            np.bitwise_xor(own, other, out=differs[: len(part)])
+            np.bitwise_count(differs[: len(part)], out=ones[: len(part)])
+            np.add(part, ones[: len(part)], out=part)
+    return found
 
 
 def _sorted(cosines: Mapping[int, float]) -> list[Near]:

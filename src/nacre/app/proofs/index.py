@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from nacre.app.context import Context
 from nacre.app.proofs.finding import FAILURE, WARNING, Finding, Proof, deep_repair
+from nacre.app.sharding import fill_shards
 from nacre.errors import NacreError
 from nacre.storage.soundness import Soundness
 
@@ -33,10 +34,18 @@ def prove_full_text(context: Context) -> Proof:
     if turns:
         told = f"{len(turns)} turns cannot be found by their words"
         found.append(Finding(FAILURE, told, deep_repair(), lambda context: context.sessions.index_again(turns)))
+    lost = context.shards.unreadable()
+    if lost:
+        told = f"{sum(place.rows for place in lost):,} turns cannot be found by their words: a shard is lost or damaged"
+        found.append(Finding(FAILURE, told, deep_repair(), _make_shards))
     for table, rows in sound.text_without_rows().items():
         told = f"{len(rows)} texts in {table} belong to nothing"
         found.append(Finding(FAILURE, told, deep_repair(), _forget_text(table, rows)))
     return Proof("full text", f"{sound.texts():,} texts", found)
+
+
+def _make_shards(context: Context) -> None:
+    fill_shards(context)
 
 
 def _reindex_memories(ids: Sequence[str]) -> Callable[[Context], None]:

@@ -193,6 +193,7 @@ def render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
             ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
             ("vault", f"{settings.vault} ({count(stats.vault_files, 'file')})"),
             ("database", f"{settings.database} ({size(stats.database_bytes)})"),
+            *([("index", f"{settings.index} ({size(stats.index_bytes)})")] if stats.index_bytes else []),
         ),
         indent=2,
     )

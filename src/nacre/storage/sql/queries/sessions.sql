@@ -166,12 +166,24 @@ SELECT row, tool, native_id, project, title, started, kind FROM sessions
 WHERE row IN (SELECT value FROM json_each(:rows));
 
 -- list_authors --
--- People named as authors; few, where there are any.
-SELECT DISTINCT author FROM turns WHERE author IS NOT NULL;
+-- People named as authors; few, where there are any. One look into the index for each, however many turns they wrote.
+WITH RECURSIVE named (author) AS (
+    SELECT min(author) FROM turns WHERE author IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(t.author) FROM turns t WHERE t.author > named.author) FROM named WHERE named.author IS NOT NULL
+)
+SELECT author FROM named WHERE author IS NOT NULL;
 
 -- list_projects_named --
--- Projects of sessions or of memories.
-SELECT project FROM sessions WHERE project IS NOT NULL UNION SELECT project FROM active_memories WHERE project IS NOT NULL;
+-- Projects of sessions or of memories. As above: one look for each project of sessions.
+WITH RECURSIVE named (project) AS (
+    SELECT min(project) FROM sessions WHERE project IS NOT NULL
+    UNION ALL
+    SELECT (SELECT min(s.project) FROM sessions s WHERE s.project > named.project) FROM named
+    WHERE named.project IS NOT NULL
+)
+SELECT project FROM named WHERE project IS NOT NULL
+UNION SELECT project FROM active_memories WHERE project IS NOT NULL;
 
 -- find_cursor --
 -- Where the last reading of a file ended.

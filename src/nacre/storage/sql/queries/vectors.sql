@@ -1,13 +1,15 @@
 -- list_turns_to_embed --
--- Talk whose vectors are missing, in the order of rows: what is done is one number.
+-- Talk whose vectors are missing, in the order of rows: what is done is one number. What is older than wanted is left out.
 SELECT row, text FROM turns
 WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
+    AND (:since IS NULL OR time >= :since)
 ORDER BY row LIMIT :limit;
 
 -- count_turns_to_embed --
 -- How many are left.
 SELECT count(*) FROM turns
-WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12;
+WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND length(text) >= 12
+    AND (:since IS NULL OR time >= :since);
 
 -- find_passages --
 -- Which texts were embedded before.
