@@ -65,6 +65,7 @@ def spoiled(text: str, words: str) -> Iterator[str]:
     records = _records(text)
     if records is None:
         lines = text.splitlines(keepends=True)
+        words = words.replace("\n", " ")  # a line is what such a format takes apart
         for number, line in enumerate(lines):
             body = line.rstrip("\n")
             yield "".join([*lines[:number], f"{body} {words}{line[len(body) :]}", *lines[number + 1 :]])

@@ -99,10 +99,13 @@ def new_file(path: Path, *, overwrite: bool = False) -> Iterator[BinaryIO]:
 
 
 def sweep(folder: Path, name: str = "") -> None:
-    """Remove what processes that were killed left in a folder of a file of this name, or of any."""
+    """Remove what processes that were killed left in a folder of a file of this name, or of any.
+
+    Of this process only what is of that name: other threads of it may be writing other files.
+    """
     for left in folder.glob(f".{glob.escape(name)}*.tmp*"):
         found = _LEFT.search(left.name)
-        if found and (int(found[1]) == os.getpid() or not _is_alive(int(found[1]))):
+        if found and (bool(name) if int(found[1]) == os.getpid() else not _is_alive(int(found[1]))):
             with contextlib.suppress(OSError):
                 left.unlink()
 

@@ -94,7 +94,7 @@ def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_i
     assert (report.problems, report.unrecognised, report.corrupt, report.unknown) == ((), 0, 0, {})
     assert set(report.tools) == {
         "aider", "chatgpt", "claude-ai", "claude-code", "cline", "codex", "continue", "copilot-chat", "copilot-cli",
-        "cursor", "gemini-cli", "jsonl", "markdown", "openclaw",
+        "cursor", "gemini-cli", "jsonl", "markdown", "openclaw", "opencode",
     }  # fmt: skip
     context.database.close()
 

@@ -11,7 +11,7 @@ import pytest
 from nacre.app.context import open_context
 from nacre.app.maintenance import backup, rebuild, reset
 from nacre.app.scanning import scan
-from nacre.app.writing import commit
+from nacre.app.writing import FEW, commit
 from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.memory import Kind, Link, Memory, Retirement
 from nacre.model.operation import Operation
@@ -30,7 +30,7 @@ def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
     monkeypatch.setattr("nacre.storage.database._BREATH_SECONDS", 0.0)  # as if each of them took long
     held: list[str] = []
     context = open_context(world.settings(), observe=lambda name, _: held.append(name))
-    buoys = [a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.") for number in range(30)]
+    buoys = [a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.") for number in range(FEW)]
     commit(context, buoys)
     assert held.count("write") == 1
 

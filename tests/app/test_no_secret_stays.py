@@ -21,11 +21,12 @@ from nacre.app.syncing import State
 from nacre.cli.root import cli
 from nacre.model.recall import RecallQuery
 from nacre.transcripts.adapter import Head
-from nacre.transcripts.registry import adapters
+from nacre.transcripts.registry import builtins
 from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
 from tests.app.test_syncing import machine, remote
 from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
 from tests.fuzz.inputs import seeds
+from tests.fuzz.targets import TARGETS
 
 __all__ = ["remote"]
 
@@ -70,10 +71,10 @@ def examples() -> dict[str, tuple[str, str]]:
         text = render(shape, TALK)
         if text is not None:  # databases are in test_databases.py
             found[f"{shape} shape"] = (name, text)
-    for adapter in adapters():
-        for number, seed in enumerate(seeds(adapter.tool)):
+    for tool, adapter in builtins().items():
+        for number, seed in enumerate(seeds(tool) if tool in TARGETS and not adapter.beside else ()):
             if b"\0" not in seed and adapter.sniff(Head(Path("talk.txt"), seed)):
-                found[f"{adapter.tool} seed {number}"] = ("2026-11-18_talk.txt", seed.decode("utf-8", "replace"))
+                found[f"{tool} seed {number}"] = ("2026-11-18_talk.txt", seed.decode("utf-8", "replace"))
     return found
 
 
@@ -89,7 +90,8 @@ def numbered(text: str, number: int) -> str:
 
 
 def test_every_tool_is_among_the_examples() -> None:
-    assert {adapter.tool for adapter in adapters()} <= {name.split(" ", maxsplit=1)[0] for name in EXAMPLES}
+    tried = {name.split(" ", maxsplit=1)[0] for name in EXAMPLES} | SHAPES.keys() | {"roo-code"}  # Cline's, elsewhere
+    assert {adapter.tool for adapter in builtins().values()} <= tried
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -271,3 +271,25 @@ def test_a_real_database_of_2024_is_read_without_its_copies(look: Any) -> None:
     asked = [turn.text for turn in turns if turn.speaker == "owner"]
     assert len(asked) == 37
     assert len({(turn.text, other.text) for turn, other in zip(turns[::2], turns[1::2], strict=True)}) == 37
+
+
+def test_a_conversation_in_the_database_and_in_a_transcript_is_told_once(look: Any, tmp_path: Path) -> None:
+    bubbles = [
+        bubble(1, "Fix the login"),
+        bubble(2, "I look at the tests."),
+        tool_bubble("run_terminal_cmd", {"command": "make test"}, {"output": "1 failed", "exitCode": 2}),
+        bubble(2, "Fixed."),
+        bubble(1, "Fix the login"),
+    ]
+    name = "c0de0000-0000-4000-8000-000000000001"
+    state = look(write_state(tmp_path / "state.vscdb", {}, conversation(name, bubbles)))
+    call = {"type": "tool_use", "name": "run_terminal_cmd", "input": {"command": "make test"}}
+    said = [("user", "<user_query>\nFix the login\n</user_query>"), ("assistant", "I look at the tests."),
+            ("assistant", "Fixed."), ("user", "<user_query>\nFix the login\n</user_query>")]  # fmt: skip
+    lines = [{"role": role, "message": {"content": [{"type": "text", "text": text}]}} for role, text in said]
+    lines[1]["message"]["content"].append(call)  # type: ignore[index]
+    path = tmp_path / "agent-transcripts" / name / f"{name}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    lined = look(path)
+    assert [turn.id for turn in lined.turns[name]] == [turn.id for turn in state.turns[name]]

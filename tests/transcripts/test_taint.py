@@ -46,10 +46,9 @@ def test_trust_is_the_same_at_whatever_line_a_reading_ended(
 
 
 @pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
-def test_every_shape_says_what_draws_on_what(shape: str, tmp_path: Path, read: Any) -> None:
+def test_every_shape_says_what_draws_on_what(shape: str, tmp_path: Path, look: Any) -> None:
     path = write(tmp_path / "whole", shape, STEPS)
-    adapter = find_adapter(read_head(path))
-    _, turns, _ = read(adapter, path)
+    turns = [turn for said in look(path).turns.values() for turn in said]
     trust = {turn.text[:8]: turn.trust for turn in turns if turn.speaker is not Speaker.OWNER and turn.text}
     assert {begin for begin, one in trust.items() if one is Trust.UNTRUSTED} == {"It says:", "So far: ", "The log "}
     own = {turn.text[:8] for turn in turns if turn.flags & Flag.INJECTED}

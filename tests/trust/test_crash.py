@@ -46,7 +46,7 @@ def test_a_kill_at_any_point_loses_nothing_and_doubles_nothing(client: Client, s
         run = client.run(scenario, fault, deep=number % 3 == 0)
         assert not run["wrong"], (fault, events[fault["at"]], run)
         killed += run["killed"]
-    assert killed > KILLS * 3 // 4  # ids differ from run to run, and so does the number of pages that are written
+    assert killed > KILLS // 2  # ids differ from run to run, and so does the number of pages that are written
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

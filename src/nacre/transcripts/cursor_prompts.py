@@ -27,7 +27,7 @@ _WRITTEN = re.compile(
     r"(?:\w+, )?(\w+ \d{1,2}, \d{4}),? (?:at )?(\d{1,2}:\d{2}(?::\d{2})? [AP]M)(?: \(UTC([+-]\d{1,2})(?::?(\d{2}))?\))?"
 )
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
-_MOST_FOLDERS = 2_000
+_MOST_FOLDERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)

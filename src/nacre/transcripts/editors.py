@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from nacre.transcripts.adapter import Places
@@ -13,6 +13,7 @@ _EDITORS = (
     "Code", "Code - Insiders", "Code - OSS", "VSCodium", "VSCodium - Insiders", "Cursor", "Windsurf",
 )  # fmt: skip
 _SERVERS = (".vscode-server", ".vscode-server-insiders", ".vscode-remote", ".cursor-server", ".windsurf-server")
+_URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DRIVE = re.compile(r"/([A-Za-z]:)(?=/|\Z)")
 
 
@@ -37,7 +38,7 @@ def _configuration(places: Places) -> Path:
 
 def folder_of(uri: str | None) -> str | None:
     """The path in a ``file:`` or ``vscode-remote:`` URI, or a path as it is; ``None`` where there is none."""
-    if not uri or "://" not in uri:
+    if not uri or not _URI.match(uri):
         return uri or None
     try:
         parts = urlsplit(uri)
@@ -48,4 +49,4 @@ def folder_of(uri: str | None) -> str | None:
         path = f"//{parts.netloc}{path}"
     drive = _DRIVE.match(path)
     path = path[1:] if drive else path
-    return path if len(path) < 2 or drive else str(PurePosixPath(path))
+    return path if len(path) < 2 or drive else path.rstrip("/")
