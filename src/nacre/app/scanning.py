@@ -231,8 +231,8 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
     return taken + len(gone)
 
 
-def read_arrived(context: Context, paths: Iterable[str]) -> None:
-    """Read files that came from a remote just now, and what follows from them, in one transaction.
+def read_written(context: Context, paths: Iterable[str]) -> None:
+    """Read files that a sync or a scrub just wrote, and do what follows from them, in one transaction.
 
     Call with the vault lock held, and no write pending. What they say is in the journal already, or history has it.
     """

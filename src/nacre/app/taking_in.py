@@ -18,7 +18,7 @@ from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
 from nacre.app.joining import Change, Plan, counted
 from nacre.app.operating import intend, operating, running
-from nacre.app.scanning import read_arrived, scan
+from nacre.app.scanning import read_written, scan
 from nacre.app.writing import apply_intents, without_secrets
 from nacre.errors import EditConflict, VaultUnusable
 from nacre.git.repository import Head
@@ -98,7 +98,7 @@ def _take_part(context: Context, part: _Part, held: Mapping[str, str]) -> str | 
         return _MEANWHILE
     obstacle = _edited(context, part.changes, held) or _written(context, part)
     if not obstacle:
-        read_arrived(context, part.changes)
+        read_written(context, part.changes)
     return obstacle
 
 
