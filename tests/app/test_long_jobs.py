@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from nacre.app.learning import learn
 from nacre.app.operations import log
 from nacre.app.remembering import edit, retire
 from nacre.app.scanning import scan
+from nacre.app.scrubbing import ScrubOptions, scrub
 from nacre.app.using import fold_usage, spool_use
 from nacre.errors import StoreBusy
 from nacre.lock import FileLock
@@ -236,6 +238,45 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
         assert other.list() == []
         assert other.get(last).retired.reason is None
         is_well(home.context)
+
+
+def test_others_store_edit_and_scan_while_a_home_is_scrubbed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.app.scrub_vault.FEW", 1)
+    for number in range(MANY):
+        note = f"---\n# the cellar opens with heron-5183\ntags: [ropes]\n---\nRope {number} is {number} fathoms long.\n"
+        world.write(f"global/fact/rope-{number}.md", note)
+        world.write(f"global/fact/heron-5183-{number}.md", f"# heron-5183 {number}\n\nThe code of door {number}.\n")
+    with world.open() as memory:
+        memory.list()
+        memory.store("The cellar opens with heron-5183, too.")
+    world.environ["NACRE_REDACTION_PATTERNS"] = json.dumps(["heron-5183"])
+    with world.open() as other:
+        ropes = {one.subject: one.id for one in other.list(limit=100) if "fathoms" in one.content}
+
+        def visit(turn: int) -> None:
+            other.store(f"Visit number {turn} was short.")
+            if turn % 9 == 0:
+                edit(other._context, sorted(ropes.values())[turn % MANY], add_tags=[f"visit-{turn}"])
+            assert scan(other._context) == 0, "nobody takes for an edit by hand what a scrub wrote"
+
+        home = Meanwhile(world)
+        scan(home.context)
+        home.turns, home.visit = 0, visit
+        scrub(home.context, ScrubOptions(vectors=False))
+        home.visit = lambda _: None
+        assert home.turns > 2 * MANY
+        assert scrub(home.context, ScrubOptions(vectors=False)).total == 0
+        visits = [one for one in other.list(limit=1000) if one.content.startswith("Visit number")]
+        assert len(visits) == len({one.content for one in visits}) >= 2 * MANY
+        assert any(tag.startswith("visit-") for one in other.list(limit=1000) for tag in one.tags)
+        assert len([one for one in other.list(limit=1000) if "door" in one.content]) == MANY
+        assert sum(one.operation.action == "scrub" for one in other.log(limit=1000)) == 1
+        assert not [one for one in other.log(limit=1000) if one.operation.action in ("edit", "retire")]
+        is_well(home.context)
+    for path in world.home.rglob("*"):
+        assert "heron-5183" not in path.name.lower()
+        if path.is_file() and path.name != "config.toml":
+            assert b"heron-5183" not in path.read_bytes().lower(), path
 
 
 def test_recalls_are_counted_once_when_two_count_them(world: World) -> None:

@@ -639,7 +639,7 @@ class Killed(BaseException):
 def test_a_sync_that_is_killed_goes_on_with_the_next_one(
     pair: tuple[Machine, Machine], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nacre.app import joining
+    from nacre.app import taking_in
     from nacre.git.remote import Remote
     from nacre.git.repository import Repository
 
@@ -655,8 +655,8 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
         raise Killed
 
     places = {
-        "intents": (joining, "apply_intents"), "written": (Repository, "move_head"),
-        "moved": (joining, "step_index"), "index": (joining, "scan"), "pushed": (Remote, "remember"),
+        "intents": (taking_in, "apply_intents"), "written": (Repository, "move_head"),
+        "moved": (taking_in, "step_index"), "index": (taking_in, "scan"), "pushed": (Remote, "remember"),
     }  # fmt: skip
     with monkeypatch.context() as patched:
         patched.setattr(*places[point], killed)

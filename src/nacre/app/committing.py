@@ -29,6 +29,9 @@ OPERATIONS_A_COMMIT = 100
 _OPERATIONS_A_RUN = 2000
 _TRIES = 5
 _NOTHING = "-"
+UNWRITTEN = "not written yet"
+"""Why a file is held that another process is just about to write."""
+
 _LARGEST_BYTES = 20_000_000
 OWN_FILES = {
     ".gitattributes": "* -text\nledger.jsonl merge=union\n",
@@ -268,7 +271,7 @@ def _written(
     """What an operation left in each file, and its lines for the ledger; ``None`` when it has to wait."""
     found: dict[str, bytes | None] = {}
     lines: list[bytes] = []
-    reason = "not written yet" if context.journal.is_unapplied(operation.id) else ""
+    reason = UNWRITTEN if context.journal.is_unapplied(operation.id) else ""
     for intent in context.journal.written_by(operation.id):
         if intent.action == "append":
             lines.append((intent.document or "").encode("utf-8", "replace"))

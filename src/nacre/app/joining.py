@@ -1,8 +1,4 @@
-"""What a remote has and this vault has not: compare, merge, and bring it into the vault.
-
-The files are written as one operation, each only where it is still what it was; then the branch moves, in one step,
-unless somebody moved it meanwhile. A crash between the two leaves files that the next sync finds on both sides.
-"""
+"""What a remote has and this vault has not: compare, and merge. :mod:`nacre.app.taking_in` brings it into the vault."""
 
 from __future__ import annotations
 
@@ -10,19 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nacre.app.background import COMMIT_LOCK
 from nacre.app.commit_message import BEGINNING, Told, read_message, write_message
-from nacre.app.committing import author_of, step_index
+from nacre.app.committing import author_of
 from nacre.app.context import Context
-from nacre.app.operating import intend, operating
-from nacre.app.scanning import scan
-from nacre.app.writing import apply_intents, without_secrets
-from nacre.errors import EditConflict, RepositoryUnusable, VaultUnusable
+from nacre.errors import RepositoryUnusable
 from nacre.git.repository import Head, NewCommit
-from nacre.lock import FileLock
 from nacre.model.operation import SYNC, Operation
-from nacre.storage.vault_index import Intent
-from nacre.vault.files import file_hash
 from nacre.vault.identity import id_in, is_document
 from nacre.vault.layout import LEDGER, is_memory_file
 from nacre.vault.ledger import Entry
@@ -84,7 +73,7 @@ def plan_join(context: Context, head: Head, theirs: str, *, rewritten_from: str 
     _tell_united(merged, operation)
     forgotten = _leave_out_forgotten(merged)
     changes = _against(context, here, merged, wanted)
-    operation = replace(operation, subject=f"{_counted(changes)} from the remote")
+    operation = replace(operation, subject=f"{counted(changes)} from the remote")
     given_up = _united_in(changes) | forgotten | (_taken_out(changes, merged) if rewritten_from else frozenset())
     plan = Plan(None, changes, merged.notes, given_up, operation, left_out)
     if dry_run:
@@ -95,40 +84,6 @@ def plan_join(context: Context, head: Head, theirs: str, *, rewritten_from: str 
     else:
         commit = _commit(context, head.commit, changes, (theirs,), _told(operation, changes))
     return replace(plan, commit=commit)
-
-
-def take_in(context: Context, head: Head, plan: Plan, held: Mapping[str, str]) -> str | None:
-    """Write what changed and move the branch; returns what stands in the way, if something was edited just now.
-
-    Raises EditConflict for a file that waits here because it cannot be committed (``held``: path → why).
-    """
-    assert plan.commit is not None  # noqa: S101 - nothing that was only looked at is brought in
-    with FileLock(context.settings.home / COMMIT_LOCK), context.vault_lock:
-        if context.repository.head() != head or context.files.has_intents():
-            return "the vault changed meanwhile"
-        changes = _with_pending_lines(context, plan.changes)
-        edited = next((path for path, one in changes.items() if not _is_as_before(context, path, one)), None)
-        if edited and edited in held:
-            raise EditConflict(
-                f"{edited} waits here ({held[edited]}), and the remote changed it, too",
-                hint="mend the file, or move it out of the vault, then sync again",
-            )
-        if edited:
-            return f"{edited} was edited meanwhile"
-        _write(context, changes, plan)
-        edited = next((path for path, one in changes.items() if _present(context, path) != one.after), None)
-        if edited and context.files.has_intents():
-            raise VaultUnusable(
-                next(iter(context.problems[-1:]), f"{edited} cannot be written"),
-                hint="free some space, or see to its permissions; then sync again: nothing was lost",
-            )
-        if edited:
-            return f"{edited} was edited meanwhile"
-        if not context.repository.move_head(plan.commit, head.commit, "nacre sync"):
-            return "the vault's branch moved meanwhile"
-        step_index(context)
-        scan(context, from_remote=True)
-    return None
 
 
 def operations_between(context: Context, since: str | None, until: str) -> list[Told]:
@@ -217,41 +172,6 @@ def _unsent(context: Context, head: Head, since: str) -> list[tuple[Operation, S
     return [(one.operation, one.paths or ()) for one in told if "-" in one.operation.id]
 
 
-def _write(context: Context, changes: Mapping[str, Change], plan: Plan) -> None:
-    """As one operation: first what is new, then what goes; a file with a secret in it does not pass the database."""
-    intents, direct = [], []
-    for path, one in sorted(changes.items(), key=lambda item: item[1].after is None):
-        text = _text(one.after)
-        base = None if one.before is None else file_hash(one.before)
-        if one.after is None:
-            intents.append(Intent("remove", path, base=base, former=without_secrets(context, _text(one.before))))
-        elif text is None or without_secrets(context, text) is None:
-            direct.append(path)
-        else:
-            intents.append(Intent("write", path, text, base, former=without_secrets(context, _text(one.before))))
-    op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
-    with operating(context, SYNC, subject=subject or f"{_counted(changes)} from the remote", op=op) as operation:
-        with context.database.transaction():
-            intend(context, intents)
-            if intents:
-                context.journal.touch(operation.id, [*_named(changes)])
-            for memory in plan.given_up:
-                _forget(context, memory)
-        apply_intents(context)
-        if context.files.has_intents():
-            apply_intents(context)  # a file was in the way of a folder, and is gone now
-    for path in direct:
-        _write_bytes(context, path, changes[path])
-
-
-def _forget(context: Context, memory: str) -> None:
-    """Take a memory out of the index, so that no scan takes it for one that a person deleted."""
-    file = context.files.file_of(memory)
-    if file:
-        context.files.forget(file.path)
-    context.memories.delete(memory)
-
-
 def _tell_united(merged: MergedVault, operation: Operation) -> None:
     """Say in the ledger which ids were given up, for machines that only receive the result."""
     lines = b"".join(
@@ -297,55 +217,6 @@ def _taken_out(changes: Mapping[str, Change], merged: MergedVault) -> frozenset[
     return frozenset(memory for memory in gone - left if memory)
 
 
-def _write_bytes(context: Context, path: str, change: Change) -> None:
-    base = None if change.before is None else file_hash(change.before)
-    try:
-        context.vault.write_bytes(path, change.after or b"", base=base)
-    except (EditConflict, VaultUnusable) as error:
-        context.problems.append(f"{path}: {error.message}")
-
-
-def _named(changes: Mapping[str, Change]) -> Iterable[Intent]:
-    """Which memories the files hold."""
-    for path, change in changes.items():
-        memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
-        if memory:
-            yield Intent("write", path, memory=memory)
-
-
-def _with_pending_lines(context: Context, changes: Mapping[str, Change]) -> dict[str, Change]:
-    """The ledger here may hold lines of operations that no commit has yet: they stay."""
-    found = dict(changes)
-    ledger = found.get(LEDGER)
-    present = _present(context, LEDGER)
-    if ledger and ledger.after is not None and present is not None and present != ledger.before:
-        found[LEDGER] = Change(present, merge_ledgers(ledger.after, present))
-    return found
-
-
-def _present(context: Context, path: str) -> bytes | None:
-    try:
-        return context.vault.read(path, whole=True)
-    except FileNotFoundError:
-        return None
-    except VaultUnusable:
-        place = context.vault.root / path
-        if place.is_dir() or any(parent.is_file() for parent in place.parents):
-            return None
-        raise
-
-
-def _is_as_before(context: Context, path: str, change: Change) -> bool:
-    return _present(context, path) in (change.before, change.after)
-
-
-def _text(data: bytes | None) -> str | None:
-    try:
-        return data.decode() if data is not None and b"\0" not in data else None
-    except UnicodeDecodeError:
-        return None
-
-
 def _is_plain(tree: Entries, path: str) -> bool:
     """Whether it is a file: no symbolic link, no repository within."""
     return tree[path][0].startswith("100")
@@ -363,6 +234,7 @@ def _refuse_paths(tree: Entries) -> None:
                 )
 
 
-def _counted(changes: Iterable[str]) -> str:
+def counted(changes: Iterable[str]) -> str:
+    """How many files change, in words; the ledger is not counted."""
     files = len(set(changes) - {LEDGER})
     return f"{files} file" if files == 1 else f"{files} files"

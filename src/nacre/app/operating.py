@@ -30,16 +30,22 @@ _PATIENCE_SECONDS = 1.0
 
 
 @contextmanager
-def running(context: Context, action: str, *, why: str | None = None) -> Iterator[None]:
+def running(
+    context: Context, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None
+) -> Iterator[None]:  # fmt: skip
     """A long operation in parts, between which others write; within another run, part of that one.
 
-    What is written within ``operating(…, in_run=True)`` belongs to it. When it ends, its line for the ledger is an
-    intent. What a crash leaves of it is closed by whoever writes next.
+    ``subject``, ``why`` and ``op`` are as for :func:`operating`. What is written within ``operating(…, in_run=True)``
+    belongs to it. When it ends, its line for the ledger is an intent. What a crash leaves of it is closed by whoever
+    writes next.
     """
     if context.runs:
         yield
         return
-    operation = Operation(context.ids(), context.now(), action, why=_words(context, why, _WHY_CHARACTERS))
+    operation = Operation(
+        op or context.ids(), context.now(), action, _words(context, subject, _SUBJECT_CHARACTERS),
+        _words(context, why, _WHY_CHARACTERS),
+    )  # fmt: skip
     context.runs.append(operation)
     try:
         yield

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -23,7 +23,7 @@ from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.vault.document import Stated, adopt, parse, render, stamp, stated, without_id
 from nacre.vault.files import FileStat, file_hash
 from nacre.vault.front_matter import load, split
-from nacre.vault.layout import GIT_FOLDER
+from nacre.vault.layout import GIT_FOLDER, is_memory_file
 from nacre.vault.ledger import Entry
 
 DELETED = "its file was deleted"
@@ -212,7 +212,7 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
                     continue
                 found = _read(context, changed[path], seen.get(path))
                 if found:
-                    found = _own(context, found, stats, changed, left, seen.get(path))
+                    found = _own(context, found, changed, left, seen.get(path))
                     _accept(context, found, seen.get(path), left, defers=True)
                     taken += 1
                 if rest(context, write_down):
@@ -221,14 +221,50 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
             for found in left.deferred:  # in one transaction from here on
                 path = found.stat.path
                 if path not in theirs:
-                    found = _own(context, found, stats, changed, left, seen.get(path))
+                    found = _own(context, found, changed, left, seen.get(path))
                     _accept(context, found, seen.get(path), left)
             write_down()
             _finish(context, left, from_remote=from_remote)
-        _retire_unfiled(context)
+        _retire_unfiled(context, context.files.unfiled())
         _give_ids(context, left.nameless)
     apply_intents(context)
     return taken + len(gone)
+
+
+def read_written(context: Context, paths: Iterable[str]) -> None:
+    """Read files that a sync or a scrub just wrote, and do what follows from them, in one transaction.
+
+    Call with the vault lock held, and no write pending. What they say is in the journal already, or history has it.
+    """
+    seen = {path: file for path in paths if (file := context.files.at(path))}
+    stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(context, path))}
+    changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
+    gone = [file for path, file in seen.items() if path not in stats]
+    left = _Rest()
+    with operating(context, EDIT):
+        with context.database.transaction():
+            for file in gone:
+                context.files.forget(file.path)
+            for path, stat in changed.items():
+                found = _read(context, stat, seen.get(path))
+                if found:
+                    found = _own(context, found, changed, left, seen.get(path))
+                    _accept(context, found, seen.get(path), left)
+            _journal(context, [one for one in left.written if one.document is None])
+            _finish(context, left, from_remote=True)
+        _retire_unfiled(context, [file.memory for file in gone if context.files.file_of(file.memory) is None])
+        _give_ids(context, left.nameless)
+    apply_intents(context)
+
+
+def _stat(context: Context, path: str) -> FileStat | None:
+    """A file as a scan would see it; ``None`` when it is not there."""
+    if not path.isprintable():
+        return None  # a scan says what is to be done
+    try:
+        return context.vault.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _finish(context: Context, rest: _Rest, *, from_remote: bool) -> None:
@@ -311,15 +347,14 @@ def _modified(context: Context, stat: FileStat) -> datetime:
 
 
 def _own(
-    context: Context, found: _Found, stats: Mapping[str, FileStat], changed: Collection[str], rest: _Rest,
-    known: SeenMemoryFile | None,
+    context: Context, found: _Found, changed: Collection[str], rest: _Rest, known: SeenMemoryFile | None
 ) -> _Found:  # fmt: skip
     """A file with an id that is its own: a copy of another file becomes a memory beside it, and keeps its words."""
     path, memory = found.stat.path, found.memory
     twin = context.files.file_of(memory.id)
     if twin is None or twin.path == path:
         return found
-    is_there = twin.path in stats or twin.path in context.files.pending_paths()
+    is_there = context.vault.exists(twin.path) or twin.path in context.files.pending_paths()
     if not is_there or (twin.path in changed and _id_in(context, twin.path) != memory.id):
         context.files.forget(twin.path)  # that file was moved, or swapped names with another
         return found
@@ -439,12 +474,11 @@ def _give_ids(context: Context, nameless: list[_Nameless]) -> None:
             _follow(context, file.rest)
 
 
-def _retire_unfiled(context: Context) -> None:
+def _retire_unfiled(context: Context, unfiled: Sequence[str]) -> None:
     """A file that a person deleted is a retirement, its words stay in ``retired/``; deleted there too, it is gone.
 
     A crash between two leaves the others without a file, which the next scan finds.
     """
-    unfiled = context.files.unfiled()
     if not unfiled:
         return
     retirement = Retirement(context.now(), DELETED)

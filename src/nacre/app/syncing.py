@@ -11,10 +11,11 @@ from enum import StrEnum
 from pathlib import Path
 
 from nacre.app.background import SYNC_LOCK
-from nacre.app.committing import Committed, Held, commit_operations, prepare
+from nacre.app.committing import UNWRITTEN, Committed, Held, commit_operations, prepare
 from nacre.app.context import Context
-from nacre.app.joining import Plan, operations_between, plan_join, take_in
+from nacre.app.joining import Plan, operations_between, plan_join
 from nacre.app.scanning import catch_up
+from nacre.app.taking_in import take_in
 from nacre.app.writing import clean_values
 from nacre.errors import (
     HistoryRewritten,
@@ -177,7 +178,8 @@ def _exchange(context: Context, remote: Remote, done: Synced, wanted: Wanted) ->
         if theirs and (rewritten_from or not _has(context, head, theirs)):
             plan = plan_join(context, head, theirs, rewritten_from=rewritten_from, dry_run=False)
             received = len(operations_between(context, head.commit, theirs))
-            obstacle = take_in(context, head, plan, {held.path: held.reason for held in done.held})
+            waiting = {held.path: held.reason for held in done.held if held.reason != UNWRITTEN}
+            obstacle = take_in(context, head, plan, waiting)
             done = _with_problems(done, context)
             done = replace(done, held=_commit(context, wanted).held)
             if obstacle:

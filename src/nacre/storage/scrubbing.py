@@ -59,7 +59,7 @@ class StoredTexts:
         return found
 
     def batches(self, table: TextTable) -> Iterator[list[tuple[str | None, ...]]]:
-        """The rows of a table, keys first, then texts, some hundred at a time."""
+        """The rows of a table, keys first, then texts, some hundred at a time; what others add at its end is theirs."""
         columns = ", ".join(map(_quoted, (*table.keys, *table.columns)))
         keys = ", ".join(map(_quoted, table.keys))
         after: Sequence[object] = ()
@@ -70,9 +70,10 @@ class StoredTexts:
                 f"SELECT {columns} FROM {_quoted(table.name)} {beyond} ORDER BY {keys} LIMIT {BATCH}",  # noqa: S608
                 tuple(after),
             )
-            if not rows:
+            if rows:
+                yield rows
+            if len(rows) < BATCH:
                 return
-            yield rows
             after = rows[-1][: len(table.keys)]
 
     def rewrite(self, table: TextTable, key: Sequence[object], texts: Mapping[str, str]) -> None:

@@ -1,0 +1,143 @@
+"""Take out of the vault what the present rules know: of memories, of names, of all else that its files say.
+
+What is to change is found with no lock held. Then each part is changed as it is by then, and read, before others write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
+
+from nacre.app.context import Context
+from nacre.app.operating import intend, operating
+from nacre.app.scanning import read_written
+from nacre.app.scrub_tally import Tally, clean_document, text_files
+from nacre.app.writing import FEW, apply_intents, entry, redacted, save
+from nacre.model.memory import Memory
+from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.vault.files import file_hash
+from nacre.vault.layout import LEDGER, is_memory_file, path_for, slugify
+
+SCRUB = "scrub"
+"""What ledger and history call it."""
+
+REASON = "the rules of redaction"
+
+
+def scrub_memories(context: Context, tally: Tally, *, dry_run: bool) -> None:
+    """Memories whose words the index has; their files follow through the usual way of writing."""
+    changed = []
+    for memory_id in sorted(context.memories.all_ids()):
+        memory = context.memories.find(memory_id)
+        if memory and redacted(context, memory) != memory:
+            for text in (memory.subject, memory.content, *memory.tags, memory.author or "", memory.canonical_key or ""):
+                tally.clean(text)
+            changed.append(memory_id)
+    tally.changed["memories"] += len(changed)
+    if dry_run:
+        return
+    _in_parts(context, changed, _redact)
+    if changed:
+        with context.vault_lock, operating(context, SCRUB, in_run=True):
+            save(context, [], [entry(context, SCRUB, count=len(changed), reason=REASON)])
+    misnamed = [file.memory for file, _ in _misnamed(context, context.files.seen().values())]
+    _in_parts(context, misnamed, _rename)
+
+
+def scrub_files(context: Context, tally: Tally, *, dry_run: bool) -> None:
+    """What else the vault's files say: comments, pages, files that a person wrote, the ledger."""
+    changed = []
+    for path, data in text_files(context.settings.vault, skipped={".git"}):
+        text = data.decode("utf-8")
+        if clean_document(text, tally) != text:
+            tally.changed["files"] += 1
+            changed.append(path.relative_to(context.settings.vault).as_posix())
+    if dry_run:
+        return
+    _in_parts(context, changed, _clean)
+
+
+def is_named_after_more(path: str, subject: str) -> bool:
+    """Whether a file's name says what a subject with a marker in it no longer says."""
+    if "[REDACTED:" not in subject and "[private]" not in subject:
+        return False
+    stem, slug = PurePosixPath(path).stem, slugify(subject)
+    return not (stem == slug or re.fullmatch(r"-[0-9a-f]+", stem.removeprefix(slug)))
+
+
+def _in_parts(context: Context, names: Sequence[str], work: Callable[[Context, Sequence[str]], None]) -> None:
+    """Work on some at a time, with the vault's lock held, as a part of the run; others write between two of them."""
+    with context.vault_lock:
+        for start in range(0, len(names), FEW):
+            apply_intents(context)
+            with operating(context, SCRUB, in_run=True):
+                work(context, names[start : start + FEW])
+            context.vault_lock.let_others()
+
+
+def _redact(context: Context, memory_ids: Sequence[str]) -> None:
+    """As they are now: others write meanwhile."""
+    found = (context.memories.find(memory_id) for memory_id in memory_ids)
+    save(context, [redacted(context, memory) for memory in found if memory])
+
+
+def _misnamed(context: Context, files: Iterable[SeenMemoryFile]) -> Iterator[tuple[SeenMemoryFile, Memory]]:
+    """Files whose name says what their memory no longer does."""
+    for file in files:
+        memory = context.memories.find(file.memory)
+        if memory and is_named_after_more(file.path, memory.subject):
+            yield file, memory
+
+
+def _rename(context: Context, memory_ids: Sequence[str]) -> None:
+    """A file is named after its subject: where that lost a secret, the name loses it, too."""
+    moves: list[tuple[Intent, Intent]] = []
+    found = [file for memory_id in memory_ids if (file := context.files.file_of(memory_id))]
+    for file, memory in _misnamed(context, found):
+        text = context.vault.read(file.path).decode("utf-8", "replace")
+        taken = {write.path for write, _ in moves}
+        path = path_for(memory, lambda path, taken=taken: path in taken or context.files.is_taken(path))  # type: ignore[misc]
+        write = Intent("write", path, text, None, memory.id)
+        moves.append((write, Intent("remove", file.path, base=file.hash, memory=memory.id)))
+    with context.database.transaction():
+        for write, remove in moves:
+            context.files.forget(remove.path)
+            data = (write.document or "").encode("utf-8", "replace")
+            context.files.save(SeenMemoryFile(write.path, write.memory or "", 0, len(data), file_hash(data)))
+            intend(context, (write, remove))
+    apply_intents(context)
+    with context.database.transaction():
+        for write, remove in moves:
+            context.journal.rename(remove.path, write.path)
+
+
+def _clean(context: Context, names: Sequence[str]) -> None:
+    """Bring files to what they say without secrets, and read them again."""
+    writes = [write for name in names if (write := _cleaned(context, name))]
+    with context.database.transaction():
+        intend(context, writes)
+    apply_intents(context)
+    with context.database.transaction():
+        for write in writes:
+            context.files.distrust(write.path)
+    read_written(context, [write.path for write in writes])
+
+
+def _cleaned(context: Context, name: str) -> Intent | None:
+    """What a file is to say; ``None`` where nothing is left to do, and for the ledger, which is written at once."""
+    try:
+        data = context.vault.read(name, whole=True)
+        text = data.decode("utf-8")
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    cleaned = clean_document(text, Tally(context))
+    if cleaned == text:
+        return None
+    if name != LEDGER:
+        known = context.files.at(name) if is_memory_file(name) else None
+        return Intent("write", name, cleaned, file_hash(data), known.memory if known else None)
+    context.vault.write(LEDGER, cleaned, base=file_hash(data))
+    with context.database.transaction():
+        context.journal.set_ledger_end(*context.vault.append(LEDGER, []))
+    return None
