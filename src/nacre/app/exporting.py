@@ -246,6 +246,7 @@ def _session_record(context: Context, stored: StoredSession) -> dict[str, Any]:
         "tool": session.tool, "id": session.native_id, "title": session.title, "cwd": session.cwd,
         "branch": session.branch, "kind": session.kind.value, "parent": session.parent, "project": stored.project,
         "started": to_ms(session.started), "tool_version": session.tool_version, "model": session.model,
+        "tokens": session.tokens and [session.tokens.input, session.tokens.cached, session.tokens.output],
         "file": stored.file,
     }  # fmt: skip
     return {key: clean_values(context, value) for key, value in values.items() if value is not None}

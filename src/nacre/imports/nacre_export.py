@@ -16,7 +16,7 @@ from nacre.imports.shaping import cleaned, imported_id, moment, project_of
 from nacre.imports.tree import Tree, safe_name
 from nacre.model import portable
 from nacre.model.memory import Memory
-from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.storage.usage import Usage
 from nacre.vault.document import as_text, assemble, parse
 from nacre.vault.front_matter import load, split
@@ -173,8 +173,13 @@ def _session(values: Values) -> Session:
     return Session(
         _text(values, "tool") or "unknown", _text(values, "id") or "unknown",
         kind=SessionKind(kind) if kind in list(SessionKind) else SessionKind.MAIN, started=_time(values, "started"),
-        **text,
+        tokens=_tokens(values.get("tokens")), **text,
     )  # fmt: skip
+
+
+def _tokens(counts: object) -> Tokens | None:
+    is_sound = isinstance(counts, list) and len(counts) == 3 and all(type(count) is int for count in counts)
+    return Tokens(*counts).bounded if isinstance(counts, list) and is_sound else None
 
 
 def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:

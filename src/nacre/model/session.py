@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntFlag, StrEnum
 
+_MOST_TOKENS = 10**15
+
 
 class Speaker(StrEnum):
     """Who said it."""
@@ -106,10 +108,40 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """What models read and wrote, in their own tokens.
+
+    ``input`` was read anew, also what was put into a cache on the way; ``cached`` was read from a cache; ``output`` was
+    written, reasoning with it.
+    """
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.input + self.cached + self.output
+
+    @property
+    def bounded(self) -> Tokens:
+        """The same where they can be true; a transcript may claim anything."""
+        return Tokens(*(min(max(0, count), _MOST_TOKENS) for count in (self.input, self.cached, self.output)))
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input + other.input, self.cached + other.cached, self.output + other.output)
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input - other.input, self.cached - other.cached, self.output - other.output)
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One conversation with one agent tool, as far as its transcript tells.
 
-    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one.
+    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one. ``model``
+    is the one that answered last; ``tokens`` is ``None`` where the transcript does not count them.
     """
 
     tool: str
@@ -124,6 +156,7 @@ class Session:
     started: datetime | None = None
     tool_version: str | None = None
     model: str | None = None
+    tokens: Tokens | None = None
 
     @property
     def id(self) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime
 import msgspec
 
 from nacre.model.cursor import Cursor, Tally
-from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.storage.database import Database, Row
 from nacre.storage.deeds import DeedIndex, Deeds
 from nacre.storage.times import from_ms, to_ms
@@ -68,10 +68,13 @@ class Sessions:
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
         """Record what is known of a session; returns its row."""
+        spent = session.tokens
         row = self._db.one(
             "upsert_session", tool=session.tool, native_id=session.native_id, project=project, title=session.title,
             cwd=session.cwd, branch=session.branch, kind=session.kind.value, parent=session.parent,
             started=to_ms(session.started), tool_version=session.tool_version, model=session.model, file=file,
+            tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
+            tokens_output=spent and spent.output,
         )  # fmt: skip
         return int(row[0]) if row else 0
 
@@ -352,10 +355,12 @@ def _turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[obje
 def _stored(row: Row) -> StoredSession:
     (
         number, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, version, model, file, turns,
+        *spent,
     ) = row  # fmt: skip
+    tokens = Tokens(*(count or 0 for count in spent)) if any(spent) else None
     session = Session(
         tool=tool, native_id=native_id, title=title, cwd=cwd, branch=branch, kind=SessionKind(kind), parent=parent,
-        started=from_ms(started), tool_version=version, model=model,
+        started=from_ms(started), tool_version=version, model=model, tokens=tokens,
     )  # fmt: skip
     return StoredSession(number, session, project, from_ms(ended), file, turns)
 

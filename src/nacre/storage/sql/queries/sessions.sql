@@ -1,8 +1,10 @@
 -- upsert_session --
 -- What is known of a session; later readings add to it and never take away. One in which somebody spoke in the end
 -- is the owner's, however it began.
-INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file)
-VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file)
+INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file,
+    tokens_input, tokens_cached, tokens_output)
+VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file,
+    :tokens_input, :tokens_cached, :tokens_output)
 ON CONFLICT (tool, native_id) DO UPDATE SET
     project = coalesce(project, excluded.project),
     title = coalesce(excluded.title, title),
@@ -12,7 +14,10 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     started = coalesce(min(started, excluded.started), started, excluded.started),
     tool_version = coalesce(excluded.tool_version, tool_version),
     model = coalesce(excluded.model, model),
-    file = coalesce(file, excluded.file)
+    file = coalesce(file, excluded.file),
+    tokens_input = coalesce(max(tokens_input, excluded.tokens_input), tokens_input, excluded.tokens_input),
+    tokens_cached = coalesce(max(tokens_cached, excluded.tokens_cached), tokens_cached, excluded.tokens_cached),
+    tokens_output = coalesce(max(tokens_output, excluded.tokens_output), tokens_output, excluded.tokens_output)
 RETURNING row;
 
 -- next_seq --
@@ -107,23 +112,27 @@ ORDER BY started, row;
 
 -- find_session --
 -- By tool and its own id.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- find_session_by_row --
 -- By row.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
 -- By the tool's id alone, or its beginning.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE native_id = :native_id OR substr(native_id, 1, length(:native_id)) = :native_id
 ORDER BY native_id = :native_id DESC LIMIT 3;
 
 -- list_sessions --
 -- Newest first.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
