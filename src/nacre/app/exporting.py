@@ -139,6 +139,7 @@ def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
     return replace(
         call, name=clean(call.name), input=clean(call.input), outcome=call.outcome and clean(call.outcome),
         paths=tuple(map(clean, call.paths)), error=call.error and clean(call.error),
+        made=tuple(map(clean, call.made)),
     )  # fmt: skip
 
 

@@ -191,7 +191,7 @@ def _turn(values: Values) -> Turn:
     speaker, trust = _text(values, "speaker"), _text(values, "trust")
     tools, flags = values.get("tools"), values.get("flags")
     calls = (
-        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 6] if isinstance(tools, list) else []
+        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 7] if isinstance(tools, list) else []
     )
     return Turn(
         _text(values, "id") or "unknown", Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
@@ -204,11 +204,15 @@ def _turn(values: Values) -> Turn:
 
 
 def _call(
-    name: object, brief: object, result: object, action: object = None, paths: object = None, error: object = None
-) -> ToolCall:
+    name: object, brief: object, result: object, action: object = None, paths: object = None, error: object = None,
+    made: object = None,
+) -> ToolCall:  # fmt: skip
     known = Action(str(action)) if action in list(Action) else Action.OTHER
-    files = tuple(str(path) for path in paths) if isinstance(paths, list) else ()
-    return ToolCall(str(name), str(brief or ""), _or_none(result), known, files, _or_none(error))
+    return ToolCall(str(name), str(brief or ""), _or_none(result), known, _texts(paths), _or_none(error), _texts(made))
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    return tuple(str(value) for value in values) if isinstance(values, list) else ()
 
 
 def _or_none(value: object) -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntFlag, StrEnum
 
-_MOST_TOKENS = 10**15
+_MOST_TOKENS = 10**12
 
 
 class Speaker(StrEnum):
@@ -71,7 +71,8 @@ class ToolCall:
     ``outcome`` is ``None`` while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
     (the owner declined the call; the words they said instead are an owner turn of their own).
     ``paths`` are the files that were read or edited, as the tool names them. ``error`` holds the telling lines of what
-    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's.
+    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's. ``made`` names what
+    came of it and has a name of its own: ``"commit 1a2b3c4"``, ``"task 3"``, the address of a pull request.
     """
 
     name: str
@@ -80,6 +81,7 @@ class ToolCall:
     action: Action = Action.OTHER
     paths: tuple[str, ...] = ()
     error: str | None = None
+    made: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -126,8 +128,9 @@ class Tokens:
 
     @property
     def bounded(self) -> Tokens:
-        """The same where they can be true; a transcript may claim anything."""
-        return Tokens(*(min(max(0, count), _MOST_TOKENS) for count in (self.input, self.cached, self.output)))
+        """The same without counts that cannot be true; a transcript may claim anything."""
+        counts = (self.input, self.cached, self.output)
+        return Tokens(*(count if 0 <= count <= _MOST_TOKENS else 0 for count in counts))
 
     def __add__(self, other: Tokens) -> Tokens:
         return Tokens(self.input + other.input, self.cached + other.cached, self.output + other.output)

@@ -311,11 +311,19 @@ def _tools(turn: Turn) -> str | None:
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Tool calls as rows and exports keep them: name, input, outcome; further action, paths and error where told."""
+    """Tool calls as rows and exports keep them: name, input, outcome; then action, paths, error, made, where told."""
     kept: list[list[object]] = []
     for call in calls:
-        values: list[object] = [call.name, call.input, call.outcome, call.action.value, call.paths, call.error]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None]
+        values: list[object] = [
+            call.name,
+            call.input,
+            call.outcome,
+            call.action.value,
+            call.paths,
+            call.error,
+            call.made,
+        ]
+        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
         while len(values) > 3 and values[-1] == plain[len(values) - 1]:
             values.pop()
         kept.append(values)
@@ -329,10 +337,10 @@ def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
 
 def kept_call(
     name: str, brief: str = "", outcome: str | None = None, action: str = Action.OTHER.value,
-    paths: Sequence[str] = (), error: str | None = None,
+    paths: Sequence[str] = (), error: str | None = None, made: Sequence[str] = (),
 ) -> ToolCall:  # fmt: skip
     """One of them; raises ValueError for an action nobody knows."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error)
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:

@@ -69,4 +69,5 @@ def call_record(call: ToolCall) -> Record:
         "action": call.action.value,
         "paths": list(call.paths),
         "error": call.error,
+        "made": list(call.made),
     }
