@@ -49,7 +49,7 @@ def extract(
     """
     if session.kind is not SessionKind.MAIN:
         return []
-    turns = [_bounded(turn) for turn in turns]
+    turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
     judge = Judge(meaning, spoken)
     findings = sorted(_find(turns, judge.spoken, judge), key=lambda one: one.index)
@@ -57,7 +57,8 @@ def extract(
     return [_candidate(one, turns) for one in kept if max(one.evidence) >= begin]
 
 
-def _bounded(turn: Turn) -> Turn:
+def bounded(turn: Turn) -> Turn:
+    """A turn whose text expressions can be let loose on: pastes cut in the middle, endless lines in pieces."""
     text = turn.text
     if len(text) <= LONGEST_LINE:
         return turn
