@@ -11,13 +11,16 @@ from nacre.model.session import Action, ToolCall
 _SETTING_UP = frozenset({"cd", "source", "export", "set", "echo", "pushd", "env", "sudo", "time", "timeout", "."})
 _CARRIERS = frozenset(
     "python python3 npx uv poetry bundle pnpm npm yarn make go cargo git docker mise kubectl terraform dotnet gradle "
-    "mvn deno bun just rake gh composer php ruby node sbt bazel".split()
+    "mvn deno bun just rake gh mix swift flutter dart brew pip pip3 pdm hatch nx turbo supabase az aws gcloud heroku "
+    "fly composer php ruby node sbt bazel".split()
 )
 _LOOKING = frozenset(
     {"grep", "rg", "ls", "cat", "head", "tail", "find", "which", "pwd", "tree", "wc", "stat", "file", "less", "ps"}
     | {f"git {verb}" for verb in ("status", "diff", "log", "show", "blame", "branch")}
 )
 
+_BETWEEN = frozenset({"do", "then", "else", "if", "elif", "while", "until", "!", "{", "("})
+_BLOCKS = frozenset({"for", "done", "fi", "case", "esac", "}", ")", "function", "select", "return", "exit"})
 _LEADING = frozenset({"run", "exec", "compose", "tool", "pip", "pr", "issue", "x", "dlx", "stash", "worktree"})
 _NAME = re.compile(r"[A-Za-z_@][\w@:.+-]{0,30}")
 _REDIRECTION = re.compile(r"\d?[<>]")
@@ -60,6 +63,10 @@ def names(command: str) -> Iterator[str]:
 def _plain_words(part: Sequence[str]) -> list[str]:
     """A simple command without what sets it up, its options and its redirections; its program without a folder."""
     words = [word for word in part if "=" not in word.partition("/")[0] and not _REDIRECTION.match(word)]
+    while words and words[0] in _BETWEEN:
+        words = words[1:]
+    if words and words[0] in _BLOCKS:
+        return []
     while words and words[0] in _SETTING_UP:
         words = [] if words[0] in ("cd", "echo", "source", "export", "pushd", ".") else words[1:]
     plain = [word for word in words if not word.startswith("-")]

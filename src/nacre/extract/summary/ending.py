@@ -12,19 +12,22 @@ from nacre.extract.cues import Language, language_of
 from nacre.extract.pattern import Pattern
 from nacre.extract.report import passages
 from nacre.extract.speech import Utterance, acceptance
-from nacre.extract.summary.topics import is_idle
+from nacre.extract.summary.topics import FORMS, is_idle, is_telling
 from nacre.extract.summary.work import attempt
 from nacre.model.session import Action, Flag, Speaker, ToolCall, Turn
 from nacre.model.summary import Ending, Outcome
 from nacre.text import one_line, shorten
+from nacre.transcripts.commands import names
 
+ENDED = "the owner ended it"
 _WORDS = 240
 _SHORT = 120
+_FINAL = 200
+_BRIEF = 25
 _CHECK = re.compile(
-    r"\b(?:pytest|jest|vitest|mocha|rspec|phpunit|tox|nox|ctest|mypy|pyright|ruff|flake8|eslint|tsc|clippy|golangci-lint"
-    r"|rubocop|shellcheck|unittest|playwright|cypress"
-    r"|(?:npm|npx|yarn|pnpm|bun|deno|cargo|go|make|mix|swift|dotnet|gradlew?|mvn|bazel|just|mise|rake|task|ninja|cmake|zig)"
-    r"\b[^|;&]*?\b(?:tests?|check|lint|build|verify|vet|typecheck|type-check|compile)[\w:-]*)\b"
+    r"(?:\S+ )*?(?:pytest|jest|vitest|mocha|rspec|phpunit|tox|nox|ctest|mypy|pyright|ruff|flake8|eslint|tsc|tsgo|clippy"
+    r"|golangci-lint|rubocop|shellcheck|unittest|playwright|cypress|make|ninja|biome|credo|dialyzer"
+    r"|(?:run[-_.]?)?(?:tests?|check|lint|build|verify|vet|typecheck|type-check|compile)(?:[:._-][\w:.-]*)?)"
 )
 _NOISE = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 
@@ -43,8 +46,10 @@ class End:
 
     @cached_property
     def begin(self) -> int:
-        """The turn after them."""
-        return self.owner.index + 1 if self.owner else 0
+        """The turn after them, or after the task that another agent gave."""
+        if self.owner:
+            return self.owner.index + 1
+        return int(bool(self.turns) and self.turns[0].speaker is Speaker.AGENT and not self.turns[0].tool_calls)
 
     @cached_property
     def agent(self) -> list[Turn]:
@@ -55,12 +60,22 @@ class End:
     def report(self) -> Turn | None:
         """The agent's last words, if they are its own and nothing was done after them."""
         last = self.agent[-1] if self.agent else None
-        return last if last and is_own(last) and not last.tool_calls else None
+        return last if last and is_own(last) and is_report(last) else None
 
     @cached_property
     def last_report(self) -> Turn | None:
         """The agent's own last words in the whole session."""
         return next((turn for turn in reversed(self.turns) if is_own(turn)), None)
+
+
+def is_report(turn: Turn) -> bool:
+    """Whether a turn ends with words: it has no calls, or, in tools that put both into one, its words sound final."""
+    if not turn.tool_calls:
+        return bool(turn.text)
+    if turn.tool_calls[-1].outcome in (None, "rejected") or turn.text.rstrip().endswith((":", "：")):
+        return False
+    is_done = bool(language_of(turn.text).concluded.done.search(turn.text))
+    return is_done or len(turn.text) >= _FINAL or turn.text.rstrip().endswith(("?", "？"))
 
 
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Outcome:
@@ -82,7 +97,7 @@ def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
 
 def is_check(call: ToolCall) -> bool:
     """Whether a call tests, lints or builds."""
-    return call.action is Action.RUN and bool(_CHECK.search(call.input))
+    return call.action is Action.RUN and any(map(_CHECK.fullmatch, names(call.input)))
 
 
 def _by_owner(end: End) -> Outcome | None:
@@ -93,7 +108,7 @@ def _by_owner(end: End) -> Outcome | None:
     language = language_of(text)
     worked = bool(calls(end.turns, end.begin, len(end.turns)))
     if len(text) <= _SHORT and language.summary.stop.match(text) and not worked:
-        return _said(Ending.STOPPED, "the owner ended it", end, text)
+        return _said(Ending.STOPPED, ENDED, end, text)
     if _is_content(end.owner, language) and not changed(end.turns, end.begin, len(end.turns)):
         return _said(Ending.DONE, "the owner is content", end, text) if _has_worked(end) else None
     if end.agent:
@@ -122,10 +137,12 @@ def _has_worked(end: End) -> bool:
 def _in_the_middle(end: End) -> Outcome | None:
     """The agent was stopped before it could report."""
     last = end.agent[-1] if end.agent else None
-    if last is None or not last.tool_calls:
+    if last is None or is_report(last) or not last.tool_calls:
         return None
     if last.tool_calls[-1].outcome == "rejected":
         return Outcome(Ending.STOPPED, "the owner declined the last call")
+    if last.tool_calls[-1].outcome is None and last.tool_calls[-1].name in FORMS:
+        return Outcome(Ending.STOPPED, "the agent waits for an answer")
     if last.tool_calls[-1].outcome is None:
         return Outcome(Ending.STOPPED, "it ends in the middle of a call")
     if _ends_session(last.tool_calls[-1]) and is_own(last):
@@ -146,6 +163,8 @@ def _by_report(end: End) -> Outcome | None:
         return None
     if _checks_pass(end):
         return Outcome(Ending.DONE, "its checks pass at the end")
+    if any(call.made for turn in end.agent for call in turn.tool_calls):
+        return Outcome(Ending.DONE, "the work was committed")
     return Outcome(Ending.UNKNOWN, "its last words draw on text from outside")
 
 
@@ -196,17 +215,20 @@ def _last_question(text: str) -> str:
 
 
 def _sentence(text: str, wanted: Pattern, *, last: bool = False) -> str:
-    """The first sentence, or the last one, that says so."""
-    found = [one.text for passage in passages(text) for one in passage.statements if wanted.search(one.text)]
-    if found:
-        return found[-1 if last else 0]
-    return _opening(text) if not last and wanted.search(text) else ""
+    """The first sentence that says so, or the last one; with what follows where it says nothing else: "Done."."""
+    said = [one.text for passage in passages(text) for one in passage.statements]
+    found = [at for at, one in enumerate(said) if wanted.search(one)]
+    if not found:
+        return _opening(text) if not last and wanted.search(text) else ""
+    at = found[-1 if last else 0]
+    joiner = language_of(text).joiner
+    return joiner.join(said[at : at + 2]) if len(said[at]) <= _BRIEF else said[at]
 
 
 def _opening(text: str) -> str:
     """The first sentence that says something."""
     said = (one.text for passage in passages(text) for one in passage.statements)
-    return next((one for one in said if not one.endswith((":", "：")) and not is_idle(one)), one_line(text))
+    return next((one for one in said if not one.endswith((":", "：")) and is_telling(one)), one_line(text))
 
 
 def _said(ending: Ending, reason: str, end: End, words: str) -> Outcome:

@@ -10,8 +10,9 @@ from nacre.extract.report import passages
 from nacre.extract.reversal import content_words
 from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance
-from nacre.extract.summary.ending import End, failing, questions
-from nacre.extract.summary.work import told
+from nacre.extract.summary.ending import ENDED, End, failing, is_check, questions
+from nacre.extract.summary.topics import is_telling
+from nacre.extract.summary.work import does, is_mended, told
 from nacre.model.session import Action, Speaker, ToolCall, Trust, Turn
 from nacre.model.summary import Ending, Loose, OpenEnd, Outcome
 from nacre.text import normalise, shorten
@@ -39,7 +40,8 @@ def open_ends(turns: Sequence[Turn], spoken: Sequence[Utterance], ended: Outcome
 
 def _request(end: End, ended: Outcome) -> Iterator[OpenEnd]:
     """The owner's last words, where nobody answered them."""
-    if end.owner and not end.agent and ended.ending is not Ending.DONE and ended.reason != "the owner ended it":
+    is_open = end.owner and not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
+    if end.owner and is_open and is_telling(end.owner.text):
         yield OpenEnd(Loose.REQUEST, shorten(end.owner.text, _CHARACTERS), Speaker.OWNER, end.turns[end.owner.index].id)
 
 
@@ -51,7 +53,15 @@ def _questions(end: End, ended: Outcome) -> Iterator[OpenEnd]:
 
 
 def _failing(end: End) -> Iterator[OpenEnd]:
-    for turn, call in failing(end.turns):
+    """Checks whose last run failed, and commands that failed in the end and were not seen to work after."""
+    late = [(turn, call) for turn in end.turns[end.begin :] for call in turn.tool_calls]
+    calls = [call for _, call in late]
+    others = [
+        late[at] for at, call in enumerate(calls)
+        if call.action is Action.RUN and call.failed and does(call) and not is_check(call)
+        and call.error and not is_mended(calls, at)
+    ]  # fmt: skip
+    for turn, call in [*failing(end.turns), *others]:
         yield OpenEnd(Loose.FAILING, f"{told(call)} → {shorten(call.outcome or '', 40)}", Speaker.AGENT, turn.id)
 
 

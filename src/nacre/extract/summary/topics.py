@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from nacre.extract.context import leans
 from nacre.extract.course import is_own, objects
-from nacre.extract.cues import language_of
+from nacre.extract.cues import Language, language_of
 from nacre.extract.reversal import content_words
+from nacre.extract.sentences import is_pasted
 from nacre.extract.speech import Utterance, acceptance, is_content
 from nacre.model.session import Flag, Speaker, Trust, Turn
 from nacre.model.summary import Topic
@@ -21,7 +24,12 @@ _SHORT = 120
 _LEAST_WORDS = 3
 _LEAST_SIGNS = 5
 _ALIKE = 0.6
-_FIRST = 1.5
+_FIRST = 0.1
+_ANSWER = 8
+_LEANING = 6
+FORMS = frozenset({"AskUserQuestion", "ask_followup_question", "request_user_input", "question", "ask_user"})
+_HEADING = re.compile(r"^#{1,4} +(\S.*)$", re.MULTILINE)
+_ERROR_PLACE = re.compile(r"[\w./\\-]+\.\w{1,4}:\d+")
 _SPARE = Flag.META | Flag.SUMMARY
 
 
@@ -37,10 +45,11 @@ class _Request:
 
 
 def topics(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[Topic]:
-    """What was asked for: by how much work followed, the first request a little ahead."""
+    """What was asked for: first what began it, unless hardly anything followed, then by how much work followed."""
     found = _merged(_requests(turns, spoken))
-    weights = {id(one): one.work * (_FIRST if number == 0 else 1.0) for number, one in enumerate(found)}
-    found.sort(key=lambda one: -weights[id(one)])
+    most = max((one.work for one in found), default=0)
+    first = found[:1] if found and found[0].work >= _FIRST * most else []
+    found = [*first, *sorted(found[len(first) :], key=lambda one: -one.work)]
     return [Topic(one.text, one.turn.id, one.turn.speaker, one.work) for one in found[:MOST]]
 
 
@@ -59,7 +68,7 @@ def is_idle(text: str) -> bool:
 
 
 def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Request]:
-    found = [_Request(_words(turns[one.index], one), turns[one.index], _asks(one)) for one in spoken]
+    found = [_Request(words_of(turns[one.index], one), turns[one.index], _asks(turns, one)) for one in spoken]
     places = [one.index for one in spoken]
     if not found:
         found, places = _without_owner(turns)
@@ -82,30 +91,65 @@ def _is_plain(turn: Turn) -> bool:
     return turn.trust is Trust.TRUSTED and is_content(turn) and not turn.tool_calls
 
 
-def _words(turn: Turn, utterance: Utterance) -> str:
+def words_of(turn: Turn, utterance: Utterance) -> str:
     """The words as they were typed where these are few, else without what was pasted."""
-    raw = one_line(utterance.text)
-    if len(raw) <= LONGEST and "\n" not in utterance.text.strip() and turn.speaker is Speaker.OWNER:
-        return raw
-    joiner = language_of(utterance.text).joiner
+    raw = utterance.text.strip()
+    if len(raw) <= LONGEST and "\n" not in raw and turn.speaker is Speaker.OWNER:
+        return one_line(raw)
+    joiner = language_of(raw).joiner
     kept = [one.text for one in utterance.statements]
     while len(kept) > 1 and is_idle(kept[0]):
         kept.pop(0)
-    return shorten(joiner.join(kept), LONGEST)
+    text = joiner.join(kept)
+    if text.endswith((":", "：")):
+        heading = _HEADING.search(raw)
+        text = f"{text}{joiner}{heading[1].strip(' #*')}" if heading else text
+    return shorten(text, LONGEST)
 
 
-def _asks(utterance: Utterance) -> bool:
+def _asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
     """Whether a message asks for something of its own, rather than to go on, or again, or otherwise."""
     text = utterance.text.strip()
     language = language_of(text)
+    if not is_telling(text) or is_pasted(text.splitlines()[0]) or _ERROR_PLACE.match(text):
+        return False
+    if utterance.correcting or acceptance(utterance, language) == [] or _was_asked(turns, utterance):
+        return False
+    return not (len(text) <= _SHORT and _goes_on(utterance, language))
+
+
+def is_telling(text: str) -> bool:
+    """Whether a message has words enough to ask for something, besides paths and addresses."""
+    if is_idle(text):
+        return False
+    if not language_of(text).joiner:
+        return sum(map(str.isalnum, text)) >= _LEAST_SIGNS
+    return sum("/" not in word and any(map(str.isalpha, word)) for word in text.split()) >= _LEAST_WORDS
+
+
+def _goes_on(utterance: Utterance, language: Language) -> bool:
+    """Whether a short message only goes on with what was asked before, ends it, or has it committed."""
+    text = utterance.text.strip()
     cues = language.summary
-    telling = sum(map(str.isalnum, text)) if not language.joiner else len(text.split())
-    if telling < (_LEAST_WORDS if language.joiner else _LEAST_SIGNS) or is_idle(text):
+    if cues.onward.match(text) or cues.stop.match(text) or objects(utterance, language):
+        return True
+    if language.accepted.finished.match(text):
+        return True
+    words = len(text.split()) if language.joiner else len(text) // 2
+    return (words <= _ANSWER and bool(language.answers.yes.match(text))) or (
+        words <= _LEANING and leans(text, language)
+    )
+
+
+def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
+    """Whether a message answers what the agent has just asked: in a form, or in a few words."""
+    before = next((turn for turn in reversed(turns[: utterance.index]) if turn.speaker is Speaker.AGENT), None)
+    if before is None:
         return False
-    if len(text) <= _SHORT and (cues.onward.match(text) or cues.stop.match(text)):
-        return False
-    rest = acceptance(utterance, language)
-    return not (rest == [] or utterance.correcting or (len(text) <= _SHORT and objects(utterance, language)))
+    if before.tool_calls and before.tool_calls[-1].name in FORMS:
+        return True
+    words = len(utterance.text.split()) if language_of(utterance.text).joiner else len(utterance.text) // 2
+    return words <= _ANSWER and before.text.rstrip(" *_)`").endswith(("?", "？"))
 
 
 def _merged(requests: Sequence[_Request]) -> list[_Request]:

@@ -12,7 +12,7 @@ from nacre.extract.speech import is_content
 from nacre.model.session import Action, Speaker, ToolCall, Trust, Turn
 from nacre.model.summary import CommandUse, ErrorMet, FileTouched, ToolUse
 from nacre.text import one_line, shorten
-from nacre.transcripts.commands import looks, names, only_looks, parts
+from nacre.transcripts.commands import looks, names, parts
 
 MOST_COMMITS = 20
 MOST_URLS = 15
@@ -29,10 +29,19 @@ _COMMITTED = re.compile(
     r"\s*[*`(（]{0,3}([0-9a-f]{7,40})\b",
     re.IGNORECASE,
 )
+_HANDLE = re.compile(r"output|kill|stdin|status|wait", re.IGNORECASE)
+"""Tools that deal with a command that runs already."""
+
+_IDLE = frozenset("true false sleep yes printf test [ kill pkill date nl awk sed bash sh zsh git gh npm npx go".split())
 _URL = re.compile(r"https?://[^\s<>\"'`)\]}|\\，。；）】》]{4,500}")
 _PULL_REQUEST = re.compile(r"/(?:pull|merge_requests)/\d+(?:$|[/#?])")
 _HERE = re.compile(r"https?://(?:localhost|127\.|0\.0\.0\.0|\[::1?\]|example\.(?:com|org|net)\b)")
+_CUT = re.compile("…|REDACTED")
 _END = ".,;:!?*_~'\""
+_EXIT = re.compile(
+    r"^(?:\(no output\)\s*)?(?:exit \d+|Command exited with code \d+|Sibling tool call errored)$", re.MULTILINE
+)
+_LOOKING = frozenset({Action.READ, Action.SEARCH, Action.FETCH})
 _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
 _INSTALLING = {
     "pip": {"install"}, "pip3": {"install"}, "pipx": {"install"}, "uv": {"add", "pip install", "tool install"},
@@ -91,9 +100,9 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
     runs: Counter[str] = Counter()
     failed: Counter[str] = Counter()
     for call in calls:
-        if call.action is not Action.RUN or call.outcome == "rejected":
+        if call.action is not Action.RUN or call.outcome == "rejected" or _HANDLE.search(call.name):
             continue
-        found = [name for name in dict.fromkeys(names(call.input)) if not looks(name)]
+        found = [name for name in dict.fromkeys(names(call.input)) if not looks(name) and name not in _IDLE]
         runs.update(found)
         failed.update(found[-1:] if call.failed else ())
     return tuple(CommandUse(name, count, failed[name]) for name, count in runs.most_common(_MOST_COMMANDS))
@@ -105,7 +114,8 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
         said = (call.error or "").strip() or (call.outcome or "").removeprefix("error").lstrip(": ")
-        if not call.failed or (only_looks(call) and not call.error) or not said:
+        said = _EXIT.sub("", said).strip()
+        if not (call.failed and said) or call.action in _LOOKING or not does(call):
             continue
         key = _NUMBERS.sub("#", one_line(said).lower())[:_CALL_CHARACTERS]
         times[key] += 1
@@ -114,8 +124,14 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
         (at, ErrorMet(shorten(said, _ERROR_CHARACTERS), told(call), times[key], is_mended(calls, at)))
         for key, (at, call, said) in met.items()
     ]
+    found = [item for item in found if not (item[1].mended and calls[item[0]].action is Action.EDIT)]
     found.sort(key=lambda item: (item[1].mended, -item[0]))
     return tuple(error for _, error in found[:MOST_ERRORS])
+
+
+def does(call: ToolCall) -> bool:
+    """Whether a call is more than a look: of commands, whether one of its programs is."""
+    return call.action is not Action.RUN or not all(map(looks, names(call.input)))
 
 
 def is_mended(calls: Sequence[ToolCall], at: int) -> bool:
@@ -202,7 +218,9 @@ def _addresses(turns: Sequence[Turn]) -> Iterator[str]:
         texts = [turn.text] if _is_trusted(turn) and "http" in turn.text else []
         texts += [call.input for call in turn.tool_calls if call.action is Action.FETCH and "http" in call.input]
         for text in texts:
-            yield from (url[0].rstrip(_END) for url in _URL.finditer(text) if "…" not in url[0])
+            yield from (
+                url[0].rstrip(_END) for url in _URL.finditer(text) if "…" not in url[0] and "REDACTED" not in url[0]
+            )
 
 
 def _request_alone(url: str) -> str:
