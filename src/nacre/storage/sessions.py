@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -19,6 +19,10 @@ from nacre.text import identifiers, segment
 
 _encode = msgspec.json.Encoder().encode
 _PORTION = 500
+_PAUSE_MS = 30 * 60 * 1000
+
+OPENING_TURNS = 12
+"""Turns in which a session without a title says what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,24 @@ class SeenFile:
     mtime_ns: int
     unknown: dict[str, int]
     corrupt: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions to list; an empty field does not restrict. Those of sub-agents only where asked for.
+
+    ``words`` are in the title, or, where there is none, in what the owner said first.
+    """
+
+    tool: str | None = None
+    project: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    subagents: bool = False
+    branch: str | None = None
+    model: str | None = None
+    kind: SessionKind | None = None
+    words: str | None = None
 
 
 class Sessions:
@@ -199,15 +221,32 @@ class Sessions:
         return _stored(found)
 
     def newest(
-        self, *, tool: str | None = None, project: str | None = None, since: datetime | None = None,
-        until: datetime | None = None, subagents: bool = False, limit: int = 20, offset: int = 0,
-    ) -> list[StoredSession]:  # fmt: skip
+        self, wanted: SessionFilter = SessionFilter(), *, limit: int = 20, offset: int = 0
+    ) -> list[StoredSession]:
         """Sessions, the newest first."""
         rows = self._db.all(
-            "list_sessions", tool=tool, project=project, since=to_ms(since), until=to_ms(until), subagents=subagents,
-            limit=limit, offset=offset,
+            "list_sessions", tool=wanted.tool, project=wanted.project, since=to_ms(wanted.since),
+            until=to_ms(wanted.until), subagents=wanted.subagents, branch=wanted.branch, model=wanted.model,
+            kind=wanted.kind and wanted.kind.value, words=wanted.words, opening=OPENING_TURNS, limit=limit,
+            offset=offset,
         )  # fmt: skip
         return [_stored(row) for row in rows]
+
+    def children(self, row: int) -> list[StoredSession]:
+        """The sessions that a session sent out: sub-agents, forks."""
+        session = self.get(row).session
+        found = self._db.all("list_children", tool=session.tool, native_id=session.native_id, row=row)
+        return [_stored(child) for child in found]
+
+    def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
+        """How long sessions were at work, without pauses of more than half an hour; only those with times."""
+        found = self._db.all("sum_active", rows=json.dumps(list(rows)), pause=_PAUSE_MS)
+        return {row: timedelta(milliseconds=total) for row, total in found}
+
+    def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
+        """The end of a session, in order."""
+        found = self._db.all("list_last_turns", session=row, limit=limit)
+        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)]
 
     def counts(self) -> list[Row]:
         """(tool, sessions, turns, first time in ms, last time in ms), the busiest tool first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.extract.extractor import bounded
+from nacre.extract.bounds import bounded
 from nacre.extract.speech import utterances
 from nacre.extract.summary import topics as reading_topics
 from nacre.extract.summary import work

@@ -136,8 +136,32 @@ SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started,
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
-    AND (:subagents OR kind = 'main')
+    AND (:branch IS NULL OR branch = :branch) AND (:model IS NULL OR instr(lower(model), lower(:model)))
+    AND (:kind IS NULL OR kind = :kind) AND (:subagents OR :kind IS NOT NULL OR kind = 'main')
+    AND (:words IS NULL OR instr(lower(coalesce(title, '')), lower(:words)) OR title IS NULL AND EXISTS (
+        SELECT 1 FROM turns t
+        WHERE t.session = sessions.row AND t.seq < :opening AND t.speaker = 'owner' AND instr(lower(t.text), lower(:words))
+    ))
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
+
+-- list_children --
+-- The sessions that a session sent out, in order.
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
+FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started, row;
+
+-- sum_active --
+-- How long sessions were at work, in milliseconds: a longer gap between two turns was a pause.
+SELECT session, sum(gap) FROM (
+    SELECT session, time - lag(time) OVER (PARTITION BY session ORDER BY time) AS gap
+    FROM turns WHERE session IN (SELECT value FROM json_each(:rows)) AND time IS NOT NULL
+)
+WHERE gap BETWEEN 0 AND :pause GROUP BY session;
+
+-- list_last_turns --
+-- The end of a session, the last turn first.
+SELECT row, seq, native_id, speaker, trust, flags, time, author, text, tools FROM turns
+WHERE session = :session ORDER BY seq DESC LIMIT :limit;
 
 -- list_session_rows --
 -- All, those that went on last first.
