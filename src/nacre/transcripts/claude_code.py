@@ -457,9 +457,10 @@ ADAPTER = Adapter(
         "tool calls with outcome, files and errors",
         "folder, branch and version",
         "model",
+        "tokens",
         "title",
         "sub-agents",
         "summaries",
     ),
-    leaves_out=("thinking", "pictures", "progress", "file history", "token counts"),
+    leaves_out=("thinking", "pictures", "progress", "file history"),
 )

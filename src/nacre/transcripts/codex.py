@@ -302,10 +302,11 @@ ADAPTER = Adapter(
         "tool calls with outcome, files and errors",
         "folder, branch and repository",
         "model",
+        "tokens",
         "version",
         "title",
         "sub-agents",
         "summaries",
     ),
-    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts", "token counts"),
+    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts"),
 )

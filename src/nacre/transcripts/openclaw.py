@@ -310,10 +310,11 @@ ADAPTER = Adapter(
         "tool calls with outcome, files and errors",
         "folder",
         "model",
+        "tokens",
         "title",
         "group",
         "heartbeats and scheduled runs, marked",
         "summaries",
     ),
-    leaves_out=("thinking", "pictures", "custom entries", "token counts"),
+    leaves_out=("thinking", "pictures", "custom entries"),
 )

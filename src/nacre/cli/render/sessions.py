@@ -27,14 +27,18 @@ if TYPE_CHECKING:
 _TINTS = {Speaker.OWNER: "bold green", Speaker.AGENT: "bold cyan", Speaker.TOOL: "dim", Speaker.SYSTEM: "dim"}
 _TURN_CHARACTERS = 2000
 _CALLS_SHOWN = 8
-_BRANCH = 24
+_COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "")
+_LEAST_TITLE = 44
+_BRANCH = 20
 _MODEL = 20
 _SENT_SHOWN = 12
 
 
 def render_sessions(paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int) -> None:
     """One line a session: id, day, tool, project, branch, model, how long, turns, tokens, title."""
-    paper.table([_row(line) for line in lines], drop=(5, 8, 4, 6, 7, 1, 3))
+    rows = [_row(line) for line in lines]
+    names = [dim(name) if any(row[at] for row in rows) else "" for at, name in enumerate(_COLUMNS)]
+    paper.table([names, *rows], drop=(5, 8, 4, 6, 1, 7, 3), least=_LEAST_TITLE)
     if has_more:
         paper.blank()
         paper.line(dim(f"more: --offset {offset + len(lines)}"))

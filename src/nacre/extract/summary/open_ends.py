@@ -22,6 +22,7 @@ _CHARACTERS = 240
 _LEAST = 12
 _DONE_SINCE = 0.6
 _BOX = re.compile(r"(?:^|; )\[ \] (.*?)(?=; \[[ x]\] |$)")
+_EXIT = re.compile(r"exit -?\d+")
 _TASK = re.compile(r"#(\w+)(?: (\w+))?")
 _OVER = frozenset({"completed", "done", "deleted", "cancelled"})
 
@@ -62,7 +63,12 @@ def _failing(end: End) -> Iterator[OpenEnd]:
         and call.error and not is_mended(calls, at)
     ]  # fmt: skip
     for turn, call in [*failing(end.turns), *others]:
-        yield OpenEnd(Loose.FAILING, f"{told(call)} → {shorten(call.outcome or '', 40)}", Speaker.AGENT, turn.id)
+        yield OpenEnd(Loose.FAILING, f"{told(call)} → {_result(call)}", Speaker.AGENT, turn.id)
+
+
+def _result(call: ToolCall) -> str:
+    """How a call failed, without the words that a tool put out."""
+    return call.outcome if call.outcome and _EXIT.fullmatch(call.outcome) else "error"
 
 
 def _todos(turns: Sequence[Turn]) -> Iterator[OpenEnd]:

@@ -130,8 +130,8 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
 
 
 def does(call: ToolCall) -> bool:
-    """Whether a call is more than a look: of commands, whether one of its programs is."""
-    return call.action is not Action.RUN or not all(map(looks, names(call.input)))
+    """Whether a call is more than a look or a pause: of commands, whether one of its programs is."""
+    return call.action is not Action.RUN or not all(looks(name) or name in _IDLE for name in names(call.input))
 
 
 def is_mended(calls: Sequence[ToolCall], at: int) -> bool:
@@ -172,7 +172,9 @@ def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 def urls(turns: Sequence[Turn]) -> tuple[str, ...]:
     """Addresses that the owner or the agent named, or that were fetched."""
-    found = (url for url in _addresses(turns) if not _PULL_REQUEST.search(url) and not _HERE.match(url))
+    found = (
+        url for url in _addresses(turns) if not _PULL_REQUEST.search(url) and not _HERE.match(url) and "/" in url[8:]
+    )
     return tuple(dict.fromkeys(found))[:MOST_URLS]
 
 
@@ -199,7 +201,7 @@ def _packages(words: Sequence[str]) -> Iterator[str]:
     for word in words:
         if word[:1] in "<>|&":
             return
-        if skips or word.startswith(("-", ".", "/", "~", "$", "http", "git+")) or word.endswith("…"):
+        if skips or word.startswith(("-", ".", "/", "~", "$", "http:", "https:", "git+")) or word.endswith("…"):
             skips = word in _VALUED
             continue
         match = _PACKAGE.fullmatch(word)
