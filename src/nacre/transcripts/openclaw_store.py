@@ -134,8 +134,7 @@ ADAPTER = Adapter(
     versions="store of 2026.9, events of version 4 (from its description)",
     reads=(
         "what was said", "tool calls with outcome", "folder", "model", "tokens", "names", "summaries",
-        "kinds of sessions",
-        "sessions that were reset or deleted", "compressed events, where Python has zstd",
+        "kinds of sessions", "sessions that were reset or deleted", "compressed events, where Python has zstd",
     ),
     leaves_out=("thinking", "cold archives", "pending input", "memories and accounts of its own"),
 )  # fmt: skip
