@@ -218,7 +218,8 @@ def test_next_steps_that_nobody_took_are_left() -> None:
     report = agent("Done.\n\n## Next steps\n- Water the young pear trees by hand\n- None of the others need it")
     assert left(report) == [(Loose.NEXT_STEP, "Water the young pear trees by hand")]
     done = agent("", calls=(run("water --hand young pear trees"),))
-    assert left(report, owner("Go on then."), done) == []
+    assert left(report, owner("Go on then."), done, agent("They are watered.")) == []
+    assert left(report, owner("Go on then."), done) == [(Loose.REQUEST, REQUEST.text)]
 
 
 def test_a_question_without_an_answer_and_a_request_without_one_are_left() -> None:
@@ -226,7 +227,14 @@ def test_a_question_without_an_answer_and_a_request_without_one_are_left() -> No
         (Loose.QUESTION, "Should it run on Sundays, too?")
     ]
     assert left() == [(Loose.REQUEST, REQUEST.text)]
+    assert left(agent("Let me look.", calls=(run("npm test", None),))) == [(Loose.REQUEST, REQUEST.text)]
     assert left(agent("The job runs at night. Is there anything else?")) == []
+
+
+def test_what_was_left_is_told_in_chinese_too() -> None:
+    report = agent("定时任务已经完成。\n\n## 后续工作\n- 手动给新种的梨树浇水\n\n周日也要运行吗？")
+    assert left(report) == [(Loose.QUESTION, "周日也要运行吗？"), (Loose.NEXT_STEP, "手动给新种的梨树浇水")]
+    assert left(agent("完成了一半。"), owner("先这样吧，明天继续")) == []
 
 
 def test_a_check_that_never_passed_again_is_left_without_a_tools_words() -> None:

@@ -22,7 +22,7 @@ _TOOLS_SHOWN = 8
 _COMMANDS_SHOWN = 10
 _TINTS = {Ending.DONE: "bold green", Ending.FAILED: "bold red", Ending.STOPPED: "bold yellow", Ending.UNKNOWN: "dim"}
 _LOOSE = {
-    Loose.REQUEST: "no answer to", Loose.QUESTION: "asked", Loose.TODO: "to do", Loose.NEXT_STEP: "left",
+    Loose.REQUEST: "unfinished", Loose.QUESTION: "asked", Loose.TODO: "to do", Loose.NEXT_STEP: "left",
     Loose.FAILING: "fails",
 }  # fmt: skip
 

@@ -20,6 +20,9 @@ from nacre.text import one_line, shorten
 from nacre.transcripts.commands import names
 
 ENDED = "the owner ended it"
+CUT_OFF = ("it ends in the middle of a call", "it ends in the middle of the work")
+"""Reasons that others ask for."""
+
 _WORDS = 240
 _SHORT = 120
 _FINAL = 200
@@ -144,10 +147,10 @@ def _in_the_middle(end: End) -> Outcome | None:
     if last.tool_calls[-1].outcome is None and last.tool_calls[-1].name in FORMS:
         return Outcome(Ending.STOPPED, "the agent waits for an answer")
     if last.tool_calls[-1].outcome is None:
-        return Outcome(Ending.STOPPED, "it ends in the middle of a call")
+        return Outcome(Ending.STOPPED, CUT_OFF[0])
     if _ends_session(last.tool_calls[-1]) and is_own(last):
         return _reported(end, last)
-    return Outcome(Ending.STOPPED, "it ends in the middle of the work")
+    return Outcome(Ending.STOPPED, CUT_OFF[1])
 
 
 def _ends_session(call: ToolCall) -> bool:

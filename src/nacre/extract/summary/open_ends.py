@@ -10,8 +10,8 @@ from nacre.extract.report import passages
 from nacre.extract.reversal import content_words
 from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance
-from nacre.extract.summary.ending import ENDED, End, failing, is_check, questions
-from nacre.extract.summary.topics import is_telling
+from nacre.extract.summary.ending import CUT_OFF, ENDED, End, failing, is_check, questions
+from nacre.extract.summary.topics import asks, is_telling, words_of
 from nacre.extract.summary.work import does, is_mended, told
 from nacre.model.session import Action, Speaker, ToolCall, Trust, Turn
 from nacre.model.summary import Ending, Loose, OpenEnd, Outcome
@@ -40,10 +40,14 @@ def open_ends(turns: Sequence[Turn], spoken: Sequence[Utterance], ended: Outcome
 
 
 def _request(end: End, ended: Outcome) -> Iterator[OpenEnd]:
-    """The owner's last words, where nobody answered them."""
-    is_open = end.owner and not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
-    if end.owner and is_open and is_telling(end.owner.text):
-        yield OpenEnd(Loose.REQUEST, shorten(end.owner.text, _CHARACTERS), Speaker.OWNER, end.turns[end.owner.index].id)
+    """The owner's last request, where nobody answered it or the answer was cut off."""
+    is_open = not end.agent and ended.ending is not Ending.DONE and ended.reason != ENDED
+    if not (end.owner and (is_open or ended.reason in CUT_OFF)):
+        return
+    last = next((one for one in reversed(end.spoken) if asks(end.turns, one)), end.owner)
+    if is_telling(last.text):
+        turn = end.turns[last.index]
+        yield OpenEnd(Loose.REQUEST, shorten(words_of(turn, last), _CHARACTERS), Speaker.OWNER, turn.id)
 
 
 def _questions(end: End, ended: Outcome) -> Iterator[OpenEnd]:

@@ -68,7 +68,7 @@ def is_idle(text: str) -> bool:
 
 
 def _requests(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> list[_Request]:
-    found = [_Request(words_of(turns[one.index], one), turns[one.index], _asks(turns, one)) for one in spoken]
+    found = [_Request(words_of(turns[one.index], one), turns[one.index], asks(turns, one)) for one in spoken]
     places = [one.index for one in spoken]
     if not found:
         found, places = _without_owner(turns)
@@ -94,7 +94,7 @@ def _is_plain(turn: Turn) -> bool:
 def words_of(turn: Turn, utterance: Utterance) -> str:
     """The words as they were typed where these are few, else without what was pasted."""
     raw = utterance.text.strip()
-    if len(raw) <= LONGEST and "\n" not in raw and turn.speaker is Speaker.OWNER:
+    if len(raw) <= LONGEST and turn.speaker is Speaker.OWNER and _is_typed(raw):
         return one_line(raw)
     joiner = language_of(raw).joiner
     kept = [one.text for one in utterance.statements]
@@ -107,7 +107,15 @@ def words_of(turn: Turn, utterance: Utterance) -> str:
     return shorten(text, LONGEST)
 
 
-def _asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
+def _is_typed(raw: str) -> bool:
+    """Whether nothing in a message seems to be pasted."""
+    lines = [line for line in raw.splitlines() if line.strip()]
+    if _HEADING.search(raw):
+        return False
+    return len(lines) == 1 or ("```" not in raw and "</" not in raw and not any(map(is_pasted, lines)))
+
+
+def asks(turns: Sequence[Turn], utterance: Utterance) -> bool:
     """Whether a message asks for something of its own, rather than to go on, or again, or otherwise."""
     text = utterance.text.strip()
     language = language_of(text)
