@@ -14,6 +14,7 @@ from nacre.app.ingesting import IngestOptions, ingest
 from nacre.errors import NotFound
 from nacre.model.memory import Kind
 from nacre.model.session import Session, Speaker, Turn
+from nacre.storage.sessions import SessionFilter
 from nacre.transcripts import reading as files
 from nacre.transcripts.adapter import Adapter
 from tests.app.conftest import WordEmbedder, World, says
@@ -400,7 +401,11 @@ def test_what_anybodys_adapter_yields_costs_its_own_file_at_most(
     monkeypatch.setattr(reading, "find_adapter", lambda head: heron if head.path == path else known(head))
     report = ingest(world.context(), IngestOptions((path, world.user_home)))
     sessions = world.context().sessions
-    found = [item.turn.text for stored in sessions.newest(tool="heron") for item in sessions.turns_of(stored.row)]
+    found = [
+        item.turn.text
+        for stored in sessions.newest(SessionFilter(tool="heron"))
+        for item in sessions.turns_of(stored.row)
+    ]
     assert found == (said or [])
     assert [problem.path for problem in report.problems] == ([] if said else [str(path)])
     assert report.tools["claude-code"] == 1

@@ -231,7 +231,7 @@ def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[
     assert [item["session_id"] for item in listed["sessions"]] == [SESSION]
     assert listed["sessions"][0]["turns"] == 6
     assert "The billing ledger corrupts" in nacre("sessions", "list").out
-    short = nacre("sessions", "list").out.split()[0]
+    short = nacre("sessions", "list").out.splitlines()[1].split()[0]
     shown = nacre("sessions", "show", short)
     assert "Always run the linter before you commit." in shown.out
     assert "Learned from it" in shown.out

@@ -90,7 +90,9 @@ def keys_of(value: Any) -> set[str]:
 @pytest.mark.parametrize(
     "command",
     [
-        "recall swarm", "sessions search cache", "sessions list", "list", "todo", "health", "doctor", "db stats",
+        "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
+        "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
+        "list", "todo", "health", "doctor", "db stats",
         "db path", "review", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
         "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
         "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
@@ -107,7 +109,9 @@ def test_every_name_in_an_answer_is_documented(command: str, tmp_path: Path) -> 
     if "{tmp}/in" in command:
         runner.invoke(cli, ["export", f"{tmp_path}/in.jsonl"], catch_exceptions=False)
         runner.invoke(cli, ["backup", "create", f"{tmp_path}/in.zip"], catch_exceptions=False)
-    arguments = [word.replace("{tmp}", str(tmp_path)) for word in command.split()]
+    listed = json.loads(runner.invoke(cli, ["sessions", "list", "--json"], catch_exceptions=False).stdout)
+    places = {"{tmp}": str(tmp_path), "{session}": listed["sessions"][0]["session"]}
+    arguments = [re.sub(r"\{\w+\}", lambda match: places[match[0]], word) for word in command.split()]
     answer = json.loads(runner.invoke(cli, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert keys_of(answer) <= documented
 

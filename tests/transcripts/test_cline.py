@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.model.session import Flag, Speaker, Trust
+from nacre.model.session import Flag, Speaker, Tokens, Trust
 from nacre.transcripts.cline import ADAPTER, ROO
 from nacre.transcripts.cline_history import ADAPTER as HISTORY
 from nacre.transcripts.cline_history import ROO as ROO_HISTORY
@@ -198,3 +198,10 @@ def test_roo_code_is_told_by_its_place_or_by_what_lies_beside(
     assert find_adapter(read_head(elsewhere)) is not adapter
     put(write, "history_item.json", {"id": "9b1d", "workspace": "/code/mill"}, folder="copies/9b1d")
     assert find_adapter(read_head(elsewhere)) is adapter
+
+
+def test_what_answers_cost_is_counted(read: Any, write: Any) -> None:
+    cost = {"request": "x", "tokensIn": 30, "tokensOut": 4, "cacheWrites": 5, "cacheReads": 60}
+    messages = [*UI, message(20, "say", "api_req_started", cost), message(21, "say", "text", "It grinds.")]
+    sessions, _, _ = read(ADAPTER, put(write, "ui_messages.json", messages))
+    assert sessions[-1].tokens == Tokens(35, 60, 4)

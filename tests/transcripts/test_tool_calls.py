@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.tool_calls import INPUT_CHARACTERS, outcome, short_input
+from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked, outcome, short_input
 
 PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b.py\n+z\n*** End Patch"
 
@@ -31,7 +31,7 @@ PATCH = "*** Begin Patch\n*** Update File: src/a.py\n@@\n-x\n+y\n*** Add File: b
         ),
         ("apply_patch", PATCH, "src/a.py, b.py"),
         ("apply_patch", {"input": PATCH}, "src/a.py, b.py"),
-        ("update_plan", {"plan": [{"step": "dig", "status": "pending"}]}, "dig"),
+        ("update_plan", {"plan": [{"step": "dig", "status": "pending"}]}, "[ ] dig"),
         ("edit", {"path": "a.ts", "oldText": "a", "newText": "b"}, "a.ts"),
         ("web_search", {"type": "search", "query": "oak"}, "oak"),
         ("anything", {"count": 3, "tree": "oak"}, "oak"),
@@ -60,3 +60,21 @@ def test_an_error_is_told_by_its_first_line() -> None:
     assert outcome("", is_error=True) == "error"
     assert outcome("fine") == "ok"
     assert len(outcome("x" * 99_999, is_error=True)) <= INPUT_CHARACTERS + len("error: ")
+
+
+def test_a_plan_tells_first_what_is_left_of_it() -> None:
+    steps = [("dig", "completed"), ("plant", "in_progress"), ("burn it down", "cancelled"), ("water", "pending")]
+    todos = [{"content": content, "status": status} for content, status in steps]
+    assert short_input("TodoWrite", {"todos": todos}) == "[ ] plant; [ ] water; [x] dig"
+    assert short_input("TaskUpdate", {"taskId": "3", "status": "completed"}) == "#3 completed"
+
+
+def test_what_a_call_made_is_known_by_name_and_only_where_it_came_out() -> None:
+    commit = asked("Bash", {"command": "cd /code/grove && git commit -qm 'Plant oaks' && gh pr create --fill"})
+    output = "[oaks 0a1b2c3] Plant oaks\n 2 files changed\nhttps://git.example/grove/oaks/pull/7\n"
+    assert answered(commit, "ok", lambda: output).made == ("commit 0a1b2c3", "https://git.example/grove/oaks/pull/7")
+    assert answered(commit, "exit 1", lambda: output).made == ()
+    looked = asked("Bash", {"command": "cat notes.txt"})
+    assert answered(looked, "ok", lambda: output).made == ()
+    task = asked("TaskCreate", {"subject": "Water the oaks"})
+    assert answered(task, "ok", lambda: "Task #4 created successfully: Water the oaks").made == ("task 4",)

@@ -80,7 +80,7 @@ def catch_up_deeds(context: Context) -> None:
     after, until = behind
     while found := context.deeds.calls_behind(after, until):
         done = [
-            (row, Deeds(identity, tuple(_with_action(call) for call in stored_calls(tools))))
+            (row, Deeds(identity, tuple(with_action(call) for call in stored_calls(tools))))
             for row, identity, tools in found
         ]
         context.deeds.caught_up(done)
@@ -157,13 +157,18 @@ def _components(path: str) -> list[str]:
     return [part for part in path.split("/") if part]
 
 
-def _with_action(call: ToolCall) -> ToolCall:
+def with_action(call: ToolCall) -> ToolCall:
     """Calls that were stored before say neither what they do nor to which files."""
     if call.action is not Action.OTHER or call.paths:
         return call
     action = action_of(call.name)
     paths = tuple(call.input.split(", ")) if action in (Action.READ, Action.EDIT) and call.input else ()
     return replace(call, action=action, paths=paths)
+
+
+def with_calls_known(turn: Turn) -> Turn:
+    """A turn whose calls say what they do, also where it was stored before they did."""
+    return replace(turn, tool_calls=tuple(map(with_action, turn.tool_calls))) if turn.tool_calls else turn
 
 
 def _grouped(context: Context, uses: Iterable[FileUse]) -> list[_Group]:

@@ -24,7 +24,7 @@ from nacre.model import portable
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.reports import Progress
 from nacre.model.session import ToolCall, Turn
-from nacre.storage.sessions import StoredSession, kept_calls
+from nacre.storage.sessions import SessionFilter, StoredSession, kept_calls
 from nacre.storage.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.vault import ledger
@@ -72,7 +72,7 @@ class Parcel:
 
     def turns(self, stored: StoredSession) -> list[Turn]:
         """The turns of a session."""
-        return [_clean_turn(turn, self.context.redactor.clean) for turn in self.context.sessions.whole(stored.row)]
+        return [clean_turn(turn, self.context.redactor.clean) for turn in self.context.sessions.whole(stored.row)]
 
 
 def export(
@@ -109,7 +109,7 @@ def _pack(context: Context, options: ExportOptions) -> Parcel:
     paths = {seen.memory: seen.path for seen in context.files.seen().values()}
     sessions: list[StoredSession] = []
     if options.sessions:
-        sessions = context.sessions.newest(project=options.project, subagents=True, limit=-1)
+        sessions = context.sessions.newest(SessionFilter(project=options.project, subagents=True), limit=-1)
     return Parcel(
         context, options, tuple((paths.get(memory.id, ""), memory) for memory in kept),
         tuple(_pages(context, options)),
@@ -129,7 +129,7 @@ def _clean(context: Context, memory: Memory) -> Memory:
     )
 
 
-def _clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
+def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
     """With the rules of today, as everything that goes out."""
     calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
     return replace(turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls)
@@ -139,6 +139,7 @@ def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
     return replace(
         call, name=clean(call.name), input=clean(call.input), outcome=call.outcome and clean(call.outcome),
         paths=tuple(map(clean, call.paths)), error=call.error and clean(call.error),
+        made=tuple(map(clean, call.made)),
     )  # fmt: skip
 
 
@@ -246,6 +247,7 @@ def _session_record(context: Context, stored: StoredSession) -> dict[str, Any]:
         "tool": session.tool, "id": session.native_id, "title": session.title, "cwd": session.cwd,
         "branch": session.branch, "kind": session.kind.value, "parent": session.parent, "project": stored.project,
         "started": to_ms(session.started), "tool_version": session.tool_version, "model": session.model,
+        "tokens": session.tokens and [session.tokens.input, session.tokens.cached, session.tokens.output],
         "file": stored.file,
     }  # fmt: skip
     return {key: clean_values(context, value) for key, value in values.items() if value is not None}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -18,6 +17,7 @@ from nacre.recall.likeness import likeness, searched, terms_of
 from nacre.storage.deeds import DeedFilter
 from nacre.storage.sessions import StoredTurn
 from nacre.text import shorten
+from nacre.transcripts.commands import only_looks, programs
 from nacre.transcripts.tool_calls import telling
 
 _CANDIDATES = 100
@@ -30,15 +30,6 @@ _SAME = 0.8
 _MAX_CHARACTERS = 100_000
 _QUESTION_CHARACTERS = 400
 _DOING = (Action.RUN, Action.EDIT, Action.FETCH)
-_SETTING_UP = frozenset({"cd", "source", "export", "set", "echo", "pushd", "env", "sudo", "time", "timeout", "."})
-_CARRIERS = frozenset(
-    "python python3 npx uv poetry bundle pnpm npm yarn make go cargo git docker mise kubectl terraform dotnet gradle "
-    "mvn deno bun just rake composer php ruby node sbt bazel".split()
-)
-_LOOKING = frozenset(
-    {"grep", "rg", "ls", "cat", "head", "tail", "find", "which", "pwd", "tree", "wc", "stat", "file", "less", "ps"}
-    | {f"git {verb}" for verb in ("status", "diff", "log", "show", "blame", "branch")}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +134,7 @@ def _repair(context: Context, failure: _Failure) -> Repair:
     for seq, call in _calls_after(context, failure):
         if call.action not in _DOING:
             continue
-        if not call.failed and not _only_looks(call):
+        if not call.failed and not only_looks(call):
             steps.append(call)
         if not wanted & _kinds(call):
             continue
@@ -177,52 +168,14 @@ def _brief(steps: Sequence[ToolCall]) -> Sequence[ToolCall]:
     return told[-_STEPS:]
 
 
-def _only_looks(call: ToolCall) -> bool:
-    programs = list(_programs(call.input)) if call.action is Action.RUN else []
-    return bool(programs) and all(f"{name} ".startswith(tuple(f"{known} " for known in _LOOKING)) for name in programs)
-
-
 def _kinds(call: ToolCall) -> frozenset[str]:
     """What would be the same attempt: the programs that a command runs with what they are told first, or the file that
     is edited."""
     if call.action is Action.RUN:
-        return frozenset(_programs(call.input))
+        return frozenset(programs(call.input))
     if call.action is Action.EDIT:
         return frozenset(f"edit {path}" for path in call.paths)
     return frozenset({f"{call.name} {call.input}"})
-
-
-def _programs(command: str) -> Iterator[str]:
-    for part in _parts(command):
-        words = [word for word in part if "=" not in word.partition("/")[0]]
-        while words and words[0] in _SETTING_UP:
-            words = [] if words[0] in ("cd", "echo", "source", "export", "pushd", ".") else words[1:]
-        plain = [word for word in words if not word.startswith("-")]
-        if plain:
-            name = plain[0].rsplit("/", 1)[-1]
-            told = " ".join(plain[1:3]) if name in _CARRIERS else ""
-            yield f"{name} {told}".strip()
-
-
-def _parts(command: str) -> Iterator[list[str]]:
-    """A command line at ``&&``, ``||``, ``;`` and ``|``; the head of a pipe is what succeeds or fails."""
-    try:
-        lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
-        lexer.whitespace_split = True
-        words = list(lexer)
-    except ValueError:
-        words = command.split()
-    part: list[str] = []
-    piped = False
-    for word in words:
-        if word in ("&&", "||", ";", "|", "&"):
-            if part and not piped:
-                yield part
-            part, piped = [], word == "|"
-        else:
-            part.append(word)
-    if part and not piped:
-        yield part
 
 
 def _talk(context: Context, question: str, asked: Filter, lines: Sequence[str]) -> tuple[TurnHit, ...]:

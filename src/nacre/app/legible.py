@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import BinaryIO
 
 from nacre.model.memory import Memory
-from nacre.model.session import Turn
+from nacre.model.session import Flag, SessionKind, Trust, Turn
 from nacre.storage.sessions import StoredSession
 from nacre.text import one_line
 from nacre.vault.document import stamp
@@ -38,7 +38,7 @@ def write_zip(documents: Iterable[tuple[str, str]], talk: Talk, file: BinaryIO) 
             archive.writestr(path, text.encode("utf-8", "replace"))
         for stored, turns in talk:
             name = slugify(stored.session.native_id) or str(stored.row)
-            page = "\n".join(_session(stored, turns, level=1))
+            page = "\n".join(session_lines(stored, turns, level=1))
             archive.writestr(f"sessions/{slugify(stored.session.tool)}/{name}.md", page.encode("utf-8", "replace"))
     return file.tell()
 
@@ -69,20 +69,34 @@ def _sessions(talk: Talk) -> Iterator[str]:
         if number == 0:
             yield from ("", "## Sessions")
         yield ""
-        yield from _session(stored, turns, level=3)
+        yield from session_lines(stored, turns, level=3)
 
 
-def _session(stored: StoredSession, turns: Sequence[Turn], *, level: int) -> Iterator[str]:
+def session_lines(
+    stored: StoredSession, turns: Sequence[Turn], *, level: int = 1, title: str | None = None
+) -> Iterator[str]:
+    """One session as Markdown; what draws on text from outside is a quotation and says so."""
     session = stored.session
-    yield f"{'#' * level} {one_line(session.title or session.native_id)}"
-    facts = [session.tool, stored.project or "", stamp(session.started) if session.started else "", session.id]
-    yield from ("", f"*{' · '.join(fact for fact in facts if fact)}*")
+    yield f"{'#' * level} {one_line(session.title or title or session.native_id)}"
+    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    when = stamp(session.started) if session.started else ""
+    facts = [session.tool, kind, stored.project or "", session.branch or "", session.model or "", when, session.id]
+    yield from ("", f"*{' · '.join(one_line(fact) for fact in facts if fact)}*")
     for turn in turns:
-        at = f" · {stamp(turn.time)}" if turn.time else ""
-        yield from ("", f"**{one_line(turn.author or turn.speaker.value)}**{at}", "")
-        yield from _below(turn.text, level)
+        yield from ("", f"**{one_line(turn.author or turn.speaker.value)}**{_told(turn)}", "")
+        quote = "> " if turn.trust is Trust.UNTRUSTED else ""
+        yield from (f"{quote}{line}".rstrip() for line in _below(turn.text, level))
+        yield from ([""] if turn.text and turn.tool_calls else [])
         for call in turn.tool_calls:
             yield f"- `{one_line(call.name)}` {one_line(call.input)}{f' → {call.outcome}' if call.outcome else ''}"
+
+
+def _told(turn: Turn) -> str:
+    """When a turn was said, and what it is besides plain talk."""
+    at = f" · {stamp(turn.time)}" if turn.time else ""
+    notes = [flag.name.lower() for flag in turn.flags if flag.name and flag is not Flag.COMMAND]
+    notes += ["untrusted, draws on text from outside"] if turn.trust is Trust.UNTRUSTED else []
+    return f"{at}{''.join(f' · *{note}*' for note in notes)}"
 
 
 def _below(text: str, level: int) -> Iterator[str]:

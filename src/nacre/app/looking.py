@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
 
 from nacre.app.context import Context
+from nacre.app.exporting import clean_turn
+from nacre.app.project_pages import project_of_folder
 from nacre.app.recalling import evidence_of
 from nacre.app.remembering import get
 from nacre.app.scanning import catch_up
@@ -14,14 +18,10 @@ from nacre.errors import Conflict, NotFound
 from nacre.model.memory import Memory
 from nacre.model.recall import Evidence
 from nacre.model.review import Maturity
-from nacre.model.session import Speaker
 from nacre.recall.scoring import maturity
-from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.storage.sessions import OPENING_TURNS, SessionFilter, StoredSession, StoredTurn
 from nacre.storage.usage import Usage
-from nacre.text import shorten
 
-_OPENING_TURNS = 12
-_OPENING_CHARACTERS = 120
 _COMPANIONS = 10
 
 
@@ -66,31 +66,25 @@ class MemoryView:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session in a list, with its first request where it has no title, and how long it was at work."""
+
+    session: StoredSession
+    opening: str | None
+    active: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SessionView:
-    """A session with some of its turns, and the memories learned from it."""
+    """A session with some of its turns, the memories learned from it, the one that sent it and those it sent."""
 
     session: StoredSession
     turns: tuple[StoredTurn, ...]
     memories: tuple[Memory, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLine:
-    """A session in a list, with its first words where it has no title."""
-
-    session: StoredSession
-    opening: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
-    """Which sessions to list; an empty field does not restrict. Sub-agents' sessions only where asked for."""
-
-    tool: str | None = None
-    project: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    subagents: bool = False
+    opening: str | None = None
+    active: timedelta | None = None
+    parent: StoredSession | None = None
+    children: tuple[SessionLine, ...] = ()
 
 
 def look_at(context: Context, reference: str, *, update: bool = False, session: str | None = None) -> MemoryView:
@@ -120,27 +114,92 @@ def list_sessions(
     context: Context, wanted: SessionFilter, *, limit: int, offset: int = 0
 ) -> tuple[list[SessionLine], bool]:
     """A page of sessions, the newest first, and whether there are more."""
-    found = context.sessions.newest(
-        tool=wanted.tool, project=wanted.project, since=wanted.since, until=wanted.until, subagents=wanted.subagents,
-        limit=limit + 1, offset=offset,
-    )  # fmt: skip
-    lines = [SessionLine(item, None if item.session.title else _opening(context, item)) for item in found[:limit]]
+    found = context.sessions.newest(wanted, limit=limit + 1, offset=offset)
+    page = found[:limit]
+    active = context.sessions.active([item.row for item in page])
+    lines = [SessionLine(item, opening_of(context, item), active.get(item.row)) for item in page]
     return lines, len(found) > limit
 
 
-def look_at_session(context: Context, reference: str, *, first: int = 0, limit: int = -1) -> SessionView:
-    """A session by its id or the beginning of it; its turns from ``first`` on. Raises NotFound, Conflict."""
+def look_at_session(context: Context, reference: str | None, *, first: int = 0, limit: int = -1) -> SessionView:
+    """A session by its id or the beginning of it, else the last one of this folder; its turns from ``first`` on.
+
+    Raises NotFound, Conflict.
+    """
     catch_up(context)
+    session = find_session(context, reference)
+    return _view(context, session, context.sessions.turns_of(session.row, first=first, limit=limit))
+
+
+def look_at_end(context: Context, reference: str | None, *, limit: int) -> SessionView:
+    """The same with its last turns."""
+    catch_up(context)
+    session = find_session(context, reference)
+    return _view(context, session, context.sessions.last_turns(session.row, limit))
+
+
+def cleaned(context: Context, view: SessionView) -> SessionView:
+    """A session as it goes out: with today's rules of redaction."""
+    clean = context.redactor.clean
+    session = view.session.session
+    bare = replace(
+        session,
+        title=session.title and clean(session.title), cwd=session.cwd and clean(session.cwd),
+        branch=session.branch and clean(session.branch), label=session.label and clean(session.label),
+    )  # fmt: skip
+    file = view.session.file
+    return replace(
+        view,
+        session=replace(view.session, session=bare, file=file and clean(file)),
+        turns=tuple(replace(item, turn=clean_turn(item.turn, clean)) for item in view.turns),
+        opening=view.opening and clean(view.opening),
+    )
+
+
+def find_session(context: Context, reference: str | None) -> StoredSession:
+    """A session by its id or the beginning of it; without one, the last one of the folder that nacre runs in.
+
+    Raises NotFound, Conflict.
+    """
+    if reference is None:
+        return _last_here(context)
     found = context.sessions.find(reference.strip())
     if not found:
         raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
     if len(found) > 1:
         names = ", ".join(item.session.id for item in found)
         raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
-    session = found[0]
-    learned = [context.memories.find(known.id) for known in context.memories.known_of(session.session.id)]
+    return found[0]
+
+
+def opening_of(context: Context, stored: StoredSession) -> str | None:
+    """What a session without a title is called: its first real request."""
+    if stored.session.title:
+        return None
+    from nacre.extract.summary.summarise import opening  # the cue tables: what only looks for memories goes without
+
+    return opening([item.turn for item in context.sessions.turns_of(stored.row, limit=OPENING_TURNS)])
+
+
+def _last_here(context: Context) -> StoredSession:
+    folder = Path.cwd()
+    project = project_of_folder(context, folder)
+    found = context.sessions.newest(SessionFilter(project=project), limit=1) if project else []
+    if not found:
+        raise NotFound(f"no session in {folder} is known", hint="give an id; nacre sessions list shows them")
+    return found[0]
+
+
+def _view(context: Context, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:
+    learned = [context.memories.find(known.id) for known in context.memories.known_of(stored.session.id)]
     memories = tuple(memory for memory in learned if memory and not (memory.retired or memory.superseded_by))
-    return SessionView(session, tuple(context.sessions.turns_of(session.row, first=first, limit=limit)), memories)
+    children = context.sessions.children(stored.row)
+    active = context.sessions.active([stored.row, *(child.row for child in children)])
+    parents = context.sessions.find(f"{stored.session.tool}:{stored.session.parent}") if stored.session.parent else []
+    return SessionView(
+        stored, tuple(turns), memories, opening_of(context, stored), active.get(stored.row), next(iter(parents), None),
+        tuple(SessionLine(child, opening_of(context, child), active.get(child.row)) for child in children),
+    )  # fmt: skip
 
 
 def projects(context: Context) -> list[str]:
@@ -152,13 +211,6 @@ def projects(context: Context) -> list[str]:
 def is_empty(context: Context) -> bool:
     """Whether there is nothing to recall from yet."""
     return not context.memories.all_ids() and not context.sessions.counts()
-
-
-def _opening(context: Context, stored: StoredSession) -> str | None:
-    """The first words of the owner, else of anyone."""
-    turns = [item.turn for item in context.sessions.turns_of(stored.row, limit=_OPENING_TURNS) if item.turn.text]
-    said = [turn.text for turn in turns if turn.speaker is Speaker.OWNER] + [turn.text for turn in turns]
-    return shorten(said[0], _OPENING_CHARACTERS) if said else None
 
 
 def _together(context: Context, memory: Memory) -> tuple[CompanionView, ...]:

@@ -97,4 +97,4 @@ def _texts(turn: Turn) -> Iterator[tuple[str, Trust]]:
     yield turn.text, turn.trust
     for call in turn.tool_calls:
         yield f"{call.name} {call.input}", turn.trust
-        yield "\n".join((call.outcome or "", call.error or "")), Trust.UNTRUSTED
+        yield "\n".join((call.outcome or "", call.error or "", *call.made)), Trust.UNTRUSTED

@@ -350,6 +350,7 @@ def _bare_turn(turn: Turn, redactor: Redactor) -> Turn:
         ToolCall(
             _sound(call.name), _bare(call.input), _bare(call.outcome) if call.outcome else call.outcome, call.action,
             tuple(map(_bare, call.paths)), _bare(call.error) if call.error else None,
+            tuple(map(_bare, call.made)),
         )
         for call in turn.tool_calls
     )  # fmt: skip
@@ -375,6 +376,7 @@ def _texts_of(turn: Turn) -> Iterator[str]:
         yield from call.paths
         if call.error:
             yield call.error
+        yield from call.made
 
 
 def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
@@ -387,6 +389,7 @@ def _put_back(turn: Turn, texts: Iterator[str]) -> Turn:
             next(texts)[:OUTCOME_CHARACTERS].rstrip(": ") if call.outcome else call.outcome, call.action,
             tuple(next(texts)[:PATH_CHARACTERS] for _ in call.paths),
             next(texts)[:ERROR_CHARACTERS] if call.error else None,
+            tuple(next(texts)[:PATH_CHARACTERS] for _ in call.made),
         )
         for call in turn.tool_calls
     )  # fmt: skip

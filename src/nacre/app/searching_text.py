@@ -29,7 +29,7 @@ def turn_texts(turn: TurnText) -> Iterator[str]:
     """Everything a turn says and does."""
     yield turn.text
     for call in turn.calls:
-        yield from (call.name, call.input, call.outcome or "", *call.paths, call.error or "")
+        yield from (call.name, call.input, call.outcome or "", *call.paths, call.error or "", *call.made)
     yield turn.author or ""
 
 

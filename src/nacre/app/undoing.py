@@ -18,6 +18,7 @@ from nacre.app.writing import FEW, apply_intents, commit, entry, redacted, rest
 from nacre.errors import Conflict
 from nacre.model.memory import Link, Memory, Retirement
 from nacre.model.operation import Operation
+from nacre.storage.sessions import SessionFilter
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.vault import identity
 from nacre.vault.document import parse
@@ -201,7 +202,7 @@ def _is_needed(context: Context, path: str) -> bool:
     """Whether a file is the page of a project that sessions belong to: those an undo does not take back."""
     folder, _, name = path.rpartition("/")
     slug = folder.removeprefix("projects/")
-    return name == "project.md" and bool(context.sessions.newest(project=slug, subagents=True, limit=1))
+    return name == "project.md" and bool(context.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1))
 
 
 def _is_as_left(context: Context, change: Change) -> bool:

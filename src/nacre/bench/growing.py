@@ -21,7 +21,7 @@ from nacre.bench.repeating import noisy
 from nacre.ids import content_hash
 from nacre.model.reports import Progress
 from nacre.model.session import Speaker, Turn
-from nacre.storage.sessions import StoredSession
+from nacre.storage.sessions import SessionFilter, StoredSession
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ class Material:
 
 def gather(context: Context) -> Material:
     """What a home holds, to grow from."""
-    stored = context.sessions.newest(subagents=True, limit=1_000_000)
+    stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     sessions = tuple((one, tuple(found.turn for found in context.sessions.turns_of(one.row))) for one in stored)
     sentences: dict[Speaker, list[str]] = defaultdict(list)
     for _, said in sessions:

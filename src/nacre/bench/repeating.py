@@ -15,7 +15,7 @@ from nacre.errors import NotFound
 from nacre.ids import content_hash
 from nacre.model.reports import Progress
 from nacre.model.session import Turn
-from nacre.storage.sessions import StoredSession
+from nacre.storage.sessions import SessionFilter, StoredSession
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
 
 def multiply_turns(context: Context, turns: int, notify: Callable[[Progress], None]) -> int:
     """Repeat a home's sessions under new ids until it has so many turns; returns how many it has."""
-    sessions = context.sessions.newest(subagents=True, limit=1_000_000)
+    sessions = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
     originals = [(stored, [found.turn for found in context.sessions.turns_of(stored.row)]) for stored in sessions]
     have = sum(len(said) for _, said in originals)
     copy = 0

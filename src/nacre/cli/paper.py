@@ -173,17 +173,19 @@ class Paper:
             label = f"{name}{' ' * (widest - cells(name))}  ".replace(" ", "\u00a0")
             self.line(dim(label), *_parts(value), indent=indent, hang=widest + 2)
 
-    def table(self, rows: Sequence[Sequence[Cell]], *, drop: Sequence[int] = (), indent: int = 0) -> None:
+    def table(
+        self, rows: Sequence[Sequence[Cell]], *, drop: Sequence[int] = (), indent: int = 0, least: int = _LEAST_FLEXIBLE
+    ) -> None:
         """Aligned columns; the last one takes what is left of the line and is cut to it.
 
-        ``drop`` names the columns that go, one after the other, where little is left.
+        ``drop`` names the columns that go, one after the other, where less than ``least`` columns are left for it.
         """
         indent += self._margin
         columns = list(range(max((len(row) for row in rows), default=0)))
         widths = {column: max(cells(_text(row[column])) for row in rows) for column in columns}
         columns = [column for column in columns if widths[column] or column == columns[-1]]
         for victim in drop:
-            if self._left(columns, widths, indent) >= _LEAST_FLEXIBLE:
+            if self._left(columns, widths, indent) >= least:
                 break
             columns = [column for column in columns if column != victim]
         left = max(8, self._left(columns, widths, indent))

@@ -46,6 +46,23 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryCues:
+    """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with the
+    same (``onward``) and that end it (``stop``); the agent's words that it did not get there (``gave_up``), that ask
+    for nothing in particular (``offer``), that lead into what is left (``ahead``), that say so (``left``).
+    """
+
+    idle: Pattern
+    onward: Pattern
+    stop: Pattern
+    gave_up: Pattern
+    offer: Pattern
+    ahead: Pattern
+    left: Pattern
+    nothing: Pattern
+
+
+@dataclass(frozen=True, slots=True)
 class Remember:
     """``strip`` leads into what is to be kept; ``after`` points back at what was just said."""
 
@@ -366,6 +383,7 @@ class Language:
     repeated: RepeatedCues
     expiry: ExpiryCues
     importance: ImportanceCues
+    summary: SummaryCues
     reject: dict[str, Pattern]
     alone: AloneCues
     wording: Wording

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from nacre.extract.accepted import accepted
 from nacre.extract.answers import answered
 from nacre.extract.behaviour import behaviours, is_answered
+from nacre.extract.bounds import bounded
 from nacre.extract.candidate import Candidate
 from nacre.extract.concluded import concluded
 from nacre.extract.confirmed import confirmed
@@ -25,16 +25,8 @@ from nacre.extract.reversal import settle
 from nacre.extract.speech import Utterance, utterances
 from nacre.extract.stated import stated
 from nacre.model.session import Session, SessionKind, Turn
-from nacre.text import pieces
 
 MAX_CANDIDATES = 6
-LONGEST_TURN = 32_000
-"""Characters of a turn that are looked at: of a longer one, which holds a paste, half of them at either end."""
-
-LONGEST_LINE = 4_000
-"""Characters of a line; a longer one is taken for several. Expressions go back over what they passed in a line."""
-
-_LONG_LINE = re.compile(r"[^\n]{4001,}")
 _ONE_MORE_PER = 12
 _MOST = 10
 
@@ -49,21 +41,12 @@ def extract(
     """
     if session.kind is not SessionKind.MAIN:
         return []
-    turns = [_bounded(turn) for turn in turns]
+    turns = [bounded(turn) for turn in turns]
     spoken = utterances(turns)
     judge = Judge(meaning, spoken)
     findings = sorted(_find(turns, judge.spoken, judge), key=lambda one: one.index)
     kept = _temper(_few(settle(findings, spoken), len(spoken)))
     return [_candidate(one, turns) for one in kept if max(one.evidence) >= begin]
-
-
-def _bounded(turn: Turn) -> Turn:
-    text = turn.text
-    if len(text) <= LONGEST_LINE:
-        return turn
-    if len(text) > LONGEST_TURN:
-        text = f"{text[: LONGEST_TURN // 2]}\n\n{text[-LONGEST_TURN // 2 :]}"
-    return replace(turn, text=_LONG_LINE.sub(lambda line: "\n".join(pieces(line.group(), LONGEST_LINE)), text))
 
 
 def _find(turns: Sequence[Turn], spoken: Sequence[Utterance], judge: Judge) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from nacre.imports.shaping import cleaned, imported_id, moment, project_of
 from nacre.imports.tree import Tree, safe_name
 from nacre.model import portable
 from nacre.model.memory import Memory
-from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.storage.usage import Usage
 from nacre.vault.document import as_text, assemble, parse
 from nacre.vault.front_matter import load, split
@@ -173,8 +173,13 @@ def _session(values: Values) -> Session:
     return Session(
         _text(values, "tool") or "unknown", _text(values, "id") or "unknown",
         kind=SessionKind(kind) if kind in list(SessionKind) else SessionKind.MAIN, started=_time(values, "started"),
-        **text,
+        tokens=_tokens(values.get("tokens")), **text,
     )  # fmt: skip
+
+
+def _tokens(counts: object) -> Tokens | None:
+    is_sound = isinstance(counts, list) and len(counts) == 3 and all(type(count) is int for count in counts)
+    return Tokens(*counts).bounded if isinstance(counts, list) and is_sound else None
 
 
 def _talk(talk: tuple[Session, Values, list[Turn]]) -> Talk:
@@ -186,7 +191,7 @@ def _turn(values: Values) -> Turn:
     speaker, trust = _text(values, "speaker"), _text(values, "trust")
     tools, flags = values.get("tools"), values.get("flags")
     calls = (
-        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 6] if isinstance(tools, list) else []
+        [call for call in tools if isinstance(call, list) and 3 <= len(call) <= 7] if isinstance(tools, list) else []
     )
     return Turn(
         _text(values, "id") or "unknown", Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
@@ -199,11 +204,15 @@ def _turn(values: Values) -> Turn:
 
 
 def _call(
-    name: object, brief: object, result: object, action: object = None, paths: object = None, error: object = None
-) -> ToolCall:
+    name: object, brief: object, result: object, action: object = None, paths: object = None, error: object = None,
+    made: object = None,
+) -> ToolCall:  # fmt: skip
     known = Action(str(action)) if action in list(Action) else Action.OTHER
-    files = tuple(str(path) for path in paths) if isinstance(paths, list) else ()
-    return ToolCall(str(name), str(brief or ""), _or_none(result), known, files, _or_none(error))
+    return ToolCall(str(name), str(brief or ""), _or_none(result), known, _texts(paths), _or_none(error), _texts(made))
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    return tuple(str(value) for value in values) if isinstance(values, list) else ()
 
 
 def _or_none(value: object) -> str | None:

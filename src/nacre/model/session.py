@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import IntFlag, StrEnum
 
+_MOST_TOKENS = 10**12
+
 
 class Speaker(StrEnum):
     """Who said it."""
@@ -69,7 +71,8 @@ class ToolCall:
     ``outcome`` is ``None`` while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
     (the owner declined the call; the words they said instead are an owner turn of their own).
     ``paths`` are the files that were read or edited, as the tool names them. ``error`` holds the telling lines of what
-    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's.
+    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's. ``made`` names what
+    came of it and has a name of its own: ``"commit 1a2b3c4"``, ``"task 3"``, the address of a pull request.
     """
 
     name: str
@@ -78,6 +81,7 @@ class ToolCall:
     action: Action = Action.OTHER
     paths: tuple[str, ...] = ()
     error: str | None = None
+    made: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -106,10 +110,41 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Tokens:
+    """What models read and wrote, in their own tokens.
+
+    ``input`` was read anew, also what was put into a cache on the way; ``cached`` was read from a cache; ``output`` was
+    written, reasoning with it.
+    """
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.input + self.cached + self.output
+
+    @property
+    def bounded(self) -> Tokens:
+        """The same without counts that cannot be true; a transcript may claim anything."""
+        counts = (self.input, self.cached, self.output)
+        return Tokens(*(count if 0 <= count <= _MOST_TOKENS else 0 for count in counts))
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input + other.input, self.cached + other.cached, self.output + other.output)
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input - other.input, self.cached - other.cached, self.output - other.output)
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     """One conversation with one agent tool, as far as its transcript tells.
 
-    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one.
+    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one. ``model``
+    is the one that answered last; ``tokens`` is ``None`` where the transcript does not count them.
     """
 
     tool: str
@@ -124,6 +159,7 @@ class Session:
     started: datetime | None = None
     tool_version: str | None = None
     model: str | None = None
+    tokens: Tokens | None = None
 
     @property
     def id(self) -> str:

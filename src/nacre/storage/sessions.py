@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
 from nacre.model.cursor import Cursor, Tally
-from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.storage.database import Database, Row
 from nacre.storage.deeds import DeedIndex, Deeds
 from nacre.storage.times import from_ms, to_ms
@@ -19,6 +19,10 @@ from nacre.text import identifiers, segment
 
 _encode = msgspec.json.Encoder().encode
 _PORTION = 500
+_PAUSE_MS = 30 * 60 * 1000
+
+OPENING_TURNS = 12
+"""Turns in which a session without a title says what it is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,24 @@ class SeenFile:
     corrupt: int
 
 
+@dataclass(frozen=True, slots=True)
+class SessionFilter:
+    """Which sessions to list; an empty field does not restrict. Those of sub-agents only where asked for.
+
+    ``words`` are in the title, or, where there is none, in what the owner said first.
+    """
+
+    tool: str | None = None
+    project: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    subagents: bool = False
+    branch: str | None = None
+    model: str | None = None
+    kind: SessionKind | None = None
+    words: str | None = None
+
+
 class Sessions:
     """Reads and writes sessions, turns and cursors."""
 
@@ -68,10 +90,13 @@ class Sessions:
 
     def upsert(self, session: Session, *, project: str | None, file: str | None) -> int:
         """Record what is known of a session; returns its row."""
+        spent = session.tokens
         row = self._db.one(
             "upsert_session", tool=session.tool, native_id=session.native_id, project=project, title=session.title,
             cwd=session.cwd, branch=session.branch, kind=session.kind.value, parent=session.parent,
             started=to_ms(session.started), tool_version=session.tool_version, model=session.model, file=file,
+            tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
+            tokens_output=spent and spent.output,
         )  # fmt: skip
         return int(row[0]) if row else 0
 
@@ -196,15 +221,32 @@ class Sessions:
         return _stored(found)
 
     def newest(
-        self, *, tool: str | None = None, project: str | None = None, since: datetime | None = None,
-        until: datetime | None = None, subagents: bool = False, limit: int = 20, offset: int = 0,
-    ) -> list[StoredSession]:  # fmt: skip
+        self, wanted: SessionFilter = SessionFilter(), *, limit: int = 20, offset: int = 0
+    ) -> list[StoredSession]:
         """Sessions, the newest first."""
         rows = self._db.all(
-            "list_sessions", tool=tool, project=project, since=to_ms(since), until=to_ms(until), subagents=subagents,
-            limit=limit, offset=offset,
+            "list_sessions", tool=wanted.tool, project=wanted.project, since=to_ms(wanted.since),
+            until=to_ms(wanted.until), subagents=wanted.subagents, branch=wanted.branch, model=wanted.model,
+            kind=wanted.kind and wanted.kind.value, words=wanted.words, opening=OPENING_TURNS, limit=limit,
+            offset=offset,
         )  # fmt: skip
         return [_stored(row) for row in rows]
+
+    def children(self, row: int) -> list[StoredSession]:
+        """The sessions that a session sent out: sub-agents, forks."""
+        session = self.get(row).session
+        found = self._db.all("list_children", tool=session.tool, native_id=session.native_id, row=row)
+        return [_stored(child) for child in found]
+
+    def active(self, rows: Sequence[int]) -> dict[int, timedelta]:
+        """How long sessions were at work, without pauses of more than half an hour; only those with times."""
+        found = self._db.all("sum_active", rows=json.dumps(list(rows)), pause=_PAUSE_MS)
+        return {row: timedelta(milliseconds=total) for row, total in found}
+
+    def last_turns(self, row: int, limit: int) -> list[StoredTurn]:
+        """The end of a session, in order."""
+        found = self._db.all("list_last_turns", session=row, limit=limit)
+        return [_stored_turn((turn_row, row, seq, *rest)) for turn_row, seq, *rest in reversed(found)]
 
     def counts(self) -> list[Row]:
         """(tool, sessions, turns, first time in ms, last time in ms), the busiest tool first."""
@@ -308,11 +350,19 @@ def _tools(turn: Turn) -> str | None:
 
 
 def kept_calls(calls: Sequence[ToolCall]) -> list[list[object]]:
-    """Tool calls as rows and exports keep them: name, input, outcome; further action, paths and error where told."""
+    """Tool calls as rows and exports keep them: name, input, outcome; then action, paths, error, made, where told."""
     kept: list[list[object]] = []
     for call in calls:
-        values: list[object] = [call.name, call.input, call.outcome, call.action.value, call.paths, call.error]
-        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None]
+        values: list[object] = [
+            call.name,
+            call.input,
+            call.outcome,
+            call.action.value,
+            call.paths,
+            call.error,
+            call.made,
+        ]
+        plain = [call.name, call.input, call.outcome, Action.OTHER.value, (), None, ()]
         while len(values) > 3 and values[-1] == plain[len(values) - 1]:
             values.pop()
         kept.append(values)
@@ -326,10 +376,10 @@ def stored_calls(tools: str | None) -> tuple[ToolCall, ...]:
 
 def kept_call(
     name: str, brief: str = "", outcome: str | None = None, action: str = Action.OTHER.value,
-    paths: Sequence[str] = (), error: str | None = None,
+    paths: Sequence[str] = (), error: str | None = None, made: Sequence[str] = (),
 ) -> ToolCall:  # fmt: skip
     """One of them; raises ValueError for an action nobody knows."""
-    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error)
+    return ToolCall(name, brief, outcome, Action(action), tuple(paths), error, tuple(made))
 
 
 def did_of(calls: Sequence[ToolCall]) -> str:
@@ -352,10 +402,12 @@ def _turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[obje
 def _stored(row: Row) -> StoredSession:
     (
         number, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, version, model, file, turns,
+        *spent,
     ) = row  # fmt: skip
+    tokens = Tokens(*(count or 0 for count in spent)) if any(spent) else None
     session = Session(
         tool=tool, native_id=native_id, title=title, cwd=cwd, branch=branch, kind=SessionKind(kind), parent=parent,
-        started=from_ms(started), tool_version=version, model=model,
+        started=from_ms(started), tool_version=version, model=model, tokens=tokens,
     )  # fmt: skip
     return StoredSession(number, session, project, from_ms(ended), file, turns)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.claude_prompts import content_of, typed
 from nacre.transcripts.claude_records import (
@@ -23,6 +23,7 @@ from nacre.transcripts.claude_records import (
     Message,
     Progress,
     Record,
+    Usage,
     decode_raw,
     is_string,
     plain_text,
@@ -46,6 +47,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """Ids of another make may be used again in another session."""
 _EXIT_CODE = re.compile(r"\AExit code (\d+)")
 _REMEMBERED = 20
+_COUNTED = 8
 _SYNTHETIC_MODEL = "<synthetic>"
 
 
@@ -79,12 +81,14 @@ class _Open:
     record: Record
     texts: list[str] = field(default_factory=list)
     calls: list[_Call] = field(default_factory=list)
+    usage: Usage | None = None
 
 
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.session: Session | None = None
+        self.told: dict[str, Session] = {}
         self.yielded: Session | None = None
         self.open: dict[bool, _Open] = {}
         self.calls: dict[str, _Call] = {}
@@ -248,6 +252,7 @@ class _Reader:
         group = self.open[side]
         if message.model:
             self.carry["model"] = message.model
+        group.usage = decode_raw(message.usage, Usage) or group.usage
         self.add_blocks(group, message.content)
 
     def add_blocks(self, group: _Open, content: msgspec.Raw) -> None:
@@ -287,6 +292,7 @@ class _Reader:
         group = self.open.pop(side, None)
         if group is None:
             return
+        self.count(group)
         cleaned = self.clean("\n\n".join(part.strip() for part in group.texts if part.strip()))
         text = cleaned.text
         calls = tuple(made.call for made in group.calls)
@@ -294,6 +300,16 @@ class _Reader:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=judged.trust)
+
+    def count(self, group: _Open) -> None:
+        """What a message cost, once: one that goes on after a word of the owner is the same message."""
+        if group.usage is None:
+            return
+        _, native_id = self.ids_of(group.record)
+        spent = self.carry.setdefault("spent", {}).setdefault(native_id, {"all": [0, 0, 0], "last": {}})
+        before, now = Tokens(*spent["last"].pop(group.key, ())), group.usage.tokens.bounded
+        spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
+        spent["last"] = dict([*spent["last"].items(), (group.key, _numbers(now))][-_COUNTED:])
 
     def typed(self, text: str) -> tuple[str, Flag]:
         """What the owner typed in a prompt, and what it is; nacre's own context in it is remembered."""
@@ -329,10 +345,15 @@ class _Reader:
             unique=bool(_UUID.fullmatch(record.uuid or "")),
         )  # fmt: skip
 
-    def session_of(self, record: Record) -> Session:
+    def ids_of(self, record: Record) -> tuple[str, str]:
+        """The session of the owner that a record belongs to, and the one it is said in: that or a sub-agent's."""
         own = record.sessionId or self.carry.get("session") or self.source.path.stem
         agent = record.agentId if record.isSidechain else None
-        native_id = f"agent-{agent}" if agent else own
+        return own, f"agent-{agent}" if agent else own
+
+    def session_of(self, record: Record) -> Session:
+        own, native_id = self.ids_of(record)
+        is_sub = native_id != own
         if self.session is None or self.session.native_id != native_id:
             known: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
             known.setdefault("cwd", record.cwd)
@@ -342,9 +363,10 @@ class _Reader:
             self.carry["session"] = own
             self.session = Session(
                 tool=TOOL, native_id=native_id, cwd=known["cwd"], branch=known["branch"],
-                kind=SessionKind.SUBAGENT if agent else SessionKind.MAIN, parent=own if agent else None,
+                kind=SessionKind.SUBAGENT if is_sub else SessionKind.MAIN, parent=own if is_sub else None,
                 started=parse_time(known["started"]), tool_version=known["version"],
             )  # fmt: skip
+            self.told[native_id] = self.session
         return self.session
 
     def finish(self) -> Iterator[Session | Turn]:
@@ -352,18 +374,31 @@ class _Reader:
         first = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):
             yield from self.close(side=side)
-        if self.session and self.session.kind is SessionKind.MAIN:
-            named = replace(self.session, title=self.carry.get("title"), model=self.carry.get("model"))
-            if named != self.yielded:
-                yield named
+        for session in self.told.values():
+            known = self.finished(session)
+            if known not in (session, self.yielded):
+                yield known
         if first:
             self.source.hold(first.offset)
         carry = msgspec.json.decode(first.before if first else self.saved())
         self.source.carry = {**carry, "exchange": self.exchange.carried(first.mark if first else None)}
 
+    def finished(self, session: Session) -> Session:
+        """A session with what is known of it at the end. Models of sub-agents that speak here are not told apart."""
+        spent = self.carry.get("spent", {}).get(session.native_id)
+        tokens = Tokens(*spent["all"]) if spent else None
+        if session.kind is SessionKind.MAIN:
+            return replace(session, title=self.carry.get("title"), model=self.carry.get("model"), tokens=tokens)
+        is_alone = len(self.told) == 1
+        return replace(session, model=self.carry.get("model") if is_alone else None, tokens=tokens)
+
     def saved(self) -> bytes:
         """What must survive until the next reading, as it is now."""
         return msgspec.json.encode(self.carry)
+
+
+def _numbers(tokens: Tokens) -> list[int]:
+    return [tokens.input, tokens.cached, tokens.output]
 
 
 def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
@@ -422,9 +457,10 @@ ADAPTER = Adapter(
         "tool calls with outcome, files and errors",
         "folder, branch and version",
         "model",
+        "tokens",
         "title",
         "sub-agents",
         "summaries",
     ),
-    leaves_out=("thinking", "pictures", "progress", "file history", "token counts"),
+    leaves_out=("thinking", "pictures", "progress", "file history"),
 )

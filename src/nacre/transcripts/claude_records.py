@@ -10,6 +10,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from nacre.model.session import Tokens
+
 T = TypeVar("T")
 
 
@@ -45,6 +47,22 @@ class Message(msgspec.Struct, gc=False):
     content: msgspec.Raw = msgspec.Raw(b"null")
     id: str | None = None
     model: str | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Usage(msgspec.Struct, gc=False):
+    """What a message cost; its records repeat it, and the last one knows best."""
+
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def tokens(self) -> Tokens:
+        """The same in nacre's words."""
+        fresh = (self.input_tokens or 0) + (self.cache_creation_input_tokens or 0)
+        return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
 
 
 class Block(msgspec.Struct, gc=False):
@@ -72,7 +90,7 @@ RECORD = msgspec.json.Decoder(Record)
 BLOCKS = list[Block]
 
 _DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
-    kind: msgspec.json.Decoder(kind) for kind in (Record, Message, Progress, BLOCKS, str, dict)
+    kind: msgspec.json.Decoder(kind) for kind in (Record, Message, Usage, Progress, BLOCKS, str, dict)
 }
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.model.session import Flag, Session, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline_places import CLINE, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline_places import ROO as ROO_CODE
 from nacre.transcripts.conversation import Call, Conversation, OpenTurn
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.tool_calls import outcome
-from nacre.transcripts.whole_json import document, mapping, shape_of, string
+from nacre.transcripts.whole_json import document, mapping, shape_of, string, total
 
 Said = Iterator[Session | Turn]
 Message = Mapping[str, Any]
@@ -90,11 +90,17 @@ class _Reader:
         model = string(mapping(message, "modelInfo"), "modelId")
         if model and model != self.talk.session.model:
             self.talk.session = replace(self.talk.session, model=model)
-        if kind == "api_req_started" and not self.talk.session.cwd:
-            told = folder_in(string(_object(text), "request") or "")
-            self.talk.session = replace(self.talk.session, cwd=told)
+        if kind == "api_req_started":
+            self.request(_object(text))
         if not self.talk.session.started:
             self.talk.session = replace(self.talk.session, started=parse_time(message.get("ts")))
+
+    def request(self, asked: Mapping[str, Any]) -> None:
+        """What went to the model: it names the folder, and what the answer cost is added to it later."""
+        fresh = total(asked, "tokensIn", "cacheWrites")
+        self.talk.spend(Tokens(fresh, total(asked, "cacheReads"), total(asked, "tokensOut")))
+        if not self.talk.session.cwd:
+            self.talk.session = replace(self.talk.session, cwd=folder_in(string(asked, "request") or ""))
 
     def say(self, message: Message, speaker: Speaker, text: str, flags: Flag) -> Said:
         cleaned = self.talk.clean(text)
@@ -215,8 +221,8 @@ def _roots_of_roo(places: Places) -> Sequence[Root]:
 ADAPTER = Adapter(
     tool=CLINE, label="Cline", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="3 (from its description)",
-    reads=("what was said", "tool calls with outcome", "times", "folder", "model", "summaries"),
-    leaves_out=("reasoning", "pictures", "checkpoints", "contents of edits", "token counts"),
+    reads=("what was said", "tool calls with outcome", "times", "folder", "model", "tokens", "summaries"),
+    leaves_out=("reasoning", "pictures", "checkpoints", "contents of edits"),
 )  # fmt: skip
 ROO = replace(
     ADAPTER, tool=ROO_CODE, label="Roo Code", roots=_roots_of_roo, sniff=_sniff_roo,

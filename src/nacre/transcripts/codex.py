@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Adapter, Places, Root, Source
 from nacre.transcripts.blocks import blocks_of, plain
 from nacre.transcripts.codex_records import (
@@ -24,6 +24,7 @@ from nacre.transcripts.codex_records import (
     NOISE_ITEMS,
     NOISE_RECORDS,
     RECORD,
+    SPENT,
     TOOL,
     Item,
     Meta,
@@ -176,10 +177,21 @@ class _Reader:
         elif item.type == "thread_name_updated":
             if isinstance(item.thread_name, str):
                 self.talk.session = replace(self.talk.session, title=item.thread_name)
+        elif item.type == "token_count":
+            self.count(item)
         elif item.type in _ENDS:
             yield from self.talk.close()
         elif not is_noise_event(item.type or ""):
             self.source.unknown(f"event_msg/{item.type}")
+
+    def count(self, item: Item) -> None:
+        """The total up to here; where it is smaller than before, Codex began to count anew."""
+        info = decode(SPENT, bytes(item.info))
+        if info is None or info.total_token_usage is None:
+            return
+        now, before = info.total_token_usage.tokens.bounded, Tokens(*self.source.carry.get("counted", ()))
+        self.talk.spend(now - before if now.total >= before.total else now)
+        self.source.carry["counted"] = [now.input, now.cached, now.output]
 
     def message(self, offset: int, record: Record, item: Item) -> Said:
         texts = [block.text for block in blocks_of(item.content) if block.text and block.is_text]
@@ -290,10 +302,11 @@ ADAPTER = Adapter(
         "tool calls with outcome, files and errors",
         "folder, branch and repository",
         "model",
+        "tokens",
         "version",
         "title",
         "sub-agents",
         "summaries",
     ),
-    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts", "token counts"),
+    leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts"),
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Session, SessionKind
+from nacre.model.session import Session, SessionKind, Tokens
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.blocks import ABSENT, plain, text_of
 from nacre.transcripts.objects import parse_time
@@ -21,7 +21,7 @@ NOISE_ITEMS = frozenset({
     "agent_message", "compaction", "compaction_summary", "context_compaction",
 })  # fmt: skip
 NOISE_EVENTS = frozenset({
-    "token_count", "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break",
+    "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break",
     "task_started", "turn_started", "context_compacted", "item_started", "item_completed",
     "entered_review_mode", "exited_review_mode", "thread_goal_updated", "thread_settings_applied",
     "guardian_assessment", "error", "warning", "stream_error", "view_image_tool_call", "sub_agent_activity",
@@ -77,6 +77,7 @@ class Item(msgspec.Struct, gc=False):
     output: msgspec.Raw = ABSENT
     status: Any = None
     thread_name: Any = None
+    info: msgspec.Raw = ABSENT
 
 
 class Meta(msgspec.Struct, gc=False):
@@ -94,6 +95,26 @@ class Meta(msgspec.Struct, gc=False):
     git: msgspec.Raw = ABSENT
 
 
+class Total(msgspec.Struct, gc=False):
+    """What a rollout cost up to here; what was read from the cache is part of the input."""
+
+    input_tokens: int = 0
+    cached_input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> Tokens:
+        """The same in nacre's words."""
+        cached = min(self.cached_input_tokens, self.input_tokens)
+        return Tokens(self.input_tokens - cached, cached, self.output_tokens)
+
+
+class Spent(msgspec.Struct, gc=False):
+    """The ``info`` of a ``token_count``; ``null`` before the first answer."""
+
+    total_token_usage: Total | None = None
+
+
 class Compacted(msgspec.Struct, gc=False):
     """The payload of ``compacted``; the history it repeats is left alone."""
 
@@ -103,6 +124,7 @@ class Compacted(msgspec.Struct, gc=False):
 RECORD = msgspec.json.Decoder(Record)
 ITEM = msgspec.json.Decoder(Item)
 META = msgspec.json.Decoder(Meta)
+SPENT = msgspec.json.Decoder(Spent | None)
 COMPACTED = msgspec.json.Decoder(Compacted)
 
 

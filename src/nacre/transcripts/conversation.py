@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
@@ -70,7 +70,13 @@ class Conversation:
         self.exchange = Exchange(source.carry.pop("exchange", None))
         self.opened: OpenTurn | None = None
         self.before: Before | None = None
+        self.spent: Tokens | None = msgspec.convert(source.carry.get("spent"), Tokens | None)
         self._yielded: Session | None = None
+
+    def spend(self, tokens: Tokens) -> None:
+        """What one answer cost. It is told when the reading ends: a session is not yielded for it."""
+        if tokens.total:
+            self.spent = ((self.spent or Tokens()) + tokens).bounded
 
     def new_id(self, speaker: Speaker, stamp: str | None, text: str) -> str:
         """An id where the tool gives none, from the record's own time where it has one."""
@@ -157,8 +163,7 @@ class Conversation:
         """The file ends, for now. The next reading starts at the open turn, else at ``before``."""
         before = self.before or before
         yield from self.close()
-        if self.source.carry.get("begun") and self.session != self._yielded:
-            yield self.session
+        yield from self._conclude()
         self._save()
         if before:
             self.source.carry = msgspec.json.decode(before.carry)
@@ -168,9 +173,13 @@ class Conversation:
     def end(self) -> Iterator[Session | Turn]:
         """The file was read as a whole: nothing is carried over to the next reading."""
         yield from self.close()
-        if self.source.carry.get("begun") and self.session != self._yielded:
-            yield self.session
+        yield from self._conclude()
         self.source.carry.clear()
+
+    def _conclude(self) -> Iterator[Session | Turn]:
+        known = replace(self.session, tokens=self.spent)
+        if self.source.carry.get("begun") and known != self._yielded:
+            yield known
 
     def _emit(self, turn: Turn) -> Iterator[Session | Turn]:
         if self.session != self._yielded:
@@ -181,6 +190,8 @@ class Conversation:
 
     def _save(self) -> None:
         self.source.carry["session"] = msgspec.to_builtins(self.session)
+        if self.spent:
+            self.source.carry["spent"] = msgspec.to_builtins(self.spent)
 
 
 def hashed_id(carry: dict[str, Any], speaker: Speaker, stamp: str | None, text: str) -> str:

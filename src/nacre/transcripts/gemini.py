@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
-from nacre.transcripts.whole_json import beside, documents, mapping, objects, shape_of, string
+from nacre.transcripts.whole_json import beside, documents, mapping, objects, shape_of, string, total
 
 TOOL = "gemini-cli"
 
@@ -147,6 +147,7 @@ class _Reader:
         model = string(message, "model")
         if model:
             self.talk.session = replace(self.talk.session, model=model)
+        self.talk.spend(_tokens(mapping(message, "tokens")))
         time = parse_time(message.get("timestamp"))
         yield from self.talk.open(OpenTurn(identity, time, unique=len(identity) == _UUID_LENGTH))
         self.talk.add_text(_words(message.get("content") or message.get("parts")))
@@ -162,6 +163,12 @@ class _Reader:
         output = output or (shown if isinstance(shown, str) else "")
         if call.get("status") in ("success", "error", "cancelled"):
             self.talk.result(key, _outcome(call, output), lambda: output)
+
+
+def _tokens(told: Mapping[str, Any]) -> Tokens:
+    """What an answer cost; what was read from the cache is part of the input, thoughts are no part of the output."""
+    cached = total(told, "cached")
+    return Tokens(max(0, total(told, "input", "tool") - cached), cached, total(told, "output", "thoughts"))
 
 
 def _outcome(call: Mapping[str, Any], output: str) -> str:
@@ -231,6 +238,7 @@ def _roots(places: Places) -> Sequence[Root]:
 ADAPTER = Adapter(
     tool=TOOL, label="Gemini CLI", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="0.23 (documents), 0.40 (event logs)",
-    reads=("what was said", "tool calls with outcome", "model", "title", "sub-agents", "folder, where it is recorded"),
-    leaves_out=("thoughts", "notices", "rewound messages", "checkpoints and logs.json", "token counts"),
+    reads=("what was said", "tool calls with outcome", "model", "tokens", "title", "sub-agents",
+           "folder, where it is recorded"),
+    leaves_out=("thoughts", "notices", "rewound messages", "checkpoints and logs.json"),
 )  # fmt: skip

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.blocks import ABSENT, blocks_of, plain, text_of
 from nacre.transcripts.conversation import Conversation, OpenTurn, is_precise
@@ -56,6 +56,20 @@ class Entry(msgspec.Struct, gc=False):
     branchedFrom: str | None = None  # noqa: N815
 
 
+class Usage(msgspec.Struct, gc=False):
+    """What an answer cost."""
+
+    input: int | None = None
+    output: int | None = None
+    cacheRead: int | None = None  # noqa: N815
+    cacheWrite: int | None = None  # noqa: N815
+
+    @property
+    def tokens(self) -> Tokens:
+        """The same in nacre's words."""
+        return Tokens((self.input or 0) + (self.cacheWrite or 0), self.cacheRead or 0, self.output or 0)
+
+
 class Message(msgspec.Struct, gc=False):
     """The ``message`` of an entry. ``details`` repeats a tool's output and is left alone."""
 
@@ -69,6 +83,7 @@ class Message(msgspec.Struct, gc=False):
     output: msgspec.Raw = ABSENT
     exitCode: int | None = None  # noqa: N815
     summary: Any = None
+    usage: msgspec.Raw = ABSENT
     own: Any = msgspec.field(default=None, name="__openclaw")
 
     @property
@@ -79,6 +94,7 @@ class Message(msgspec.Struct, gc=False):
 
 _ENTRY = msgspec.json.Decoder(Entry)
 _MESSAGE = msgspec.json.Decoder(Message)
+_USAGE = msgspec.json.Decoder(Usage | None)
 
 
 class Reader:
@@ -191,9 +207,11 @@ class Reader:
         blocks = blocks_of(message.content)
         text = "\n\n".join(block.text for block in blocks if block.text and block.is_text)
         calls = [block for block in blocks if block.type == "toolCall" and block.name]
+        before = self.talk.place(offset)
+        usage = decode(_USAGE, bytes(message.usage)) if message.usage else None
+        self.talk.spend(usage.tokens.bounded if usage else Tokens())
         if not (text.strip() or calls):
             return
-        before = self.talk.place(offset)
         seed = text or " ".join(str(call.id) for call in calls)
         yield from self.talk.open(self.opened(entry, seed), before)
         self.talk.add_text(text)
@@ -292,10 +310,11 @@ ADAPTER = Adapter(
         "tool calls with outcome, files and errors",
         "folder",
         "model",
+        "tokens",
         "title",
         "group",
         "heartbeats and scheduled runs, marked",
         "summaries",
     ),
-    leaves_out=("thinking", "pictures", "custom entries", "token counts"),
+    leaves_out=("thinking", "pictures", "custom entries"),
 )

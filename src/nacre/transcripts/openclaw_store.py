@@ -133,8 +133,8 @@ ADAPTER = Adapter(
     tool=TOOL, label="OpenClaw and pi", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
     versions="store of 2026.9, events of version 4 (from its description)",
     reads=(
-        "what was said", "tool calls with outcome", "folder", "model", "names", "summaries", "kinds of sessions",
-        "sessions that were reset or deleted", "compressed events, where Python has zstd",
+        "what was said", "tool calls with outcome", "folder", "model", "tokens", "names", "summaries",
+        "kinds of sessions", "sessions that were reset or deleted", "compressed events, where Python has zstd",
     ),
     leaves_out=("thinking", "cold archives", "pending input", "memories and accounts of its own"),
 )  # fmt: skip

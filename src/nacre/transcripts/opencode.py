@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Places, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
-from nacre.transcripts.whole_json import mapping, objects, string
+from nacre.transcripts.whole_json import mapping, objects, string, total
 
 TOOL = "opencode"
 
@@ -84,6 +84,7 @@ class Talk:
     def agent(self, message: Values, parts: Iterable[Values]) -> Said:
         """An answer with its calls; one that sums the session up is derived."""
         self.learn(message)
+        self.talk.spend(_tokens(mapping(message, "tokens")))
         if message.get("summary") is True:
             yield from self.summary(message, parts)
             return
@@ -139,6 +140,13 @@ class Talk:
     def skip(self, part: Values) -> None:
         if part.get("type") not in _QUIET:
             self.source.unknown(f"part {part.get('type')}")
+
+
+def _tokens(told: Values) -> Tokens:
+    cache = mapping(told, "cache")
+    return Tokens(
+        total(told, "input") + total(cache, "write"), total(cache, "read"), total(told, "output", "reasoning")
+    )
 
 
 def data_folders(places: Places) -> list[Path]:

@@ -110,7 +110,8 @@ ADAPTER = Adapter(
     tool=TOOL, label="OpenCode", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
-        "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "summaries", "sub-agents",
+        "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",
+        "sub-agents",
     ),
     leaves_out=("thinking", "snapshots and patches", "files", "todos", "events", "accounts and credentials"),
 )  # fmt: skip

@@ -134,7 +134,8 @@ ADAPTER = Adapter(
     tool=TOOL, label="OpenCode", roots=_roots, sniff=_sniff, parse=parse, beside=_messages_of,
     versions="storage of 0.1 to 1.3, exports (from their description)",
     reads=(
-        "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "summaries", "sub-agents",
+        "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",
+        "sub-agents",
     ),
     leaves_out=("thinking", "snapshots and patches", "files", "todos"),
 )  # fmt: skip

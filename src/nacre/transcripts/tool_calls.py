@@ -49,6 +49,20 @@ _SHELL_FLAG = re.compile(r"-[a-z]*c|/c|-command", re.IGNORECASE)
 _ERROR_PREFIX = re.compile(r"^(?:<tool_use_error>\s*)?(?:error:\s*)?", re.IGNORECASE)
 _EXIT_LINE = re.compile(r"(?:exit code:? \d+|command failed.*|process exited.*|wall time.*|output:)", re.IGNORECASE)
 _PATH_CHARACTERS = 500
+_MOST_MADE = 10
+_MAKING = re.compile(
+    r"\bgit\b.{0,200}?\b(?:commit|merge|cherry-pick|revert|push)\b|\b(?:gh|glab|hub)\b.{0,80}?\b(?:pr|mr|pull-request)\b",
+    re.DOTALL,
+)
+_MAKER = re.compile(r"(?:create|open)_?(?:pull|merge)_?request|^TaskCreate$", re.IGNORECASE)
+_COMMITTED = re.compile(r"^\[[^\]\n]{1,200}?\b([0-9a-f]{7,12})[0-9a-f]{0,28}\] ", re.MULTILINE)
+_PULL_REQUEST = re.compile(r"https://[\w.-]{3,100}/[\w./-]{3,200}?/(?:pull|merge_requests)/\d{1,9}\b")
+_TASK = re.compile(r"^Task #(\w{1,20}) created", re.MULTILINE)
+_CLOSED = frozenset({"completed", "complete", "done", "finished"})
+_DROPPED = frozenset({"cancelled", "canceled", "deleted"})
+_STEPS_KEPT = 12
+_STEPS_SHOWN = 5
+_MOST_STEPS = 100
 _TAG = re.compile(r"</?tool_use_error>")
 
 
@@ -70,9 +84,14 @@ def asked(name: str, arguments: Mapping[str, Any] | str) -> ToolCall:
 
 
 def answered(call: ToolCall, result: str | None, output: Callable[[], str] = str) -> ToolCall:
-    """A call with how it came out; what it put out is looked at only when it failed."""
+    """A call with how it came out; what it put out is looked at only when it failed, or makes what has a name."""
     call = replace(call, outcome=result)
-    return replace(call, error=telling(output()) or None) if call.failed else call
+    if call.failed:
+        return replace(call, error=telling(output()) or None)
+    is_making = result == "ok" and (
+        _MAKING.search(call.input) if call.action is Action.RUN else _MAKER.search(call.name)
+    )
+    return replace(call, made=_made_known(output())) if is_making else call
 
 
 def action_of(name: str, arguments: Mapping[str, Any] | None = None) -> Action:
@@ -97,6 +116,15 @@ def telling(output: str) -> str:
 def _actions() -> dict[str, Action]:
     table = tomllib.loads(files("nacre.transcripts").joinpath("actions.toml").read_text(encoding="utf-8"))
     return {name: Action(action) for action, names in table.items() for name in names}
+
+
+def _made_known(output: str) -> tuple[str, ...]:
+    """Commits, pull requests and tasks that an output tells of."""
+    text = output[:INPUT_CHARACTERS]
+    found = [f"commit {match[1]}" for match in _COMMITTED.finditer(text)]
+    found += [match[0] for match in _PULL_REQUEST.finditer(text)]
+    found += [f"task {match[1]}" for match in _TASK.finditer(text)]
+    return tuple(dict.fromkeys(found))[:_MOST_MADE]
 
 
 def _paths(arguments: Mapping[str, Any]) -> Iterator[str]:
@@ -204,10 +232,25 @@ def _patch(value: object, _: Mapping[str, Any]) -> str:
 
 
 def _steps(value: object, _: Mapping[str, Any]) -> str:
+    """A plan: what is left of it first, with a box that is empty, or ticked; no boxes where nothing has a state."""
     if not isinstance(value, Iterable) or isinstance(value, str):
         return ""
-    items = [item for item in value if isinstance(item, Mapping)][:5]
-    return "; ".join(str(item.get("content") or item.get("step") or item.get("question")) for item in items)
+    items = [item for item in value if isinstance(item, Mapping) and item.get("status") not in _DROPPED][:_MOST_STEPS]
+    if not any("status" in item for item in items):
+        return "; ".join(map(_step, items[:_STEPS_SHOWN]))
+    done = [item for item in items if item.get("status") in _CLOSED]
+    left = [item for item in items if item not in done]
+    return "; ".join([*(f"[ ] {_step(item)}" for item in left), *(f"[x] {_step(item)}" for item in done)][:_STEPS_KEPT])
+
+
+def _step(item: Mapping[str, Any]) -> str:
+    keys = ("content", "step", "question", "description", "title", "text")
+    return next((value for key in keys if isinstance(value := item.get(key), str) and value), "")
+
+
+def _task(value: object, arguments: Mapping[str, Any]) -> str:
+    """A task of a list and what becomes of it."""
+    return f"#{value} {arguments['status']}" if isinstance(arguments.get("status"), str) else f"#{value}"
 
 
 _DESCRIBERS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
@@ -228,6 +271,8 @@ _DESCRIBERS: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "todos": _steps,
     "plan": _steps,
     "questions": _steps,
+    "taskId": _task,
+    "subject": _text,
     "skill": _text,
     "description": _text,
     "prompt": _text,

@@ -133,3 +133,9 @@ def string(value: Any, *keys: str) -> str | None:
         if isinstance(found, str) and found.strip():
             return found
     return None
+
+
+def total(values: Mapping[str, Any], *names: str) -> int:
+    """The sum of the counts under some names; what is no count is nothing."""
+    found = (values.get(name) for name in names)
+    return sum(value for value in found if type(value) is int)

@@ -10,6 +10,7 @@ from typing import Any
 
 from nacre.app.context import Context
 from nacre.model.session import Speaker, Turn
+from nacre.storage.sessions import SessionFilter
 from nacre.text import shorten
 
 _CHARACTERS = 400
@@ -54,7 +55,9 @@ class Quoting:
     @cached_property
     def _turns(self) -> list[Turn]:
         sessions = self._context.sessions
-        stored = [item for item in sessions.newest(subagents=True, limit=-1) if item.file == str(self._file)]
+        stored = [
+            item for item in sessions.newest(SessionFilter(subagents=True), limit=-1) if item.file == str(self._file)
+        ]
         return [found.turn for item in stored for found in sessions.turns_of(item.row)]
 
 

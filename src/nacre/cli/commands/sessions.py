@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, Group
+from nacre.cli.commands.one_session import export_session, summary, tail
 from nacre.cli.options import ASPECT, MODE, MOMENT, OFFSET, ROLE, limit_option, project_slug, with_turn_filter
 from nacre.cli.paper import Paper
 from nacre.cli.run import Run
 from nacre.model.recall import Filter
+from nacre.model.session import SessionKind
 
 if TYPE_CHECKING:
     from nacre.model.session import Turn
 
 _TURNS_SHOWN = 40
+_KIND = click.Choice([kind.value for kind in SessionKind], case_sensitive=False)
 
 
 @click.group(
@@ -26,11 +29,15 @@ _TURNS_SHOWN = 40
     examples=[
         'nacre sessions search "migration failed"',
         "nacre sessions list --project .",
-        "nacre sessions show 7f3a1c2d",
+        "nacre sessions summary 7f3a1c2d",
     ],
 )
 def sessions() -> None:
     """List, read and search the sessions with your agents."""
+
+
+for one in (summary, tail, export_session):
+    sessions.add_command(one)
 
 
 @sessions.command(
@@ -38,32 +45,44 @@ def sessions() -> None:
     examples=[
         "nacre sessions list",
         "nacre sessions list --tool codex --since 2w",
-        "nacre sessions list --project . --json",
+        "nacre sessions list --project . --branch main retries",
     ],
 )
+@click.argument("words", nargs=-1, type=TEXT)
 @limit_option(20, "Sessions")
 @OFFSET
 @click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
 @click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
 @click.option("--since", type=MOMENT, help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
 @click.option("--until", type=MOMENT, help="That began before then.")
+@click.option("--branch", type=TEXT, help="Only sessions that began on this branch.")
+@click.option("--model", type=TEXT, help="Only sessions with a model whose name holds this, e.g. opus.")
+@click.option("--kind", type=_KIND, help="Only sessions of this kind.")
 @click.option("--subagents", is_flag=True, help="Sessions of sub-agents and schedulers as well.")
 @click.pass_obj
-def list_sessions(
-    run: Run, limit: int, offset: int, tool: str | None, project: str | None, since: datetime | None,
-    until: datetime | None, subagents: bool,
+def list_sessions(  # noqa: PLR0913 - one parameter an option
+    run: Run, words: tuple[str, ...], limit: int, offset: int, tool: str | None, project: str | None,
+    since: datetime | None, until: datetime | None, branch: str | None, model: str | None, kind: str | None,
+    subagents: bool,
 ) -> None:  # fmt: skip
-    """List sessions, the newest first."""
+    """List sessions, the newest first.
+
+    With WORDS only those that have them in the title, or, without a title, in what you said first.
+    """
     from nacre.app import looking
-    from nacre.cli.records.sessions import session_record
+    from nacre.cli.records.sessions import session_line_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
+    from nacre.storage.sessions import SessionFilter
 
     slug = project_slug(run.context, project) if project else None
-    wanted = looking.SessionFilter(tool=tool, project=slug, since=since, until=until, subagents=subagents)
+    wanted = SessionFilter(
+        tool=tool, project=slug, since=since, until=until, subagents=subagents, branch=branch, model=model,
+        kind=SessionKind(kind) if kind else None, words=" ".join(words) or None,
+    )  # fmt: skip
     found, has_more = looking.list_sessions(run.context, wanted, limit=limit, offset=offset)
     record = {
-        "sessions": [session_record(line.session) | {"opening": line.opening} for line in found],
+        "sessions": [session_line_record(line) for line in found],
         "more": has_more,
         "limit": limit,
         "offset": offset,
@@ -88,7 +107,7 @@ def list_sessions(
         "nacre sessions show 7f3a1c2d --full --limit 0",
     ],
 )
-@click.argument("reference", metavar="ID", type=TEXT)
+@click.argument("reference", metavar="[ID]", type=TEXT, required=False)
 @click.option("--from", "first", type=click.IntRange(0), default=0, help="The first turn to show, counted from 0.")
 @click.option(
     "--limit",
@@ -98,10 +117,10 @@ def list_sessions(
 )
 @click.option("--full", is_flag=True, help="Do not shorten long turns.")
 @click.pass_obj
-def show(run: Run, reference: str, first: int, limit: int | None, full: bool) -> None:
+def show(run: Run, reference: str | None, first: int, limit: int | None, full: bool) -> None:
     """Show one session turn by turn, and what was learned from it.
 
-    ID is the session's id at its tool, or the beginning of it.
+    ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder.
     """
     from nacre.app.looking import look_at_session
     from nacre.cli.records.sessions import session_view_record

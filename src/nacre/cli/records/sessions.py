@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record, stamp
+from nacre.model.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.app.looking import SessionView
-    from nacre.model.session import ToolCall
+    from datetime import timedelta
+
+    from nacre.app.looking import SessionLine, SessionView
+    from nacre.app.summarising import SessionReport
+    from nacre.model.session import Tokens, ToolCall
+    from nacre.model.summary import Outcome
     from nacre.storage.sessions import StoredSession, StoredTurn
 
 
@@ -23,29 +28,101 @@ def session_record(stored: StoredSession) -> Record:
         "project": stored.project,
         "title": session.title,
         "kind": session.kind.value,
+        "model": session.model,
+        "tool_version": session.tool_version,
         "parent": session.parent,
         "cwd": session.cwd,
         "branch": session.branch,
         "started": stamp(session.started),
         "ended": stamp(stored.ended),
         "turns": stored.turns,
+        "tokens": session.tokens and _tokens_record(session.tokens),
         "file": stored.file,
     }
 
 
+def session_line_record(line: SessionLine) -> Record:
+    """One session of a list."""
+    return {**session_record(line.session), "active_seconds": _seconds(line.active), "opening": line.opening}
+
+
+def session_facts_record(view: SessionView) -> Record:
+    """A session with what belongs to it besides its turns."""
+    return {
+        **session_record(view.session),
+        "active_seconds": _seconds(view.active),
+        "opening": view.opening,
+        "sent_by": view.parent and view.parent.session.id,
+        "sent_out": [session_line_record(child) for child in view.children],
+    }
+
+
+def summary_record(report: SessionReport) -> Record:
+    """What a session was about."""
+    summary = report.summary
+    return {
+        **session_facts_record(report.view),
+        "topics": [
+            {"text": topic.text, "turn_id": topic.turn, "speaker": topic.speaker.value, "work": topic.work}
+            for topic in summary.topics
+        ],
+        "outcome": _outcome_record(summary.outcome),
+        "open_ends": [
+            {"kind": end.kind.value, "text": end.text, "speaker": end.speaker.value, "turn_id": end.turn}
+            for end in summary.open_ends
+        ],
+        "tools": [
+            {"name": tool.name, "action": tool.action.value, "calls": tool.calls, "failed": tool.failed}
+            for tool in summary.tools
+        ],
+        "files": [{"path": file.path, "edits": file.edits, "reads": file.reads} for file in summary.files],
+        "commands": [
+            {"name": command.name, "runs": command.runs, "failed": command.failed} for command in summary.commands
+        ],
+        "commits": list(summary.commits),
+        "pull_requests": list(summary.pull_requests),
+        "errors": [
+            {
+                "error": error.text, "trust": Trust.UNTRUSTED.value, "call": error.call, "times": error.times,
+                "mended": error.mended,
+            }
+            for error in summary.errors
+        ],
+        "packages": list(summary.packages),
+        "urls": list(summary.urls),
+        "memories": [memory_record(memory) for memory in report.view.memories],
+    }  # fmt: skip
+
+
+def _outcome_record(outcome: Outcome) -> Record:
+    return {
+        "ending": outcome.ending.value, "reason": outcome.reason, "words": outcome.words,
+        "speaker": outcome.speaker and outcome.speaker.value, "turn_id": outcome.turn,
+    }  # fmt: skip
+
+
+def _tokens_record(tokens: Tokens) -> Record:
+    return {"input": tokens.input, "cached": tokens.cached, "output": tokens.output}
+
+
+def _seconds(span: timedelta | None) -> float | None:
+    return None if span is None else span.total_seconds()
+
+
 def session_view_record(view: SessionView, first: int) -> Record:
     """One session with turns; ``turns`` are the turns here, ``total`` counts all."""
-    record = session_record(view.session)
+    record = session_facts_record(view)
     return {
         **record,
         "total": record["turns"],
         "first": first,
-        "turns": [_turn_record(stored) for stored in view.turns],
+        "turns": [turn_record(stored) for stored in view.turns],
         "memories": [memory_record(memory) for memory in view.memories],
     }
 
 
-def _turn_record(stored: StoredTurn) -> Record:
+def turn_record(stored: StoredTurn) -> Record:
+    """One turn of a session."""
     turn = stored.turn
     return {
         "turn_id": turn.id,
@@ -69,4 +146,5 @@ def call_record(call: ToolCall) -> Record:
         "action": call.action.value,
         "paths": list(call.paths),
         "error": call.error,
+        "made": list(call.made),
     }

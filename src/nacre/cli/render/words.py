@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from nacre.cli.paper import Span
 from nacre.ids import utc_now
 from nacre.model.memory import Kind, Memory
-from nacre.model.session import Speaker
+from nacre.model.session import Speaker, Tokens
 from nacre.text import normalise
 
 SHORT_ID = 8
@@ -88,6 +88,33 @@ def seconds(value: float) -> str:
     if value < 60:
         return f"{value:.1f} s"
     return f"{int(value // 60)} min {int(value % 60)} s"
+
+
+def duration(span: timedelta) -> str:
+    """How long something took, as people read it: ``40 s``, ``12 min``, ``3 h 5 min``, ``2 d 4 h``."""
+    total = int(span.total_seconds())
+    if total < 60:
+        return f"{total} s"
+    minutes, hours = total // 60 % 60, total // 3600
+    if hours >= 24:
+        return f"{hours // 24} d {hours % 24} h" if hours % 24 else f"{hours // 24} d"
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def amount(number: int) -> str:
+    """A large number in few signs: ``950``, ``12 k``, ``1.2 M``."""
+    if number < 1000:
+        return str(number)
+    value, unit = (number / 1000, "k") if number < 999_500 else (number / 1_000_000, "M")
+    return f"{value:.0f} {unit}" if value >= 10 else f"{value:.1f} {unit}"
+
+
+def tokens_told(tokens: Tokens) -> str:
+    """What models read and wrote."""
+    cached = f" ({amount(tokens.cached)} of it cached)" if tokens.cached else ""
+    return f"{amount(tokens.input + tokens.cached)} read{cached}, {amount(tokens.output)} written"
 
 
 def says_the_same(quote: str, content: str) -> bool:

@@ -1,8 +1,10 @@
 -- upsert_session --
 -- What is known of a session; later readings add to it and never take away. One in which somebody spoke in the end
 -- is the owner's, however it began.
-INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file)
-VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file)
+INSERT INTO sessions (tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file,
+    tokens_input, tokens_cached, tokens_output)
+VALUES (:tool, :native_id, :project, :title, :cwd, :branch, :kind, :parent, :started, :started, :tool_version, :model, :file,
+    :tokens_input, :tokens_cached, :tokens_output)
 ON CONFLICT (tool, native_id) DO UPDATE SET
     project = coalesce(project, excluded.project),
     title = coalesce(excluded.title, title),
@@ -12,7 +14,10 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     started = coalesce(min(started, excluded.started), started, excluded.started),
     tool_version = coalesce(excluded.tool_version, tool_version),
     model = coalesce(excluded.model, model),
-    file = coalesce(file, excluded.file)
+    file = coalesce(file, excluded.file),
+    tokens_input = coalesce(max(tokens_input, excluded.tokens_input), tokens_input, excluded.tokens_input),
+    tokens_cached = coalesce(max(tokens_cached, excluded.tokens_cached), tokens_cached, excluded.tokens_cached),
+    tokens_output = coalesce(max(tokens_output, excluded.tokens_output), tokens_output, excluded.tokens_output)
 RETURNING row;
 
 -- next_seq --
@@ -107,28 +112,56 @@ ORDER BY started, row;
 
 -- find_session --
 -- By tool and its own id.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE tool = :tool AND native_id = :native_id;
 
 -- find_session_by_row --
 -- By row.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
 -- By the tool's id alone, or its beginning.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions WHERE native_id = :native_id OR substr(native_id, 1, length(:native_id)) = :native_id
 ORDER BY native_id = :native_id DESC LIMIT 3;
 
 -- list_sessions --
 -- Newest first.
-SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
 FROM sessions
 WHERE (:tool IS NULL OR tool = :tool) AND (:project IS NULL OR project = :project)
     AND (:since IS NULL OR ended >= :since) AND (:until IS NULL OR started < :until)
-    AND (:subagents OR kind = 'main')
+    AND (:branch IS NULL OR branch = :branch) AND (:model IS NULL OR instr(lower(model), lower(:model)))
+    AND (:kind IS NULL OR kind = :kind) AND (:subagents OR :kind IS NOT NULL OR kind = 'main')
+    AND (:words IS NULL OR instr(lower(coalesce(title, '')), lower(:words)) OR title IS NULL AND EXISTS (
+        SELECT 1 FROM turns t
+        WHERE t.session = sessions.row AND t.seq < :opening AND t.speaker = 'owner' AND instr(lower(t.text), lower(:words))
+    ))
 ORDER BY coalesce(ended, started, 0) DESC, row DESC LIMIT :limit OFFSET :offset;
+
+-- list_children --
+-- The sessions that a session sent out, in order.
+SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
+    tokens_input, tokens_cached, tokens_output
+FROM sessions WHERE tool = :tool AND parent = :native_id AND row <> :row ORDER BY started, row;
+
+-- sum_active --
+-- How long sessions were at work, in milliseconds: a longer gap between two turns was a pause.
+SELECT session, sum(gap) FROM (
+    SELECT session, time - lag(time) OVER (PARTITION BY session ORDER BY time) AS gap
+    FROM turns WHERE session IN (SELECT value FROM json_each(:rows)) AND time IS NOT NULL
+)
+WHERE gap BETWEEN 0 AND :pause GROUP BY session;
+
+-- list_last_turns --
+-- The end of a session, the last turn first.
+SELECT row, seq, native_id, speaker, trust, flags, time, author, text, tools FROM turns
+WHERE session = :session ORDER BY seq DESC LIMIT :limit;
 
 -- list_session_rows --
 -- All, those that went on last first.

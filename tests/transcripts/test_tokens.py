@@ -1,0 +1,125 @@
+"""What models read and wrote: each answer once, in one reading as in two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nacre.model.session import Tokens
+from nacre.transcripts import claude_code, codex, gemini, openclaw
+from nacre.transcripts.adapter import Adapter
+
+CLAUDE = "claude-code"
+CODEX = "codex"
+OPENCLAW = "openclaw"
+AT = "2026-03-01T09:00:{:02d}.000Z"
+
+
+def claude(second: int, message: str, text: str, **usage: int) -> dict[str, Any]:
+    body = {
+        "role": "assistant", "id": message, "model": "m", "content": [{"type": "text", "text": text}], "usage": usage,
+    }  # fmt: skip
+    return {
+        "type": "assistant", "uuid": f"a{second}", "sessionId": "5e55", "timestamp": AT.format(second), "message": body,
+    }  # fmt: skip
+
+
+def claude_owner(second: int, text: str) -> dict[str, Any]:
+    body = {"role": "user", "content": text}
+    return {"type": "user", "uuid": f"u{second}", "sessionId": "5e55", "timestamp": AT.format(second), "message": body}
+
+
+def counted(second: int, read: int, cached: int, written: int) -> dict[str, Any]:
+    total = {
+        "input_tokens": read, "cached_input_tokens": cached, "output_tokens": written, "reasoning_output_tokens": 1,
+    }  # fmt: skip
+    payload = {"type": "token_count", "info": {"total_token_usage": total, "last_token_usage": total}}
+    return {"timestamp": AT.format(second), "type": "event_msg", "payload": payload}
+
+
+def codex_said(second: int, kind: str, text: str) -> dict[str, Any]:
+    return {"timestamp": AT.format(second), "type": "event_msg", "payload": {"type": kind, "message": text}}
+
+
+def openclaw_said(second: int, role: str, text: str, **facts: Any) -> dict[str, Any]:
+    message = {"role": role, "content": [{"type": "text", "text": text}], **facts}
+    return {"type": "message", "id": f"{second:08x}", "timestamp": AT.format(second), "message": message}
+
+
+CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
+    # a message over several lines tells its tokens on each; the last one knows
+    CLAUDE: (
+        claude_code.ADAPTER,
+        [
+            claude_owner(1, "Count the trees in the orchard, please."),
+            claude(2, "m1", "I will.", input_tokens=5, cache_read_input_tokens=100, output_tokens=1),
+            claude(3, "m1", "Row by row.", input_tokens=5, cache_read_input_tokens=100, output_tokens=9),
+            claude_owner(4, "Take your time."),
+            claude(5, "m1", "Thanks.", input_tokens=5, cache_read_input_tokens=100, output_tokens=12),
+            claude(6, "m2", "There are 12.", input_tokens=3, cache_creation_input_tokens=40, output_tokens=4),
+        ],
+        Tokens(48, 100, 16),
+    ),
+    # running totals, which begin anew where Codex was started again
+    CODEX: (
+        codex.ADAPTER,
+        [
+            {
+                "timestamp": AT.format(0), "type": "session_meta",
+                "payload": {"id": "019fa000-1111-7222-8333-444455556666", "timestamp": AT.format(0), "cwd": "/code/x"},
+            },
+            codex_said(1, "user_message", "Count the trees in the orchard, please."),
+            {"timestamp": AT.format(2), "type": "event_msg", "payload": {"type": "token_count", "info": None}},
+            codex_said(3, "agent_message", "I will."),
+            counted(4, 100, 60, 7),
+            codex_said(5, "agent_message", "There are 12."),
+            counted(6, 250, 160, 9),
+            codex_said(7, "user_message", "And in the other one?"),
+            codex_said(8, "agent_message", "There are 13."),
+            counted(9, 50, 10, 2),
+        ],
+        Tokens(130, 170, 11),
+    ),
+    OPENCLAW: (
+        openclaw.ADAPTER,
+        [
+            {"type": "session", "version": 3, "id": "0a0a", "timestamp": AT.format(0), "cwd": "/code/x"},
+            openclaw_said(1, "user", "Count the trees in the orchard, please."),
+            openclaw_said(2, "assistant", "I will.", usage={"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6}),
+            openclaw_said(3, "assistant", "There are 12.", usage={"input": 1, "output": 3, "cost": {"total": 0.1}}),
+        ],
+        Tokens(11, 30, 5),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", CASES)
+def test_each_answer_is_counted_once_however_often_it_is_read(tool: str, read: Any, write: Any) -> None:
+    adapter, records, tokens = CASES[tool]
+    whole, _, _ = read(adapter, write("whole.jsonl", *records))
+    assert whole[-1].tokens == tokens
+    for cut in range(2, len(records)):
+        path = write("grown.jsonl", *records[:cut])
+        _, _, source = read(adapter, path)
+        write("grown.jsonl", *records)
+        later, _, _ = read(adapter, path, source.cursor())
+        assert later[-1].tokens == tokens, cut
+
+
+def test_thoughts_are_output_and_the_cache_is_no_new_input(read: Any, write: Any) -> None:
+    header = {"sessionId": "s1", "projectHash": "0" * 64, "startTime": AT.format(0), "kind": "main"}
+    asked = {"id": "u", "type": "user", "timestamp": AT.format(1), "content": "Count the trees in the orchard."}
+    told = {"input": 90, "cached": 70, "output": 8, "thoughts": 5, "tool": 2, "total": 105}
+    said = {"id": "a", "type": "gemini", "timestamp": AT.format(2), "content": "There are 12.", "tokens": told}
+    sessions, _, _ = read(gemini.ADAPTER, write("session.jsonl", header, asked, said))
+    assert sessions[-1].tokens == Tokens(22, 70, 13)
+
+
+@pytest.mark.parametrize("usage", [{"input_tokens": 10**30}, {"input_tokens": "many"}, [], {"input_tokens": -5}])
+def test_counts_that_cannot_be_true_cost_nothing(usage: Any, read: Any, write: Any) -> None:
+    record = claude(2, "m1", "There are 12.")
+    record["message"]["usage"] = usage
+    sessions, turns, source = read(claude_code.ADAPTER, write("s.jsonl", record))
+    assert (len(turns), source.tally.corrupt) == (1, 0)
+    assert sessions[-1].tokens in (None, Tokens())
