@@ -59,12 +59,13 @@ class _Work:
         return self.context.redactor.clean_all(texts)
 
 
-def archive(context: Context, notify: Notify = lambda _: None) -> ArchiveReport:
+def archive(context: Context, on_progress: Notify | None = None) -> ArchiveReport:
     """Archive what was read since this ran last, then prune as the settings say.
 
     Another process that is at it is left to it. Errors of one file are in the report, and the others go on.
     """
     began = time.perf_counter()
+    notify = on_progress or (lambda _: None)
     if not is_on(context) or not context.archive_lock.acquire():
         return ArchiveReport()
     work = _Work(context)
@@ -133,6 +134,8 @@ def _archive_one(work: _Work, due: Due, state: Archived) -> None:
         if state.pack is None:
             _keep_turns(work, now)  # what the index has is all that is left
         return
+    if path.stat().st_ino != due.inode:
+        return  # another file took its place, which is to be read first
     try:
         if state.withheld:
             raise _NotAsItIs

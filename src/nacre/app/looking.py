@@ -131,16 +131,21 @@ def list_sessions(
 def look_at_session(context: Context, reference: str, *, first: int = 0, limit: int = -1) -> SessionView:
     """A session by its id or the beginning of it; its turns from ``first`` on. Raises NotFound, Conflict."""
     catch_up(context)
+    session = session_called(context, reference)
+    learned = [context.memories.find(known.id) for known in context.memories.known_of(session.session.id)]
+    memories = tuple(memory for memory in learned if memory and not (memory.retired or memory.superseded_by))
+    return SessionView(session, tuple(context.sessions.turns_of(session.row, first=first, limit=limit)), memories)
+
+
+def session_called(context: Context, reference: str) -> StoredSession:
+    """The session of that id, or whose id begins so. Raises NotFound, Conflict."""
     found = context.sessions.find(reference.strip())
     if not found:
         raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
     if len(found) > 1:
         names = ", ".join(item.session.id for item in found)
         raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
-    session = found[0]
-    learned = [context.memories.find(known.id) for known in context.memories.known_of(session.session.id)]
-    memories = tuple(memory for memory in learned if memory and not (memory.retired or memory.superseded_by))
-    return SessionView(session, tuple(context.sessions.turns_of(session.row, first=first, limit=limit)), memories)
+    return found[0]
 
 
 def projects(context: Context) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nacre.app.context import Context
 from nacre.archive import packs
+from nacre.archive.lines import CleanAll, clean_lines, clean_whole
 from nacre.archive.packs import Pack, Segment, Title
 from nacre.archive.payload import Payload
 from nacre.errors import ArchiveDamaged
@@ -110,6 +111,36 @@ def rewrite(
     anew = packs.create(pack.place, pack.title, fresh())
     with context.database.transaction():
         return remember(context, state, anew)
+
+
+def clean(context: Context, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
+    """Take out of a pack what the present rules know; returns whether there is anything. A damaged one stays.
+
+    Raises StoreBusy while another process archives.
+    """
+
+    def cleaned(payload: Payload) -> Payload:
+        new = clean_lines(payload.text, clean_all) if _is_lines(payload.text) else clean_whole(payload.text, clean_all)
+        if new is None or new.text == payload.text:
+            return payload
+        return Payload(new.text, tuple(sorted((dict(new.lengths) | dict(payload.lengths)).items())))
+
+    with context.archive_lock:
+        try:
+            pack = open_pack(context, state)
+            find = finder(context, state.path)
+            is_dirty = pack is not None and any(cleaned(payload) != payload for _, payload in pack.payloads(find))
+            if is_dirty and pack and not dry_run:
+                give_up(context, state)
+                rewrite(context, state, pack, cleaned, find)
+        except ArchiveDamaged:
+            return False
+    return is_dirty
+
+
+def _is_lines(text: bytes) -> bool:
+    first = text.lstrip().partition(b"\n")[0].rstrip()
+    return first[:1] == b"{" and first[-1:] == b"}"
 
 
 def set_aside(context: Context, state: Archived) -> Archived:

@@ -17,10 +17,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from nacre.app import packing
 from nacre.app.chronicle import catch_up
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.operating import intend, operating
+from nacre.app.packing import DAMAGED, FOLDER, folder_of
 from nacre.app.scanning import scan
 from nacre.app.sharding import purge_shards
 from nacre.app.using import fold_usage
@@ -107,6 +109,7 @@ def scrub(context: Context, options: ScrubOptions, notify: Notify = lambda _: No
         apply_intents(context)
         _scrub_database(context, tally, options, notify)
         _scrub_files(context, tally.at("files"), options)
+        _scrub_archive(context, tally.at("archive"), options)
         if options.history:
             commits = _scrub_history(context, tally.at("history"), options)
         if not options.dry_run:
@@ -280,7 +283,7 @@ def _new_texts(table: TextTable, row: Sequence[Any], tally: _Tally) -> dict[str,
 def _scrub_files(context: Context, tally: _Tally, options: ScrubOptions) -> None:
     """Logs, spools, saved queries, and whatever else lies in the home."""
     database = context.settings.database.name
-    skipped = {context.settings.vault.name, *(f"{database}{suffix}" for suffix in _DATABASE_FILES)}
+    skipped = {context.settings.vault.name, FOLDER, *(f"{database}{suffix}" for suffix in _DATABASE_FILES)}
     for path, data in _text_files(context.settings.home, skipped=skipped):
         if path.name in _OWN_FILES or path.name.startswith(database):
             continue
@@ -290,6 +293,19 @@ def _scrub_files(context: Context, tally: _Tally, options: ScrubOptions) -> None
             tally.changed["files"] += 1
             if not options.dry_run:
                 _replace(path, cleaned)
+
+
+def _scrub_archive(context: Context, tally: _Tally, options: ScrubOptions) -> None:
+    """What is kept of transcripts, line by line."""
+
+    def clean_all(texts: Sequence[str]) -> list[str]:
+        cleaned = context.redactor.clean_all(texts)
+        return [old if old == new else tally.clean(old) for old, new in zip(texts, cleaned, strict=True)]
+
+    for state in context.archive.all():
+        if state.pack and packing.clean(context, state, clean_all, dry_run=options.dry_run):
+            tally.changed["archived"] += 1
+        context.vault_lock.let_others()
 
 
 def _scrub_history(context: Context, tally: _Tally, options: ScrubOptions) -> int:
@@ -406,7 +422,7 @@ def _elsewhere(context: Context, *, has_history: bool) -> Iterator[str]:
     transcripts = sum(Path(file.path).exists() for file in context.sessions.seen_files())
     if transcripts:
         yield f"the {transcripts:,} transcripts of your agents that nacre reads: they are not nacre's to change"
-    if (context.settings.home / "archive").is_dir():
-        yield "the archive of transcripts"
+    if any(folder_of(context).glob(f"*/*{DAMAGED}")):
+        yield f"damaged parts of the archive, in {folder_of(context)}"
     yield "backups and exports that were made before"
     yield "whoever saw it: a key that leaked must be replaced where it was made"

@@ -75,3 +75,9 @@ ORDER BY c.mtime_ns, c.path;
 -- list_session_rows_of_file --
 -- The sessions that were read from a file, in the order in which they were met.
 SELECT row FROM sessions WHERE tool = :tool AND file = :file ORDER BY row;
+
+-- move_cursor --
+-- A transcript lies elsewhere in its file: what was counted in it stays.
+UPDATE transcript_cursors SET
+    inode = :inode, offset = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint
+WHERE path = :path;
