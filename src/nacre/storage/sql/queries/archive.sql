@@ -37,7 +37,7 @@ DELETE FROM archived;
 -- withhold_archived --
 -- Of this transcript only what the index has may be archived: its own words hold what was forgotten or excluded.
 INSERT INTO archived (path, tool, kind, withheld) VALUES (:path, :tool, 'turns', 1)
-ON CONFLICT (path) DO UPDATE SET withheld = 1;
+ON CONFLICT (path) DO UPDATE SET withheld = 1, changed = -1;
 
 -- delete_archive_segments --
 -- They are told anew.
