@@ -14,7 +14,6 @@ SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 BROAD_EXCEPT = {
     "cli/boundary.py",  # the face's boundary
     "cli/crash.py",  # what happens while a crash is written down
-    "app/reading.py",
     "testing/conformance.py",  # carried over to the thread that reads on, and raised there
     "app/reading.py",  # carried over to the thread that reads on, and raised there
     "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead

@@ -21,7 +21,9 @@ from nacre.archive.payload import Payload
 from nacre.errors import ArchiveDamaged, Conflict, NotFound, Unavailable
 from nacre.model.reports import Problem, Progress
 from nacre.storage.archive import Archived
+from nacre.storage.sessions import StoredSession
 from nacre.transcripts.reading import FINGERPRINT_BYTES, fingerprint_of
+from nacre.vault.layout import slugify
 
 Notify = Callable[[Progress], None]
 
@@ -111,13 +113,13 @@ def restore(context: Context, reference: str, folder: Path | None = None) -> Res
     What was a secret stays out. Raises NotFound, Conflict, ArchiveDamaged, Unavailable.
     """
     stored = session_called(context, reference)
-    state = context.archive.find(stored.file) if stored.file else None
+    state = _archived_as(context, stored)
     if state is None or state.pack is None:
         raise NotFound(f"the transcript of {stored.session.id} is not in the archive", hint="nacre archive status")
     if folder is None and state.kind != LINES:
         told = f"only the turns of {stored.session.id} were kept, which its tool cannot read"
         raise Conflict(told, hint="--to DIR writes them as JSON lines")
-    name = Path(state.path).name if state.kind == LINES else f"{Path(state.path).stem}.turns.jsonl"
+    name = Path(state.path).name if state.kind == LINES else f"{slugify(stored.session.native_id)}.turns.jsonl"
     target = folder.expanduser().absolute() / name if folder else Path(state.path)
     if target.exists():
         hint = "--to DIR writes it somewhere else" if folder is None else "name another folder"
@@ -127,6 +129,13 @@ def restore(context: Context, reference: str, folder: Path | None = None) -> Res
         if folder is None and state.kind == LINES:
             _go_on_from(context, state, places)
     return Restored(stored.session.id, target, target.stat().st_size, state.kind == LINES)
+
+
+def _archived_as(context: Context, stored: StoredSession) -> Archived | None:
+    if stored.file is None:
+        return None
+    inside = context.archive.find(packing.name_in(stored.file, stored.session.native_id))
+    return inside or context.archive.find(stored.file)
 
 
 def _last_file(context: Context, state: Archived) -> list[tuple[int, Payload]]:

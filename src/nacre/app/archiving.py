@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +19,7 @@ import msgspec
 from nacre.app import packing
 from nacre.app.context import Context
 from nacre.app.pruning import prune_as_set
-from nacre.app.rereading import KeptSession, read_back
+from nacre.app.rereading import KeptSession, outline, outline_of
 from nacre.archive import packs
 from nacre.archive.lines import clean_lines, clean_whole
 from nacre.archive.packs import LINES, TURNS, Fresh, Pack
@@ -28,17 +28,16 @@ from nacre.archive.zstd import is_installed
 from nacre.errors import ArchiveDamaged
 from nacre.model.reports import ArchiveReport, Problem, Progress
 from nacre.storage.archive import Archived, Due
+from nacre.storage.times import to_ms
 from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, fingerprint_of, is_complete
-from nacre.transcripts.registry import find_adapter_of
+from nacre.transcripts.databases import SUFFIXES
+from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of, is_complete
+from nacre.transcripts.registry import adapter_of
 
 SEGMENT_BYTES = 4_000_000
 MOST_WHOLE_BYTES = 64_000_000
 STALE = -1
 """In place of a time: what is archived is more than it should be, and is written anew."""
-
-_NAMED_BY_WORDS = frozenset({"jsonl"})
-"""Tools whose sessions may be known by what they say: where that changed, the archive's would be others."""
 
 Notify = Callable[[Progress], None]
 
@@ -106,7 +105,8 @@ def settle(context: Context) -> None:
         return
     with context.archive_lock:
         for state in stale:
-            _keep_turns(_Work(context), replace(state, changed=0))
+            keep = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
+            keep(_Work(context), replace(state, changed=0))
 
 
 def _archive_safely(work: _Work, due: Due) -> None:
@@ -125,10 +125,10 @@ def _archive_safely(work: _Work, due: Due) -> None:
 
 
 def _archive_one(work: _Work, due: Due, state: Archived) -> None:
-    adapter = find_adapter_of(due.tool)
     now = replace(state, tool=due.tool, inode=due.inode, changed=due.changed)
     path = Path(due.path)
-    if adapter is None:
+    if path.name.endswith(SUFFIXES):
+        _keep_sessions(work, now)
         return
     if not path.is_file():
         if state.pack is None:
@@ -136,18 +136,19 @@ def _archive_one(work: _Work, due: Due, state: Archived) -> None:
         return
     if path.stat().st_ino != due.inode:
         return  # another file took its place, which is to be read first
+    adapter = adapter_of(due.tool, path)
     try:
-        if state.withheld:
+        if state.withheld or adapter is None:
             raise _NotAsItIs
         if adapter.whole:
             _keep_whole(work, adapter, path, now)
         else:
-            _keep_lines(work, path, due.size, now)
+            _keep_lines(work, adapter, path, due.size, now)
     except _NotAsItIs:
         _keep_turns(work, now)
 
 
-def _keep_lines(work: _Work, path: Path, size: int, state: Archived) -> None:
+def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Archived) -> None:
     context = work.context
     with path.open("rb") as file:
         size = min(size, os.fstat(file.fileno()).st_size)
@@ -159,10 +160,19 @@ def _keep_lines(work: _Work, path: Path, size: int, state: Archived) -> None:
         start = _start(work, file, size, state, pack)
         if start == 0:
             state = replace(state, fingerprint=beginning)
+        before = pack
         pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
+    if before is None and size <= MOST_WHOLE_BYTES and not _is_the_same(context, adapter, path, pack):
+        pack.place.unlink()
+        raise _NotAsItIs
     _fold(context, state.path, pack)
     with context.database.transaction():
         packing.remember(context, state, pack)
+
+
+def _is_the_same(context: Context, adapter: Adapter, path: Path, pack: Pack) -> bool:
+    pairs = pack.payloads(packing.finder(context, str(path)))
+    return _gives_the_same(context, adapter, path, ((segment.start, payload) for segment, payload in pairs))
 
 
 def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fresh]) -> Pack:
@@ -216,8 +226,6 @@ def _segments(
 ) -> Iterator[Fresh]:
     for at, raw in _cut(file, start, size, cuts):
         payload = clean_lines(raw, work.clean_all) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
-        if state.tool in _NAMED_BY_WORDS and payload.text != raw:
-            raise _NotAsItIs
         digest = packs.digest_of(payload.pack())
         holder = work.context.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (packing.folder_of(work.context) / holder).exists()
@@ -257,31 +265,47 @@ def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> N
     if size > MOST_WHOLE_BYTES:
         raise _NotAsItIs
     payload = clean_whole(path.read_bytes(), work.clean_all)
-    if payload is None or not _gives_the_same(context, adapter, state, payload):
+    if payload is None or not _gives_the_same(context, adapter, path, [(0, payload)]):
         raise _NotAsItIs
     fresh = Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
     _replace(work, state, LINES, [fresh])
     work.read += size
 
 
-def _gives_the_same(context: Context, adapter: Adapter, state: Archived, payload: Payload) -> bool:
+def _gives_the_same(context: Context, adapter: Adapter, path: Path, parts: Iterable[tuple[int, Payload]]) -> bool:
+    """Whether what is archived gives the sessions that the transcript does; that may have grown meanwhile."""
     try:
-        found = read_back(context, adapter, state.path, [payload])
-    except Exception:  # noqa: BLE001 - anybody's adapter, and one that opens the file itself finds none
+        with FileSource(path) as source:
+            told = outline(adapter, source)
+        found = outline_of(context, adapter, str(path), parts)
+    except Exception:  # noqa: BLE001 - anybody's adapter; one that opens the file itself finds none
         return False
+    return found.keys() == told.keys() and all(
+        facts == told[session][0] and turns == told[session][1][: len(turns)]
+        for session, (facts, turns) in found.items()
+    )
+
+
+def _keep_sessions(work: _Work, state: Archived) -> None:
+    """The sessions of a database, each in a pack of its own: most of them change no more."""
+    context = work.context
     for row in context.archive.sessions_of(state.tool, state.path):
-        session = context.sessions.get(row).session
-        known = sorted(turn.turn.id for turn in context.sessions.turns_of(row))
-        if sorted(found.pop(session.native_id, ())) != known:
-            return False
-    return not any(found.values())
+        stored = context.sessions.get(row)
+        name = packing.name_in(state.path, stored.session.native_id)
+        known = context.archive.find(name) or Archived(name, state.tool, TURNS)
+        mark = f"{stored.turns}:{to_ms(stored.ended)}:{stored.session.title or ''}"
+        mark = packs.digest_of(mark.encode()).hex()
+        if known.fingerprint != mark or known.changed == STALE:
+            _keep_turns(work, replace(known, fingerprint=mark, changed=state.changed))
+    with context.database.transaction():
+        context.archive.save(replace(state, kind=TURNS), [])
 
 
 def _keep_turns(work: _Work, state: Archived) -> None:
     """What the index has of a transcript, in place of its own words."""
     context = work.context
     lines: list[bytes] = []
-    for row in context.archive.sessions_of(state.tool, state.path):
+    for row in packing.rows_of(context, state):
         stored = context.sessions.get(row)
         lines.append(msgspec.json.encode(KeptSession(stored.session, stored.project)))
         lines.extend(msgspec.json.encode(turn) for turn in context.sessions.whole(row))

@@ -18,6 +18,7 @@ from nacre.storage.archive import Archived, Part
 
 FOLDER = "archive"
 DAMAGED = ".damaged"
+_INSIDE = "::"
 
 
 def folder_of(context: Context) -> Path:
@@ -29,6 +30,18 @@ def place_for(context: Context, tool: str, path: str) -> Path:
     """Where the pack of a transcript is to lie."""
     name = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return folder_of(context) / tool / f"{name}{packs.SUFFIX}"
+
+
+def name_in(path: str, native_id: str) -> str:
+    """What stands for one session of a database, where a transcript's path stands otherwise."""
+    return f"{path}{_INSIDE}{native_id}"
+
+
+def rows_of(context: Context, state: Archived) -> list[int]:
+    """The sessions in the index that were read from what this is archived of."""
+    path, _, native_id = state.path.partition(_INSIDE)
+    rows = context.archive.sessions_of(state.tool, path)
+    return [row for row in rows if not native_id or context.sessions.get(row).session.native_id == native_id]
 
 
 def open_pack(context: Context, state: Archived) -> Pack | None:

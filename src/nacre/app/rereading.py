@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,8 @@ from nacre.model.cursor import Tally
 from nacre.model.reports import Problem
 from nacre.model.session import Session, Turn
 from nacre.storage.archive import Archived
-from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.registry import find_adapter_of
+from nacre.transcripts.adapter import HEAD_BYTES, Adapter, Head, Source, Tables
+from nacre.transcripts.registry import adapters
 
 _TURNS_A_BATCH = 400
 
@@ -44,6 +46,7 @@ class ArchivedSource:
         self.path = path
         self.tally = Tally()
         self.carry: dict[str, Any] = {}
+        self.database: Tables | None = None
         self.start = 0
         self._parts = parts
 
@@ -67,6 +70,10 @@ class ArchivedSource:
     def corrupt(self) -> None:
         """It was counted when the transcript was read."""
 
+    def look(self, path: Path) -> Tables | None:  # noqa: ARG002 - databases are not archived as they are
+        """There is none."""
+        return None
+
 
 def missing(context: Context) -> list[Archived]:
     """What the archive has and no transcript tells any more, the oldest first."""
@@ -85,15 +92,28 @@ def read_archived(context: Context, states: Iterable[Archived]) -> Iterator[Batc
             yield FileFailed(Path(state.path), state.size, Problem(state.path, told, "nacre archive verify"))
 
 
-def read_back(context: Context, adapter: Adapter, path: str, parts: Iterable[Payload]) -> dict[str, list[str]]:
-    """The ids of the turns, by session, that an adapter finds in what is to be archived of a file."""
-    found: dict[str, list[str]] = {}
-    with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
-        source = ArchivedSource(_standing_in(Path(folder), path), ((0, payload) for payload in parts))
-        for batch in batches(Path(path), adapter, source, context.redactor):
-            turns = found.setdefault(batch.session.native_id, [])
-            turns.extend(turn.id for turn in batch.turns)
+Outline = dict[str, tuple[tuple[object, ...], list[tuple[str, datetime | None]]]]
+"""What tells sessions: by their id, what they belong to, and the ids and times of their turns."""
+
+
+def outline(adapter: Adapter, source: Source) -> Outline:
+    """What an adapter finds in a source, without the words."""
+    found: Outline = {}
+    turns: list[tuple[str, datetime | None]] = []
+    for item in adapter.parse(source):
+        if isinstance(item, Session):
+            facts = (item.cwd, item.parent, item.kind, item.label, item.repository, item.started, item.model)
+            turns = found.setdefault(item.native_id, (facts, []))[1]
+            found[item.native_id] = (facts, turns)
+        else:
+            turns.append((item.id, item.time))
     return found
+
+
+def outline_of(context: Context, adapter: Adapter, path: str, parts: Iterable[tuple[int, Payload]]) -> Outline:
+    """What an adapter finds in what is archived of a file, when the file itself is gone."""
+    with _standing_in(context, path) as place:
+        return outline(adapter, ArchivedSource(place, parts))
 
 
 def generations(pairs: Iterable[tuple[Segment, Payload]]) -> list[list[tuple[int, Payload]]]:
@@ -121,15 +141,19 @@ def _batches_of(context: Context, state: Archived) -> Iterator[Batch]:
     if state.kind != LINES:
         yield from _kept(Path(state.path), (payload for _, payload in pairs))
         return
-    adapter = find_adapter_of(state.tool)
-    if adapter is None:
-        raise ValueError(f"there is no adapter for {state.tool}")
-    with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
-        path = _standing_in(Path(folder), state.path)
-        if _has_subagents(context, state.path):
-            (path.with_suffix("") / "subagents").mkdir(parents=True, exist_ok=True)
+    with _standing_in(context, state.path) as path:
         for parts in generations(pairs):
+            adapter = _adapter_for(state.tool, Head(path, parts[0][1].text[:HEAD_BYTES]))
             yield from batches(Path(state.path), adapter, ArchivedSource(path, parts), context.redactor)
+
+
+def _adapter_for(tool: str, head: Head) -> Adapter:
+    """The adapter of a tool; of several, the one that recognises the file. Raises ValueError."""
+    known = [adapter for adapter in adapters() if adapter.tool == tool]
+    found = known[0] if len(known) == 1 else next((adapter for adapter in known if adapter.sniff(head)), None)
+    if found is None:
+        raise ValueError(f"no adapter for {tool!r} knows it")
+    return found
 
 
 def _kept(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
@@ -150,10 +174,15 @@ def _kept(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
         yield Batch(path, known.session, tuple(turns), known.project)
 
 
-def _standing_in(folder: Path, path: str) -> Path:
-    """A path of the same name where no file is: adapters take names from it, and look beside it."""
+@contextlib.contextmanager
+def _standing_in(context: Context, path: str) -> Iterator[Path]:
+    """A path of the same names where no file is: adapters take names from it, and look beside it."""
     given = Path(path)
-    return folder / (given.parent.name or "files") / given.name
+    with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
+        place = Path(folder, *given.parts[1:]) if given.is_absolute() else Path(folder, path)
+        if _has_subagents(context, path):
+            (place.with_suffix("") / "subagents").mkdir(parents=True)
+        yield place
 
 
 def _has_subagents(context: Context, path: str) -> bool:
