@@ -19,7 +19,7 @@ import msgspec
 from nacre.app import packing
 from nacre.app.context import Context
 from nacre.app.pruning import prune_as_set
-from nacre.app.rereading import KeptSession, outline, outline_of
+from nacre.app.rereading import ArchivedSource, KeptSession, outline, outline_of
 from nacre.archive import packs
 from nacre.archive.lines import clean_lines, clean_whole
 from nacre.archive.packs import LINES, TURNS, Fresh, Pack
@@ -29,13 +29,16 @@ from nacre.errors import ArchiveDamaged
 from nacre.model.reports import ArchiveReport, Problem, Progress
 from nacre.storage.archive import Archived, Due
 from nacre.storage.times import to_ms
-from nacre.transcripts.adapter import Adapter
+from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.databases import SUFFIXES
 from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of, is_complete
 from nacre.transcripts.registry import adapter_of
 
 SEGMENT_BYTES = 4_000_000
 MOST_WHOLE_BYTES = 64_000_000
+_HEAD_BYTES = 256_000
+_MANY = 20
+_MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
 """In place of a time: what is archived is more than it should be, and is written anew."""
 
@@ -53,6 +56,10 @@ class _Work:
     read: int = 0
     stored: int = 0
     problems: list[Problem] = field(default_factory=list)
+    waits: bool = True
+    """For the disk, with each pack."""
+    is_redacted: bool = False
+    """Whether anything was taken out of the file at hand."""
 
     def clean_all(self, texts: Sequence[str]) -> list[str]:
         return self.context.redactor.clean_all(texts)
@@ -73,12 +80,17 @@ def archive(context: Context, on_progress: Notify | None = None) -> ArchiveRepor
         due = context.archive.due()
         total = sum(one.size for one in due)
         done = 0
-        for one in due:
+        work.waits = len(due) < _MANY or not hasattr(os, "sync")
+        context.database.relax()
+        for number, one in enumerate(due, 1):
             _archive_safely(work, one)
             done += one.size
+            if not work.waits and (number % _MANY == 0 or number == len(due)):
+                os.sync()  # all of them reach the disk together
             notify(Progress("archiving", done, total, f"{work.files:,} of {len(due):,} files"))
         pruned = prune_as_set(context)
     finally:
+        context.database.tighten()
         context.archive_lock.release()
     seconds = time.perf_counter() - began
     return ArchiveReport(work.files, work.read, work.stored, pruned, seconds, tuple(work.problems))
@@ -162,7 +174,7 @@ def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Arc
             state = replace(state, fingerprint=beginning)
         before = pack
         pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
-    if before is None and size <= MOST_WHOLE_BYTES and not _is_the_same(context, adapter, path, pack):
+    if before is None and not _is_the_same(work, adapter, path, pack):
         pack.place.unlink()
         raise _NotAsItIs
     _fold(context, state.path, pack)
@@ -170,18 +182,29 @@ def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Arc
         packing.remember(context, state, pack)
 
 
-def _is_the_same(context: Context, adapter: Adapter, path: Path, pack: Pack) -> bool:
+def _is_the_same(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
+    """Whether the sessions are the same without what lies beside the file, and without its secrets.
+
+    Where nothing was taken out, the beginning tells.
+    """
+    context = work.context
+    if not work.is_redacted:
+        with path.open("rb") as file:
+            raw = file.read(_HEAD_BYTES)
+        head = [(0, Payload(raw[: raw.rfind(b"\n") + 1] or raw))]
+        return _gives_the_same(context, adapter, ArchivedSource(path, head), head)
     pairs = pack.payloads(packing.finder(context, str(path)))
-    return _gives_the_same(context, adapter, path, ((segment.start, payload) for segment, payload in pairs))
+    with FileSource(path) as source:
+        return _gives_the_same(context, adapter, source, ((segment.start, payload) for segment, payload in pairs))
 
 
 def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fresh]) -> Pack:
     before = pack.end if pack else 0
     if pack is None:
         place = packing.place_for(work.context, state.tool, state.path)
-        pack = packs.create(place, packing.titled(state, LINES), fresh)
+        pack = packs.create(place, packing.titled(state, LINES), fresh, durable=work.waits)
     else:
-        pack.append(fresh)
+        pack.append(fresh, durable=work.waits)
     work.stored += pack.end - before
     work.files += 1
     return pack
@@ -224,8 +247,10 @@ def _known_elsewhere(context: Context, file: BinaryIO, state: Archived) -> tuple
 def _segments(
     work: _Work, file: BinaryIO, state: Archived, start: int, size: int, cuts: Sequence[int]
 ) -> Iterator[Fresh]:
+    work.is_redacted = False
     for at, raw in _cut(file, start, size, cuts):
         payload = clean_lines(raw, work.clean_all) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
+        work.is_redacted |= any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
         digest = packs.digest_of(payload.pack())
         holder = work.context.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (packing.folder_of(work.context) / holder).exists()
@@ -265,19 +290,23 @@ def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> N
     if size > MOST_WHOLE_BYTES:
         raise _NotAsItIs
     payload = clean_whole(path.read_bytes(), work.clean_all)
-    if payload is None or not _gives_the_same(context, adapter, path, [(0, payload)]):
+    if payload is None:
         raise _NotAsItIs
+    with FileSource(path) as source:
+        if not _gives_the_same(context, adapter, source, [(0, payload)]):
+            raise _NotAsItIs
     fresh = Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
     _replace(work, state, LINES, [fresh])
     work.read += size
 
 
-def _gives_the_same(context: Context, adapter: Adapter, path: Path, parts: Iterable[tuple[int, Payload]]) -> bool:
+def _gives_the_same(
+    context: Context, adapter: Adapter, source: Source, parts: Iterable[tuple[int, Payload]]
+) -> bool:  # fmt: skip
     """Whether what is archived gives the sessions that the transcript does; that may have grown meanwhile."""
     try:
-        with FileSource(path) as source:
-            told = outline(adapter, source)
-        found = outline_of(context, adapter, str(path), parts)
+        told = outline(adapter, source)
+        found = outline_of(context, adapter, str(source.path), parts)
     except Exception:  # noqa: BLE001 - anybody's adapter; one that opens the file itself finds none
         return False
     return found.keys() == told.keys() and all(
@@ -341,7 +370,7 @@ def _replace(work: _Work, state: Archived, kind: str, fresh: Sequence[Fresh]) ->
     packing.give_up(context, state)
     place = packing.folder_of(context) / state.pack if state.pack else None
     place = place or packing.place_for(context, state.tool, state.path)
-    pack = packs.create(place, packing.titled(state, kind), fresh)
+    pack = packs.create(place, packing.titled(state, kind), fresh, durable=work.waits)
     with context.database.transaction():
         packing.remember(context, state, pack)
     work.files += 1

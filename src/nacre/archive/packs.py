@@ -176,6 +176,11 @@ class Pack:
             file.flush()
             os.fsync(file.fileno())
 
+    def _fill(self, file: BinaryIO, fresh: Iterable[Fresh]) -> None:
+        self.end = file.write(_titled(self.title))
+        for item in fresh:
+            self._write(file, item)
+
     def _write(self, file: BinaryIO, item: Fresh) -> None:
         head = _Head(start=item.start, until=item.until, digest=item.digest.hex(), changed=item.changed)
         frame = b""
@@ -221,13 +226,26 @@ class Pack:
         return self._base
 
 
-def create(place: Path, title: Title, fresh: Iterable[Fresh]) -> Pack:
-    """A new pack with some segments, whole or not at all; one that lies there is replaced."""
+def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool = True) -> Pack:
+    """A new pack with some segments; one that lies there is replaced, whole or not at all.
+
+    Where there was none, a crash may leave the first of its segments. ``durable`` waits for the disk. Raises OSError.
+    """
     pack = Pack(place, title)
-    with private.new_file(place, overwrite=True) as file:
-        pack.end = file.write(_titled(title))
-        for item in fresh:
-            pack._write(file, item)
+    if place.exists():
+        with private.new_file(place, overwrite=True) as file:
+            pack._fill(file, fresh)
+        return pack
+    private.make_folder(place.parent)
+    try:
+        with os.fdopen(private.open_file(place, os.O_RDWR | os.O_CREAT | os.O_EXCL), "w+b") as file:
+            pack._fill(file, fresh)
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+    except BaseException:
+        place.unlink(missing_ok=True)
+        raise
     return pack
 
 
