@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from nacre.archive import packs
+
 CORE = "".join(random.Random(7).choices(string.ascii_letters, k=12))  # noqa: S311
 """What every planted secret holds, and nothing else."""
 
@@ -94,7 +96,7 @@ def is_kept(home: Path, needle: str = CORE, *, outside: Path | None = None) -> l
     """
     wanted = needle.lower().encode()
     paths = [path for path in home.rglob("*") if outside is None or outside not in (path, *path.parents)]
-    texts = {path: path.read_bytes() for path in paths if path.is_file()}
+    texts = {path: path.read_bytes() + unpacked(path) for path in paths if path.is_file()}
     found = [f"{path}: {_around(data, wanted)}" for path, data in texts.items() if wanted in data.lower()]
     found += [str(path) for path in paths if needle.lower() in path.name.lower()]
     if outside is None and (home / "vault" / ".git").exists():
@@ -102,6 +104,15 @@ def is_kept(home: Path, needle: str = CORE, *, outside: Path | None = None) -> l
         objects = subprocess.run(command, capture_output=True, check=True).stdout
         found += ["git"] if wanted in objects.lower() else []
     return found
+
+
+def unpacked(path: Path) -> bytes:
+    """What a pack of the archive holds; nothing for any other file."""
+    if path.suffix != packs.SUFFIX or ".git" in path.parts:
+        return b""
+    pack = packs.load(path)
+    own = [segment for segment in pack.segments if not segment.is_copy]
+    return b"".join(pack.payload(segment, lambda _: None).text for segment in own)
 
 
 def _around(data: bytes, wanted: bytes) -> str:

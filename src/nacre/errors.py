@@ -121,6 +121,12 @@ class VaultUnusable(StoreUnusable):
     code = "vault_unusable"
 
 
+class ArchiveDamaged(NacreError):
+    """A part of the archive of transcripts cannot be read."""
+
+    code = "archive_damaged"
+
+
 class GitUnavailable(Unavailable):
     """The git program is missing, too old, or does not answer."""
 

@@ -60,6 +60,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("ingest.exclude_projects", list[str], [], "projects whose sessions are not read; * stands for any text"),
     Setting("ingest.exclude_paths", list[str], [], "folders (glob patterns) in which sessions are not read"),
     Setting("ingest.workers", int, 0, "processes that read transcripts; 0 takes what pays, 1 reads in nacre itself"),
+    Setting("archive.enabled", bool, True, "keep transcripts, without secrets and compressed"),
+    Setting("archive.budget_mb", int, 0, "size of the archive; beyond it what changed longest ago goes; 0 sets none"),
+    Setting("archive.keep_days", int, 0, "days for which a transcript that changes no more is kept; 0 is for ever"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
@@ -102,6 +105,8 @@ _LEAST = {
     "embedding.threads": 0,
     "ingest.workers": 0,
     "embedding.turns_newer_than": 0,
+    "archive.budget_mb": 0,
+    "archive.keep_days": 0,
 }
 
 

@@ -14,8 +14,10 @@ SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 BROAD_EXCEPT = {
     "cli/boundary.py",  # the face's boundary
     "cli/crash.py",  # what happens while a crash is written down
-    "app/reading.py",
     "testing/conformance.py",  # carried over to the thread that reads on, and raised there
+    "app/reading.py",  # carried over to the thread that reads on, and raised there
+    "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
+    "app/rereading.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
     "embed/onnx.py",  # the runtimes raise bare exceptions; both become EmbedderUnavailable
     "embed/cross_encoder.py",  # the same, as RerankerUnavailable
 }

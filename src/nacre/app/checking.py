@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from nacre import private
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
+from nacre.app.retention import leaving
 from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
+from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
 from nacre.model.reports import Check
 from nacre.recall.scoring import days_between
@@ -61,6 +63,7 @@ def health(context: Context) -> list[Check]:
         *_usage(context),
         _sessions(context),
         _vectors(context),
+        *_archive(context),
         *_drift(context),
         *_problems(context),
     ]
@@ -249,6 +252,22 @@ def _vectors(context: Context) -> Check:
     if turns + memories:
         return Check("vectors", WARNING, f"{made:,} made, {turns + memories:,} texts wait", "nacre ingest goes on")
     return Check("vectors", OK, f"{made:,} passages")
+
+
+def _archive(context: Context) -> Iterator[Check]:
+    """What is kept of transcripts, and what their tools are about to delete."""
+    states = [state for state in context.archive.all() if state.pack]
+    is_wanted = context.settings["archive.enabled"]
+    raw, stored = sum(state.raw for state in states), sum(state.size for state in states)
+    if is_wanted and not is_installed():
+        yield Check("archive", WARNING, "Zstandard is missing", "pip install backports.zstd")
+    elif not is_wanted:
+        yield Check("archive", OK, f"off; {len(states):,} transcripts in it")
+    else:
+        yield Check("archive", OK, f"{len(states):,} transcripts, {raw / 1e6:,.1f} MB in {stored / 1e6:,.1f} MB")
+    for one in leaving(context):
+        hint = None if one.is_kept else "nacre ingest" if is_wanted else "nacre config set archive.enabled true"
+        yield Check(f"retention {one.retention.tool}", OK if one.is_kept else WARNING, one.in_words(), hint)
 
 
 def _drift(context: Context) -> Iterator[Check]:

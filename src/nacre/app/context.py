@@ -18,6 +18,7 @@ from nacre.model.operation import Operation
 from nacre.protocols import Embedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
+from nacre.storage.archive import ArchiveIndex
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
@@ -127,6 +128,16 @@ class Context:
     def tombstones(self) -> Tombstones:
         """What must not come back."""
         return Tombstones(self.database)
+
+    @cached_property
+    def archive(self) -> ArchiveIndex:
+        """What is kept of transcripts."""
+        return ArchiveIndex(self.database)
+
+    @cached_property
+    def archive_lock(self) -> FileLock:
+        """Held by whoever changes the archive; may be entered again."""
+        return FileLock(self.settings.home / "archive.lock", observe=self.observe)
 
     @cached_property
     def erasing(self) -> Erasing:

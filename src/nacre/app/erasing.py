@@ -93,7 +93,11 @@ def apply_tombstones(context: Context, *, patient: bool = True) -> int:
         except EditConflict as error:
             context.problems.append(error.message)
             return 0
+    from nacre.app.withdrawing import settle, withdraw  # what reads transcripts, which hardly any command needs
+
+    withdraw(context, found)
     _unhurried(context, lambda: _erase_sessions(context, found))
+    settle(context)
     with context.vault_lock:
         _clear_pages(context, barred)
         gone = barred.memories | {memory.id for memory in found.memories}

@@ -30,6 +30,7 @@ from nacre.app.tombstones import (
 )
 from nacre.app.unreached import unreached
 from nacre.app.using import fold_usage
+from nacre.app.withdrawing import withdraw_matching
 from nacre.app.writing import apply_intents, commit, entry
 from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.ids import content_hash
@@ -83,6 +84,8 @@ def forget(context: Context, planned: ForgetPlan) -> ForgetReport:
     The report says what could not be reached.
     """
     fold_usage(context)
+    if planned.match:
+        withdraw_matching(context, planned.match)
     with context.vault_lock:
         if planned.match:
             apply_intents(context)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nacre.app import finding
+from nacre.app.archiving import archive, withhold
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
@@ -16,8 +17,10 @@ from nacre.app.excluding import Exclusions
 from nacre.app.learning import learn
 from nacre.app.naming import kept_name
 from nacre.app.operating import explain, operating, running, told_of
+from nacre.app.packing import read_index
 from nacre.app.project_pages import resolve_project
 from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job, count_processes, read_files, recognise
+from nacre.app.rereading import missing, read_archived
 from nacre.app.scanning import catch_up
 from nacre.app.sharding import fill_shards
 from nacre.app.tombstones import Gate
@@ -42,6 +45,7 @@ class IngestOptions:
 
     Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again.
     ``force`` reads files again from the start, also unchanged ones; known turns and memories stay as they are.
+    ``from_archive`` also reads what the archive has and no transcript tells any more.
     """
 
     paths: tuple[Path, ...] = ()
@@ -50,6 +54,7 @@ class IngestOptions:
     extract: bool = True
     vectors: bool = True
     force: bool = False
+    from_archive: bool = False
 
 
 @dataclass(slots=True)
@@ -63,6 +68,9 @@ class _Tallies:
     corrupt: int = 0
     sessions: set[int] = field(default_factory=set)
     left_out: set[Path] = field(default_factory=set)
+    withheld: set[Path] = field(default_factory=set)
+    """Files with something that the archive must not have, either."""
+
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
@@ -96,6 +104,8 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
     began_reading = time.perf_counter()
+    if options.from_archive:
+        _read_archive(context, tallies, notify)
     _read(context, jobs, tallies, notify)
     if discovers and (met := finding.projects_of(context) - projects):
         beside = finding.find_in_projects(context, met)
@@ -105,6 +115,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
+    archived = archive(context, notify)
     made = embed_pending(context, notify) if options.vectors else None
     fill_shards(context, notify)
     erase_bytes(context)
@@ -116,7 +127,8 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         read_seconds=read_seconds, seconds=time.perf_counter() - started,
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
-        corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
+        corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
+        problems=(*tallies.problems, *archived.problems),
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,
@@ -201,27 +213,57 @@ def _read(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnPr
 
 def _read_and_store(context: Context, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
     total = sum(job.size for job in jobs)
+    exclusions = Exclusions(context)
+    events = _events(context, jobs, exclusions)
+
+    def tell(seconds: float) -> None:
+        rate = tallies.bytes_done / 1_000_000 / seconds
+        note = f"{tallies.files:,} of {len(jobs):,} files, {tallies.turns:,} turns, {rate:.0f} MB/s"
+        notify(Progress("reading", tallies.bytes_done, total, note))
+
+    _store_all(context, events, exclusions, tallies, tell)
+    notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
+
+
+def _read_archive(context: Context, tallies: _Tallies, notify: OnProgress) -> None:
+    """What the archive has and no transcript tells any more: first, for it is older than what is told."""
+    tallies.problems += [Problem("archive", told, "nacre archive verify") for told in read_index(context)]
+    states = missing(context)
+    exclusions = Exclusions(context)
+    context.database.relax()
+    try:
+        wanted = [state for state in states if state.tool not in exclusions.tools]
+        tell = lambda _: notify(Progress("reading", tallies.turns, tallies.turns, "the archive"))  # noqa: E731
+        _store_all(context, read_archived(context, wanted), exclusions, tallies, tell)
+    finally:
+        context.database.tighten()
+    held_back = tallies.left_out | tallies.withheld
+    with context.database.transaction():
+        withhold(context, [(state.tool, state.path) for state in states if Path(state.path) in held_back])
+    tallies.files += len(states)
+
+
+def _store_all(
+    context: Context, events: Iterable[Event], exclusions: Exclusions, tallies: _Tallies, tell: Callable[[float], None]
+) -> None:  # fmt: skip
     started = time.perf_counter()
     gate = Gate(context)
     pending: list[Batch | FileDone] = []
     waiting = 0
-    exclusions = Exclusions(context)
-    for event in _events(context, jobs, exclusions):
+    for event in events:
         if isinstance(event, FileFailed):
             _count_failed(event, tallies)
         elif isinstance(event, Batch) and (why := exclusions.reason(event.session)):
             tallies.excluded[event.session.id] = why
+            tallies.withheld.add(event.path)
         else:
             pending.append(event)
             waiting += len(event.turns) if isinstance(event, Batch) else 1
         if waiting >= COMMIT_TURNS:
             _store(context, pending, tallies, gate)
             pending, waiting = [], 0
-            rate = tallies.bytes_done / 1_000_000 / (time.perf_counter() - started)
-            note = f"{tallies.files:,} of {len(jobs):,} files, {tallies.turns:,} turns, {rate:.0f} MB/s"
-            notify(Progress("reading", tallies.bytes_done, total, note))
+            tell(time.perf_counter() - started)
     _store(context, pending, tallies, gate)
-    notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
 
 
 def _events(context: Context, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
@@ -250,6 +292,8 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
     gate.refresh()
     sessions = {event.session for event in events if isinstance(event, Batch) and gate.admits(event.session)}
     projects = {session: resolve_project(context, session) for session in sessions}
+    told = {event.session: event.project for event in events if isinstance(event, Batch) and event.project}
+    projects |= {session: project for session, project in told.items() if session in projects}
     with context.database.transaction():
         gate.refresh()  # what was forgotten just now stays away
         touched: set[int] = set()
@@ -268,6 +312,8 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
                         event.tool, kept_name(context.redactor, str(event.path)), event.present
                     )
                 _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
+                if event.path in tallies.left_out or event.path in tallies.withheld:
+                    withhold(context, [(event.tool, kept_name(context.redactor, str(event.path)))])
         refresh()
     for event in events:
         if isinstance(event, FileDone):

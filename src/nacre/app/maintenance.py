@@ -69,7 +69,7 @@ def rebuild(
     settings: Settings, open_home: Callable[[Settings], Context], on_progress: Callable[[Progress], None] | None = None,
     *, vectors: bool = True,
 ) -> IngestReport:  # fmt: skip
-    """Make the database anew from the vault and the transcripts that still exist.
+    """Make the database anew from the vault, the transcripts that still exist, and the archive.
 
     The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
     from their files alone; sessions are indexed and count as seen by extraction, so that a rebuild writes no memories.
@@ -93,7 +93,9 @@ def _make_anew(
 ) -> IngestReport:  # fmt: skip
     try:
         paths = tuple(path for path in sorted({*known, *named_before(context)}) if path.exists())
-        options = IngestOptions(paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False)
+        options = IngestOptions(
+            paths=paths, discover=True, extract=False, vectors=vectors, remember_paths=False, from_archive=True
+        )
         report = ingest(context, options, on_progress)
         with context.database.transaction():
             context.sessions.mark_all_extracted()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nacre.app.checking import OK
 from nacre.app.context import Context
 from nacre.app.ingesting import OnProgress
+from nacre.app.proofs.archive import prove_archive
 from nacre.app.proofs.finding import FAILURE, WARNING, Proof
 from nacre.app.proofs.history import prove_git
 from nacre.app.proofs.index import prove_database, prove_full_text, prove_vectors
@@ -17,7 +18,7 @@ from nacre.model.reports import Check
 
 _PROOFS = (
     prove_database, prove_writes, prove_files, prove_links, prove_full_text, prove_vectors,
-    prove_projects, prove_ledger,
+    prove_projects, prove_ledger, prove_archive,
 )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from nacre.model.session import Flag, Session, ToolCall, Turn
 from nacre.redact.redactor import Redactor
 from nacre.storage.foreign import ForeignDatabase, open_foreign
 from nacre.text import shorten
-from nacre.transcripts.adapter import Adapter, Head, Places, Root
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
 from nacre.transcripts.injected import strip
 from nacre.transcripts.reading import FileSource, read_head
@@ -72,11 +72,15 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Turns of one session, redacted, in order. The turns may be empty: then only the session's facts are new."""
+    """Turns of one session, redacted, in order. The turns may be empty: then only the session's facts are new.
+
+    ``project`` is the slug of its project where that is known already.
+    """
 
     path: Path
     session: Session
     turns: tuple[Turn, ...]
+    project: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
 
 def _read_source(job: Job, adapter: Adapter, source: AnySource, redactor: Redactor) -> Iterator[Event]:
     present: dict[str, list[str]] = {}
-    for batch in _batches(job.path, adapter, source, redactor):
+    for batch in batches(job.path, adapter, source, redactor):
         if adapter.whole:
             present.setdefault(batch.session.native_id, []).extend(turn.id for turn in batch.turns)
         yield batch
@@ -265,7 +269,8 @@ def recognise(job: Job) -> Adapter | None:
         return None
 
 
-def _batches(path: Path, adapter: Adapter, source: AnySource, redactor: Redactor) -> Iterator[Batch]:
+def batches(path: Path, adapter: Adapter, source: Source, redactor: Redactor) -> Iterator[Batch]:
+    """What an adapter finds in a source, redacted, some hundred turns at a time."""
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0

@@ -16,10 +16,12 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from nacre.app import packing
 from nacre.app.chronicle import catch_up
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.operating import running
+from nacre.app.packing import DAMAGED, FOLDER, folder_of
 from nacre.app.scanning import scan
 from nacre.app.scrub_tally import Tally, clean_document, clean_lines, text_files
 from nacre.app.scrub_vault import REASON, SCRUB, is_named_after_more, scrub_files, scrub_memories
@@ -76,6 +78,7 @@ def scrub(context: Context, options: ScrubOptions, notify: Notify = lambda _: No
         _scrub_database(context, tally, options, notify)
     _scrub_home(context, tally.at("files"), options)
     with context.vault_lock:
+        _scrub_archive(context, tally.at("archive"), options)
         if options.history:
             commits = _scrub_history(context, tally.at("history"), options)
         if not options.dry_run:
@@ -155,7 +158,7 @@ def _new_texts(table: TextTable, row: Sequence[Any], tally: Tally) -> dict[str, 
 def _scrub_home(context: Context, tally: Tally, options: ScrubOptions) -> None:
     """Logs, spools, saved queries, and whatever else lies in the home."""
     database = context.settings.database.name
-    skipped = {context.settings.vault.name, *(f"{database}{suffix}" for suffix in _DATABASE_FILES)}
+    skipped = {context.settings.vault.name, FOLDER, *(f"{database}{suffix}" for suffix in _DATABASE_FILES)}
     for path, data in text_files(context.settings.home, skipped=skipped):
         if path.name in _OWN_FILES or path.name.startswith(database):
             continue
@@ -170,6 +173,19 @@ def _clean_file(path: Path, data: bytes, tally: Tally) -> bytes:
     text = data.decode("utf-8")
     is_lines = path.suffix in (".json", ".jsonl", ".taken")
     return (clean_lines(text, tally) if is_lines else tally.clean(text)).encode("utf-8")
+
+
+def _scrub_archive(context: Context, tally: Tally, options: ScrubOptions) -> None:
+    """What is kept of transcripts, line by line."""
+
+    def clean_all(texts: Sequence[str]) -> list[str]:
+        cleaned = context.redactor.clean_all(texts)
+        return [old if old == new else tally.clean(old) for old, new in zip(texts, cleaned, strict=True)]
+
+    for state in context.archive.all():
+        if state.pack and packing.clean(context, state, clean_all, dry_run=options.dry_run):
+            tally.changed["archived"] += 1
+        context.vault_lock.let_others()
 
 
 def _scrub_history(context: Context, tally: Tally, options: ScrubOptions) -> int:
@@ -239,7 +255,7 @@ def _elsewhere(context: Context, *, has_history: bool) -> Iterator[str]:
     transcripts = sum(Path(file.path).exists() for file in context.sessions.seen_files())
     if transcripts:
         yield f"the {transcripts:,} transcripts of your agents that nacre reads: they are not nacre's to change"
-    if (context.settings.home / "archive").is_dir():
-        yield "the archive of transcripts"
+    if any(folder_of(context).glob(f"*/*{DAMAGED}")):
+        yield f"damaged parts of the archive, in {folder_of(context)}"
     yield "backups and exports that were made before"
     yield "whoever saw it: a key that leaked must be replaced where it was made"

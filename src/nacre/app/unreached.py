@@ -58,10 +58,11 @@ def _copies(context: Context) -> Iterator[Unreached]:
     for file in sorted(found):
         if file.is_file():
             yield Unreached("older database", str(file), _DELETE)
-    for name, what in (("archive", "archive"), ("backups", "backup")):
-        folder = context.settings.home / name
-        if folder.is_dir() and any(folder.iterdir()):
-            yield Unreached(what, str(folder), _DELETE)
+    for file in sorted((context.settings.home / "archive").glob("*/*.damaged")):
+        yield Unreached("damaged part of the archive", str(file), _DELETE)
+    folder = context.settings.home / "backups"
+    if folder.is_dir() and any(folder.iterdir()):
+        yield Unreached("backup", str(folder), _DELETE)
 
 
 def _quoting(context: Context, match: Pattern) -> Iterator[Unreached]:

@@ -64,6 +64,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("checks:doctor", "Check the installation and the home."),
         "redact": Entry("redacting:redact", "Show a text as it would be stored, and which rules find secrets in it."),
         "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
+        "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),

@@ -30,6 +30,21 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """What was archived: so many ``files``, of which ``read`` bytes were new, which take ``stored`` bytes.
+
+    ``pruned`` transcripts were given up, as the settings say.
+    """
+
+    files: int = 0
+    read: int = 0
+    stored: int = 0
+    pruned: int = 0
+    seconds: float = 0.0
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class IngestReport:
     """What an ingest read and learned.
 
@@ -57,6 +72,7 @@ class IngestReport:
     unknown: dict[str, int] = field(default_factory=dict)
     corrupt: int = 0
     excluded: dict[str, int] = field(default_factory=dict)
+    archived: ArchiveReport = field(default_factory=ArchiveReport)
     problems: tuple[Problem, ...] = ()
 
 

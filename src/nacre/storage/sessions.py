@@ -312,6 +312,13 @@ class Sessions:
             unknown=json.dumps(dict(tally.unknown)), corrupt=tally.corrupt + tally.oversized,
         )  # fmt: skip
 
+    def move_cursor(self, path: str, cursor: Cursor) -> None:
+        """A transcript was written anew: where the reading of it goes on."""
+        self._db.run(
+            "move_cursor", path=path, inode=cursor.inode, offset=cursor.offset, size=cursor.size,
+            mtime_ns=cursor.mtime_ns, fingerprint=cursor.fingerprint,
+        )  # fmt: skip
+
     def save_ingest(self, run: str, started: int, finished: int, **counts: int) -> None:
         """Remember one run of ingest; times in milliseconds."""
         self._db.run("save_ingest", id=run, started=started, finished=finished, **counts)

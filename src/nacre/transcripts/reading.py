@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from nacre.errors import TranscriptUnreadable
 from nacre.model.cursor import Cursor, Tally
@@ -17,7 +17,7 @@ MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_WHOLE_BYTES = 256 * 1024 * 1024
 _LONG_HEAD_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
-_FINGERPRINT_BYTES = 256
+FINGERPRINT_BYTES = 256
 _LONGEST_TYPE = 2000
 
 
@@ -52,7 +52,7 @@ class FileSource:
         except OSError as error:
             raise TranscriptUnreadable(f"cannot read {path}: {error.strerror}", hint=_permission_hint(error)) from error
         self._stat = os.fstat(self._file.fileno())
-        self._fingerprint_of = min(_FINGERPRINT_BYTES, self._stat.st_size)
+        self._fingerprint_of = min(FINGERPRINT_BYTES, self._stat.st_size)
         start = previous if previous and self._continues(previous) else Cursor()
         self.carry: dict[str, Any] = dict(start.carry)
         self.start = start.offset
@@ -86,7 +86,7 @@ class FileSource:
                 skipping = True
                 self._offset += len(rest)
                 rest = b""
-        if rest and not skipping and _is_complete(rest):
+        if rest and not skipping and is_complete(rest):
             at = self._offset
             self._offset += len(rest)
             yield at, rest
@@ -138,9 +138,7 @@ class FileSource:
         )
 
     def _fingerprint(self, length: int) -> str:
-        self._file.seek(0)
-        digest = hashlib.blake2b(self._file.read(length), digest_size=8).hexdigest()
-        return f"{length}:{digest}"
+        return fingerprint_of(self._file, length)
 
     def _read_block(self) -> bytes:
         try:
@@ -149,7 +147,13 @@ class FileSource:
             raise TranscriptUnreadable(f"cannot read {self.path}: {error.strerror}") from error
 
 
-def _is_complete(line: bytes) -> bool:
+def fingerprint_of(file: BinaryIO, length: int) -> str:
+    """What tells a file from one that took its place: how many bytes, and a hash of them."""
+    file.seek(0)
+    return f"{length}:{hashlib.blake2b(file.read(length), digest_size=8).hexdigest()}"
+
+
+def is_complete(line: bytes) -> bool:
     """A last line without its newline counts when it is a whole object: some tools end files that way."""
     stripped = line.strip()
     if not stripped.endswith(b"}"):

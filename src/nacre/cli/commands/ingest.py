@@ -32,6 +32,7 @@ def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read.
     """
     from nacre.app import ingesting
+    from nacre.app.retention import leaving
     from nacre.cli.records.reading import ingest_record, plan_record
     from nacre.cli.render.reports import render_ingest, render_plan
 
@@ -45,4 +46,5 @@ def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool
         report = ingesting.ingest(run.context, options, notify)
     if report.problems:
         run.exit_code = 1
+    run.warnings += [f"{one.in_words()} (nacre archive status)" for one in leaving(run.context) if not one.is_kept]
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -195,3 +196,23 @@ def _match(
         matches_record(found, expression, message, offset),
         lambda paper: render_matches(paper, found, message=message, offset=offset),
     )
+
+
+@sessions.command(
+    "restore",
+    examples=["nacre sessions restore 7f3a1c2d", "nacre sessions restore claude-code:7f3a1c2d --to ~/old-sessions"],
+)
+@click.argument("reference", metavar="ID", type=TEXT)
+@click.option("--to", "folder", type=click.Path(path_type=Path, file_okay=False), help="Write it into this folder.")
+@click.pass_obj
+def restore(run: Run, reference: str, folder: Path | None) -> None:
+    """Write a session's transcript again, from the archive.
+
+    Without --to, where it was, so that its tool finds it. Secrets are not in it, nor images.
+    """
+    from nacre.app.archived import restore as write_again
+    from nacre.cli.records.archive import restored_record
+    from nacre.cli.render.archive import render_restored
+
+    restored = write_again(run.context, reference, folder)
+    run.answer(restored_record(restored), lambda paper: render_restored(paper, restored))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.cli.records.answers import recall_record
+from nacre.cli.records.archive import archived_record
 from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record
 
@@ -33,6 +34,7 @@ def ingest_record(report: IngestReport) -> Record:
         "bytes": report.bytes_read,
         "read_seconds": round(report.read_seconds, 3),
         "seconds": round(report.seconds, 3),
+        "archived": archived_record(report.archived),
         "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
     }
 

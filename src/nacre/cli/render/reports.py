@@ -60,10 +60,17 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
             ("skipped", _skipped(report)),
             ("left out", _left_out(report)),
+            ("archived", _archived(report)),
             ("vectors", _vectors(report)),
         ),
         indent=2,
     )
+
+
+def _archived(report: IngestReport) -> str:
+    kept = report.archived
+    pruned = f"; {count(kept.pruned, 'transcript')} given up, as the settings say" if kept.pruned else ""
+    return f"{size(kept.read)} in {size(kept.stored)}{pruned}" if kept.files else ""
 
 
 def _left_out(report: IngestReport) -> str:

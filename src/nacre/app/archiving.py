@@ -1,0 +1,377 @@
+"""Keep transcripts, before their tools delete them: without secrets, compressed, each part once.
+
+A step of its own after reading: it looks at the files that were read since it looked last, and reads what is new of
+them once more. Lines are kept as they are; of what is no file of lines, or holds what was forgotten or excluded, what
+the index has is kept instead. It may be interrupted anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from nacre.app import packing
+from nacre.app.context import Context
+from nacre.app.pruning import prune_as_set
+from nacre.app.rereading import ArchivedSource, KeptSession, outline, outline_of
+from nacre.archive import packs
+from nacre.archive.lines import clean_lines, clean_whole
+from nacre.archive.packs import LINES, TURNS, Fresh, Pack
+from nacre.archive.payload import Payload
+from nacre.archive.zstd import is_installed
+from nacre.errors import ArchiveDamaged
+from nacre.model.reports import ArchiveReport, Problem, Progress
+from nacre.storage.archive import Archived, Due
+from nacre.storage.times import to_ms
+from nacre.transcripts.adapter import Adapter, Source
+from nacre.transcripts.databases import SUFFIXES
+from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of, is_complete
+from nacre.transcripts.registry import adapter_of
+
+SEGMENT_BYTES = 4_000_000
+MOST_WHOLE_BYTES = 64_000_000
+_HEAD_BYTES = 256_000
+_MANY = 20
+_MARKERS = (b"[REDACTED:", b"[private]")
+STALE = -1
+"""In place of a time: what is archived is more than it should be, and is written anew."""
+
+Notify = Callable[[Progress], None]
+
+
+class _NotAsItIs(Exception):  # noqa: N818 - no error: another way is taken
+    """The transcript's own words cannot be kept, or would not give the same sessions."""
+
+
+@dataclass(slots=True)
+class _Work:
+    context: Context
+    files: int = 0
+    read: int = 0
+    stored: int = 0
+    problems: list[Problem] = field(default_factory=list)
+    waits: bool = True
+    """For the disk, with each pack."""
+    is_redacted: bool = False
+    """Whether anything was taken out of the file at hand."""
+
+    def clean_all(self, texts: Sequence[str]) -> list[str]:
+        return self.context.redactor.clean_all(texts)
+
+
+def archive(context: Context, on_progress: Notify | None = None) -> ArchiveReport:
+    """Archive what was read since this ran last, then prune as the settings say.
+
+    Another process that is at it is left to it. Errors of one file are in the report, and the others go on.
+    """
+    began = time.perf_counter()
+    notify = on_progress or (lambda _: None)
+    if not is_on(context) or not context.archive_lock.acquire():
+        return ArchiveReport()
+    work = _Work(context)
+    try:
+        settle(context)
+        due = context.archive.due()
+        total = sum(one.size for one in due)
+        done = 0
+        work.waits = len(due) < _MANY or not hasattr(os, "sync")
+        context.database.relax()
+        for number, one in enumerate(due, 1):
+            _archive_safely(work, one)
+            done += one.size
+            if not work.waits and (number % _MANY == 0 or number == len(due)):
+                os.sync()  # all of them reach the disk together
+            notify(Progress("archiving", done, total, f"{work.files:,} of {len(due):,} files"))
+        pruned = prune_as_set(context)
+    finally:
+        context.database.tighten()
+        context.archive_lock.release()
+    seconds = time.perf_counter() - began
+    return ArchiveReport(work.files, work.read, work.stored, pruned, seconds, tuple(work.problems))
+
+
+def is_on(context: Context) -> bool:
+    """Whether transcripts are archived: the settings say so, and there is what it takes."""
+    return bool(context.settings["archive.enabled"]) and is_installed()
+
+
+def withhold(context: Context, paths: Sequence[tuple[str, str]]) -> None:
+    """From now on the archive has of these (tool, path) what the index has. Call in a transaction.
+
+    What is in it already goes with the next :func:`settle`.
+    """
+    for tool, path in paths:
+        context.archive.withhold(path, tool)
+
+
+def settle(context: Context) -> None:
+    """Write anew what holds more than it should. Raises StoreBusy while another process archives."""
+    stale = [state for state in context.archive.all() if state.changed == STALE]
+    if not stale:
+        return
+    with context.archive_lock:
+        for state in stale:
+            keep = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
+            keep(_Work(context), replace(state, changed=0))
+
+
+def _archive_safely(work: _Work, due: Due) -> None:
+    context = work.context
+    state = context.archive.find(due.path) or Archived(due.path, due.tool, LINES)
+    try:
+        _archive_one(work, due, state)
+    except ArchiveDamaged:
+        state = packing.set_aside(context, state)
+        try:
+            _archive_one(work, due, state)
+        except (ArchiveDamaged, OSError) as error:
+            work.problems.append(Problem(due.path, f"cannot be archived: {error}"))
+    except OSError as error:
+        work.problems.append(Problem(due.path, f"cannot be archived: {error.strerror or error}", "is the disk full?"))
+
+
+def _archive_one(work: _Work, due: Due, state: Archived) -> None:
+    now = replace(state, tool=due.tool, inode=due.inode, changed=due.changed)
+    path = Path(due.path)
+    if path.name.endswith(SUFFIXES):
+        _keep_sessions(work, now)
+        return
+    if not path.is_file():
+        if state.pack is None:
+            _keep_turns(work, now)  # what the index has is all that is left
+        return
+    if path.stat().st_ino != due.inode:
+        return  # another file took its place, which is to be read first
+    adapter = adapter_of(due.tool, path)
+    try:
+        if state.withheld or adapter is None:
+            raise _NotAsItIs
+        if adapter.whole:
+            _keep_whole(work, adapter, path, now)
+        else:
+            _keep_lines(work, adapter, path, due.size, now)
+    except _NotAsItIs:
+        _keep_turns(work, now)
+
+
+def _keep_lines(work: _Work, adapter: Adapter, path: Path, size: int, state: Archived) -> None:
+    context = work.context
+    with path.open("rb") as file:
+        size = min(size, os.fstat(file.fileno()).st_size)
+        beginning = fingerprint_of(file, min(FINGERPRINT_BYTES, size))
+        state, cuts = _known_elsewhere(context, file, replace(state, fingerprint=state.fingerprint or beginning))
+        pack = packing.open_pack(context, state)
+        if pack and pack.title.kind != LINES:
+            raise _NotAsItIs
+        start = _start(work, file, size, state, pack)
+        if start == 0:
+            state = replace(state, fingerprint=beginning)
+        before = pack
+        pack = _append(work, state, pack, _segments(work, file, state, start, size, cuts))
+    if before is None and not _is_the_same(work, adapter, path, pack):
+        pack.place.unlink()
+        raise _NotAsItIs
+    _fold(context, state.path, pack)
+    with context.database.transaction():
+        packing.remember(context, state, pack)
+
+
+def _is_the_same(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
+    """Whether the sessions are the same without what lies beside the file, and without its secrets.
+
+    Where nothing was taken out, the beginning tells.
+    """
+    context = work.context
+    if not work.is_redacted:
+        with path.open("rb") as file:
+            raw = file.read(_HEAD_BYTES)
+        head = [(0, Payload(raw[: raw.rfind(b"\n") + 1] or raw))]
+        return _gives_the_same(context, adapter, ArchivedSource(path, head), head)
+    pairs = pack.payloads(packing.finder(context, str(path)))
+    with FileSource(path) as source:
+        return _gives_the_same(context, adapter, source, ((segment.start, payload) for segment, payload in pairs))
+
+
+def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fresh]) -> Pack:
+    before = pack.end if pack else 0
+    if pack is None:
+        place = packing.place_for(work.context, state.tool, state.path)
+        pack = packs.create(place, packing.titled(state, LINES), fresh, durable=work.waits)
+    else:
+        pack.append(fresh, durable=work.waits)
+    work.stored += pack.end - before
+    work.files += 1
+    return pack
+
+
+def _start(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack | None) -> int:
+    """Where what is not archived yet begins: at 0 when another file took the place of the one that is."""
+    if pack is None or not pack.segments:
+        return 0
+    until = pack.segments[-1].until
+    if until > size:
+        return 0
+    length = int(state.fingerprint.split(":")[0] or 0)
+    if length:
+        return until if fingerprint_of(file, length) == state.fingerprint else 0
+    first = next(one for one in reversed(pack.segments) if one.start == 0)  # after a rebuild: by what it says
+    file.seek(0)
+    payload = clean_lines(file.read(first.until), work.clean_all)
+    return until if packs.digest_of(payload.pack()) == first.digest else 0
+
+
+def _known_elsewhere(context: Context, file: BinaryIO, state: Archived) -> tuple[Archived, list[int]]:
+    """A file that is new and begins as another does was renamed or copied: then it is cut as that one was."""
+    if state.pack is not None:
+        return state, []
+    for other in context.archive.alike(state.fingerprint, state.path):
+        if not Path(other.path).exists() and other.inode == os.fstat(file.fileno()).st_ino and not other.withheld:
+            pack = packing.open_pack(context, other)
+            if pack:
+                pack.retitle(packing.titled(state, LINES))
+                with context.database.transaction():
+                    context.archive.delete(state.path)
+                    context.archive.rename(other.path, state.path)
+                    packing.remember(context, replace(other, path=state.path), pack)
+                return replace(state, pack=other.pack, until=other.until, size=pack.end), []
+        return state, [part.until for part in context.archive.parts(other.path)]
+    return state, []
+
+
+def _segments(
+    work: _Work, file: BinaryIO, state: Archived, start: int, size: int, cuts: Sequence[int]
+) -> Iterator[Fresh]:
+    work.is_redacted = False
+    for at, raw in _cut(file, start, size, cuts):
+        payload = clean_lines(raw, work.clean_all) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
+        work.is_redacted |= any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
+        digest = packs.digest_of(payload.pack())
+        holder = work.context.archive.holder(digest, beside=state.path)
+        is_known = holder is not None and (packing.folder_of(work.context) / holder).exists()
+        work.read += len(raw)
+        yield Fresh(at, at + len(raw), digest, None if is_known else payload, state.changed)
+
+
+def _cut(file: BinaryIO, start: int, size: int, cuts: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+    """Complete lines from a place on, some megabytes at a time; a line that is too long is blank."""
+    while start < size:
+        ends = [cut for cut in cuts if start < cut <= size]
+        wanted = min(ends[0] if ends else size, start + max(SEGMENT_BYTES, ends[0] - start if ends else 0)) - start
+        file.seek(start)
+        raw = file.read(min(wanted, MAX_LINE_BYTES))
+        kept = raw[: raw.rfind(b"\n") + 1]
+        if not kept and len(raw) == wanted < size - start:
+            raw += file.readline(MAX_LINE_BYTES)[: size - start - wanted]
+            kept = raw[: raw.rfind(b"\n") + 1] or (b" " * len(raw) if len(raw) > MAX_LINE_BYTES else b"")
+        if start + len(raw) == size and len(kept) < len(raw) and is_complete(raw[len(kept) :]):
+            kept = raw
+        if not kept:
+            return
+        yield start, kept
+        start += len(kept)
+
+
+def _fold(context: Context, path: str, pack: Pack) -> None:
+    tail = pack.foldable()
+    if tail and not context.archive.copies(path):
+        pack.fold(tail, packing.finder(context, path))
+
+
+def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> None:
+    """A transcript that is no file of lines, if what is kept of it gives the same sessions."""
+    context = work.context
+    size = path.stat().st_size
+    if size > MOST_WHOLE_BYTES:
+        raise _NotAsItIs
+    payload = clean_whole(path.read_bytes(), work.clean_all)
+    if payload is None:
+        raise _NotAsItIs
+    with FileSource(path) as source:
+        if not _gives_the_same(context, adapter, source, [(0, payload)]):
+            raise _NotAsItIs
+    fresh = Fresh(0, size, packs.digest_of(payload.pack()), payload, state.changed)
+    _replace(work, state, LINES, [fresh])
+    work.read += size
+
+
+def _gives_the_same(
+    context: Context, adapter: Adapter, source: Source, parts: Iterable[tuple[int, Payload]]
+) -> bool:  # fmt: skip
+    """Whether what is archived gives the sessions that the transcript does; that may have grown meanwhile."""
+    try:
+        told = outline(adapter, source)
+        found = outline_of(context, adapter, str(source.path), parts)
+    except Exception:  # noqa: BLE001 - anybody's adapter; one that opens the file itself finds none
+        return False
+    return found.keys() == told.keys() and all(
+        facts == told[session][0] and turns == told[session][1][: len(turns)]
+        for session, (facts, turns) in found.items()
+    )
+
+
+def _keep_sessions(work: _Work, state: Archived) -> None:
+    """The sessions of a database, each in a pack of its own: most of them change no more."""
+    context = work.context
+    for row in context.archive.sessions_of(state.tool, state.path):
+        stored = context.sessions.get(row)
+        name = packing.name_in(state.path, stored.session.native_id)
+        known = context.archive.find(name) or Archived(name, state.tool, TURNS)
+        mark = f"{stored.turns}:{to_ms(stored.ended)}:{stored.session.title or ''}"
+        mark = packs.digest_of(mark.encode()).hex()
+        if known.fingerprint != mark or known.changed == STALE:
+            _keep_turns(work, replace(known, fingerprint=mark, changed=state.changed))
+    with context.database.transaction():
+        context.archive.save(replace(state, kind=TURNS), [])
+
+
+def _keep_turns(work: _Work, state: Archived) -> None:
+    """What the index has of a transcript, in place of its own words."""
+    context = work.context
+    lines: list[bytes] = []
+    for row in packing.rows_of(context, state):
+        stored = context.sessions.get(row)
+        lines.append(msgspec.json.encode(KeptSession(stored.session, stored.project)))
+        lines.extend(msgspec.json.encode(turn) for turn in context.sessions.whole(row))
+    if not lines:
+        left = packing.drop(context, state)
+        with context.database.transaction():
+            context.archive.save(replace(left, kind=TURNS), [])
+        return
+    fresh = []
+    at = 0
+    for text in _in_portions(lines):
+        payload = Payload(text)
+        fresh.append(Fresh(at, at + len(text), packs.digest_of(payload.pack()), payload, state.changed))
+        at += len(text)
+    _replace(work, state, TURNS, fresh)
+
+
+def _in_portions(lines: Sequence[bytes]) -> Iterator[bytes]:
+    portion: list[bytes] = []
+    size = 0
+    for line in lines:
+        portion.append(line + b"\n")
+        size += len(line)
+        if size >= SEGMENT_BYTES:
+            yield b"".join(portion)
+            portion, size = [], 0
+    if portion:
+        yield b"".join(portion)
+
+
+def _replace(work: _Work, state: Archived, kind: str, fresh: Sequence[Fresh]) -> None:
+    context = work.context
+    packing.give_up(context, state)
+    place = packing.folder_of(context) / state.pack if state.pack else None
+    place = place or packing.place_for(context, state.tool, state.path)
+    pack = packs.create(place, packing.titled(state, kind), fresh, durable=work.waits)
+    with context.database.transaction():
+        packing.remember(context, state, pack)
+    work.files += 1
+    work.stored += pack.end

@@ -1,0 +1,188 @@
+"""Packs of one home: where they lie, how they are opened, and what is known of them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from nacre.app.context import Context
+from nacre.archive import packs
+from nacre.archive.lines import CleanAll, clean_lines, clean_whole
+from nacre.archive.packs import Pack, Segment, Title
+from nacre.archive.payload import Payload
+from nacre.errors import ArchiveDamaged
+from nacre.storage.archive import Archived, Part
+
+FOLDER = "archive"
+DAMAGED = ".damaged"
+_INSIDE = "::"
+
+
+def folder_of(context: Context) -> Path:
+    """Where the archive lies."""
+    return context.settings.home / FOLDER
+
+
+def place_for(context: Context, tool: str, path: str) -> Path:
+    """Where the pack of a transcript is to lie."""
+    name = hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    return folder_of(context) / tool / f"{name}{packs.SUFFIX}"
+
+
+def name_in(path: str, native_id: str) -> str:
+    """What stands for one session of a database, where a transcript's path stands otherwise."""
+    return f"{path}{_INSIDE}{native_id}"
+
+
+def rows_of(context: Context, state: Archived) -> list[int]:
+    """The sessions in the index that were read from what this is archived of."""
+    path, _, native_id = state.path.partition(_INSIDE)
+    rows = context.archive.sessions_of(state.tool, path)
+    return [row for row in rows if not native_id or context.sessions.get(row).session.native_id == native_id]
+
+
+def open_pack(context: Context, state: Archived) -> Pack | None:
+    """The pack of a transcript, if it has one. Raises ArchiveDamaged."""
+    if state.pack is None:
+        return None
+    pack = packs.load(folder_of(context) / state.pack)
+    if pack.end < state.size:
+        raise ArchiveDamaged(f"{pack.place} is damaged", hint="nacre archive verify")
+    return pack
+
+
+def finder(context: Context, path: str, *, beside: bool = True) -> Callable[[bytes], Payload | None]:
+    """How to find what a segment of another transcript's pack holds."""
+
+    def find(digest: bytes) -> Payload | None:
+        holder = context.archive.holder(digest, beside=path if beside else "")
+        if holder is None:
+            return None
+        pack = packs.load(folder_of(context) / holder)
+        own = next((one for one in pack.segments if one.digest == digest and not one.is_copy), None)
+        return pack.payload(own, lambda _: None) if own else None
+
+    return find
+
+
+def payloads(context: Context, state: Archived) -> Iterator[tuple[Segment, Payload]]:
+    """What is archived of a transcript, segment by segment. Raises ArchiveDamaged."""
+    pack = open_pack(context, state)
+    if pack:
+        yield from pack.payloads(finder(context, state.path))
+
+
+def remember(context: Context, state: Archived, pack: Pack) -> Archived:
+    """Tell the database what a pack holds. Call in a transaction."""
+    segments = pack.segments
+    saved = replace(
+        state, tool=pack.title.tool, kind=pack.title.kind,
+        pack=pack.place.relative_to(folder_of(context)).as_posix(), size=pack.end,
+        until=segments[-1].until if segments else 0, raw=sum(one.until - one.start for one in segments),
+    )  # fmt: skip
+    context.archive.save(saved, [Part(one.start, one.until, one.digest, one.is_copy) for one in segments])
+    return saved
+
+
+def drop(context: Context, state: Archived) -> Archived:
+    """Delete the pack of a transcript; what others need of it is written into theirs first."""
+    if state.pack is None:
+        return state
+    give_up(context, state)
+    (folder_of(context) / state.pack).unlink(missing_ok=True)
+    left = replace(state, pack=None, until=0, size=0, raw=0)
+    with context.database.transaction():
+        context.archive.save(left, [])
+    return left
+
+
+def give_up(context: Context, state: Archived) -> None:
+    """Before a pack is deleted or written anew: whoever relies on what it holds gets it of their own."""
+    for path in context.archive.copies(state.path):
+        other = context.archive.find(path)
+        if other is None or other.pack is None:
+            continue
+        pack = open_pack(context, other)
+        if pack:
+            rewrite(context, other, pack, lambda payload: payload, finder(context, path))
+
+
+def rewrite(
+    context: Context, state: Archived, pack: Pack, change: Callable[[Payload], Payload],
+    find: Callable[[bytes], Payload | None],
+) -> Archived:  # fmt: skip
+    """Write a pack anew with all its bytes, each payload as ``change`` makes it."""
+
+    def fresh() -> Iterator[packs.Fresh]:
+        for segment, payload in pack.payloads(find):
+            new = change(payload)
+            yield packs.Fresh(segment.start, segment.until, packs.digest_of(new.pack()), new, segment.changed)
+
+    anew = packs.create(pack.place, pack.title, fresh())
+    with context.database.transaction():
+        return remember(context, state, anew)
+
+
+def clean(context: Context, state: Archived, clean_all: CleanAll, *, dry_run: bool) -> bool:
+    """Take out of a pack what the present rules know; returns whether there is anything. A damaged one stays.
+
+    Raises StoreBusy while another process archives.
+    """
+
+    def cleaned(payload: Payload) -> Payload:
+        new = clean_lines(payload.text, clean_all) if _is_lines(payload.text) else clean_whole(payload.text, clean_all)
+        if new is None or new.text == payload.text:
+            return payload
+        return Payload(new.text, tuple(sorted((dict(new.lengths) | dict(payload.lengths)).items())))
+
+    with context.archive_lock:
+        try:
+            pack = open_pack(context, state)
+            find = finder(context, state.path)
+            is_dirty = pack is not None and any(cleaned(payload) != payload for _, payload in pack.payloads(find))
+            if is_dirty and pack and not dry_run:
+                give_up(context, state)
+                rewrite(context, state, pack, cleaned, find)
+        except ArchiveDamaged:
+            return False
+    return is_dirty
+
+
+def _is_lines(text: bytes) -> bool:
+    first = text.lstrip().partition(b"\n")[0].rstrip()
+    return first[:1] == b"{" and first[-1:] == b"}"
+
+
+def set_aside(context: Context, state: Archived) -> Archived:
+    """Keep a damaged pack under another name, and know nothing of it any more."""
+    if state.pack:
+        place = folder_of(context) / state.pack
+        with contextlib.suppress(FileNotFoundError):
+            place.replace(place.with_name(place.name + DAMAGED))
+    return replace(state, pack=None, until=0, size=0, raw=0)
+
+
+def read_index(context: Context) -> list[str]:
+    """Tell a new database what the packs hold; returns what is wrong with those that cannot be read."""
+    problems: list[str] = []
+    folder = folder_of(context)
+    for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
+        try:
+            pack = packs.load(place)
+        except ArchiveDamaged as error:
+            problems.append(error.message)
+            continue
+        title = pack.title
+        with context.database.transaction():
+            changed = pack.segments[-1].changed if pack.segments else 0
+            known = context.archive.find(title.path) or Archived(title.path, title.tool, title.kind, changed=changed)
+            remember(context, replace(known, withheld=title.kind == packs.TURNS), pack)
+    return problems
+
+
+def titled(state: Archived, kind: str) -> Title:
+    """What is written at the beginning of a transcript's pack."""
+    return Title(state.tool, state.path, kind)

@@ -1,0 +1,83 @@
+-- list_archived --
+-- Everything, those that changed last first.
+SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
+ORDER BY changed DESC, path DESC;
+
+-- find_archived --
+-- What is archived of a transcript.
+SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
+WHERE path = :path;
+
+-- find_archived_alike --
+-- Transcripts that begin as one does.
+SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
+WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines';
+
+-- save_archived --
+-- How far a transcript is archived.
+INSERT INTO archived (path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld)
+VALUES (:path, :tool, :kind, :pack, :until, :size, :raw, :inode, :fingerprint, :changed, :withheld)
+ON CONFLICT (path) DO UPDATE SET
+    tool = excluded.tool, kind = excluded.kind, pack = excluded.pack, until = excluded.until, size = excluded.size,
+    raw = excluded.raw, inode = excluded.inode, fingerprint = excluded.fingerprint, changed = excluded.changed,
+    withheld = max(withheld, excluded.withheld);
+
+-- rename_archived --
+-- A transcript goes by another name.
+UPDATE archived SET path = :path WHERE path = :before;
+
+-- delete_archived --
+-- Nothing is known of it any more.
+DELETE FROM archived WHERE path = :path;
+
+-- clear_archived --
+-- The packs are read again.
+DELETE FROM archived;
+
+-- withhold_archived --
+-- Of this transcript only what the index has may be archived: its own words hold what was forgotten or excluded.
+INSERT INTO archived (path, tool, kind, withheld) VALUES (:path, :tool, 'turns', 1)
+ON CONFLICT (path) DO UPDATE SET withheld = 1, changed = -1;
+
+-- delete_archive_segments --
+-- They are told anew.
+DELETE FROM archive_segments WHERE archived = (SELECT row FROM archived WHERE path = :path);
+
+-- insert_archive_segment --
+-- One of them.
+INSERT INTO archive_segments (archived, number, start, until, digest, is_copy)
+VALUES ((SELECT row FROM archived WHERE path = :path), :number, :start, :until, :digest, :is_copy);
+
+-- list_archive_segments --
+-- What a pack holds, in order.
+SELECT start, until, digest, is_copy FROM archive_segments
+WHERE archived = (SELECT row FROM archived WHERE path = :path) ORDER BY number;
+
+-- find_archive_segment --
+-- The pack that has the bytes of a segment.
+SELECT a.pack FROM archive_segments s JOIN archived a ON a.row = s.archived
+WHERE s.digest = :digest AND NOT s.is_copy AND a.pack IS NOT NULL AND a.path != :path LIMIT 1;
+
+-- list_archive_copies --
+-- Transcripts whose packs rely on the bytes in that of another one.
+SELECT DISTINCT a.path FROM archive_segments s JOIN archived a ON a.row = s.archived
+WHERE s.is_copy AND a.path != :path AND s.digest IN (
+    SELECT digest FROM archive_segments
+    WHERE archived = (SELECT row FROM archived WHERE path = :path) AND NOT is_copy
+);
+
+-- list_archive_due --
+-- Transcripts that were read further than they are archived, the oldest first: it is deleted first.
+SELECT c.path, c.tool, c.inode, c.size, c.mtime_ns FROM transcript_cursors c LEFT JOIN archived a ON a.path = c.path
+WHERE a.row IS NULL OR c.mtime_ns != a.changed OR c.inode != a.inode
+ORDER BY c.mtime_ns, c.path;
+
+-- list_session_rows_of_file --
+-- The sessions that were read from a file, in the order in which they were met.
+SELECT row FROM sessions WHERE tool = :tool AND file = :file ORDER BY row;
+
+-- move_cursor --
+-- A transcript lies elsewhere in its file: what was counted in it stays.
+UPDATE transcript_cursors SET
+    inode = :inode, offset = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint
+WHERE path = :path;

@@ -1,0 +1,500 @@
+"""What is kept of transcripts, and that everything can be made of it again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app import archived, maintenance, pruning
+from nacre.app.context import open_context
+from nacre.app.excluding import Exclusions
+from nacre.app.scrubbing import ScrubOptions, scrub
+from nacre.archive import packs
+from nacre.archive.payload import Payload
+from nacre.errors import ArchiveDamaged, Conflict, NotFound
+from tests.app.conftest import World, says
+
+KEY = "sk-ant-api03-" + "Zq7Lr2Vx9Kd4Tn6Hb8Wm3Pc5Yf1Gs0Ja" * 3
+WEEK = 7 * 86_400
+
+
+@pytest.fixture
+def talk(world: World) -> World:
+    """Two sessions, of which the first tells a secret where no adapter looks."""
+    world.environ["NACRE_GIT_BACKGROUND"] = "false"
+    world.transcript(
+        "depot",
+        says("user", "Remember that the northern depot opens at six.", uuid="depot-a"),
+        says("assistant", "Noted: the northern depot opens at six.", uuid="depot-b", toolUseResult={
+            "stdout": f"export ANTHROPIC_API_KEY={KEY}\nquetzal 4711", "password": "tulip-harbour-9",
+            "image": "iVBORw0KGgo" * 400,
+        }),
+        says("user", "And the southern depot opens at eight.", uuid="depot-c"),
+    )  # fmt: skip
+    world.transcript(
+        "ferry",
+        says("user", "We decided to take the ferry on Mondays.", uuid="ferry-a", session="5e55-0002"),
+        says("assistant", "The ferry on Mondays it is.", uuid="ferry-b", session="5e55-0002"),
+    )
+    return world
+
+
+def ingest(world: World, *, vectors: bool = False) -> Any:
+    with world.open() as memory:
+        return memory.ingest(vectors=vectors)
+
+
+def told(world: World) -> list[Any]:
+    """All that is known of sessions, turns and memories."""
+    context = world.context()
+    try:
+        rows = [
+            context.database.rows(
+                "SELECT tool, native_id, project, title, cwd, branch, kind, parent, started, ended, model, turns"
+                " FROM sessions ORDER BY tool, native_id"
+            ),
+            context.database.rows(
+                "SELECT s.native_id, t.seq, t.native_id, t.speaker, t.trust, t.flags, t.time, t.author, t.text, t.tools"
+                " FROM turns t JOIN sessions s ON s.row = t.session ORDER BY s.tool, s.native_id, t.seq"
+            ),
+            context.database.rows("SELECT id, subject, content FROM memories ORDER BY id"),
+        ]
+        return [list(map(tuple, found)) for found in rows]
+    finally:
+        context.database.close()
+
+
+def rebuild(world: World) -> Any:
+    return maintenance.rebuild(
+        world.settings(),
+        lambda settings: open_context(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        vectors=False,
+    )
+
+
+def pack_files(world: World) -> list[Path]:
+    return sorted((world.home / "archive").rglob("*.pack"))
+
+
+def kept(world: World) -> dict[str, bytes]:
+    """What the archive holds, by the name of the transcript, all segments one after another."""
+    context = world.context()
+    try:
+        return {
+            Path(state.path).name: b"".join(part.text for _, part in archived.packing.payloads(context, state))
+            for state in context.archive.all()
+            if state.pack
+        }
+    finally:
+        context.database.close()
+
+
+def with_context(world: World, work: Any) -> Any:
+    context = world.context()
+    try:
+        return work(context)
+    finally:
+        context.database.close()
+
+
+@pytest.mark.parametrize("is_database_lost", [False, True])
+def test_what_was_deleted_is_read_from_the_archive_again(talk: World, is_database_lost: bool) -> None:
+    ingest(talk)
+    before = told(talk)
+    shutil.rmtree(talk.user_home / ".claude")
+    if is_database_lost:
+        for file in talk.home.glob("nacre.db*"):
+            file.unlink()
+    report = rebuild(talk)
+    assert report.turns == 5
+    assert told(talk) == before
+    assert len(before[2]) > 0
+
+
+def test_no_secret_is_kept_where_no_adapter_looks_and_lines_stay_json(talk: World) -> None:
+    ingest(talk)
+    text = kept(talk)["depot.jsonl"]
+    assert KEY.encode() not in text
+    assert b"tulip-harbour-9" not in text
+    assert b"iVBORw0KGgo" not in text
+    assert b"quetzal 4711" in text
+    records = [json.loads(line) for line in text.splitlines()]
+    assert [record["uuid"] for record in records] == ["depot-a", "depot-b", "depot-c"]
+    assert records[1]["toolUseResult"]["password"].startswith("[REDACTED:")
+    original = (talk.user_home / ".claude/projects/-work-acme/depot.jsonl").read_bytes().splitlines()
+    assert text.splitlines()[0] == original[0]
+
+
+def test_private_blocks_are_not_kept(world: World) -> None:
+    world.transcript("one", says("user", "The lock is old. <private>marzipan-77</private> Replace it.", uuid="aaaa-1"))
+    world.transcript("one", says("user", "An open one: <private>nougat-12 and so on", uuid="aaaa-2"))
+    ingest(world)
+    text = kept(world)["one.jsonl"]
+    assert b"marzipan-77" not in text
+    assert b"nougat-12" not in text
+    assert [json.loads(line)["uuid"] for line in text.splitlines()] == ["aaaa-1", "aaaa-2"]
+
+
+def test_an_appended_file_stores_only_what_is_new(world: World) -> None:
+    for number in range(40):
+        world.transcript(
+            "one", says("user", f"Item {number}: box {number * 7919} goes to bay {number}.", uuid=f"u-{number}")
+        )
+    ingest(world)
+    (pack,) = pack_files(world)
+    before = pack.read_bytes()
+    world.transcript("one", says("user", "Item 40: the last box goes to bay 40.", uuid="u-40"))
+    report = ingest(world)
+    after = pack.read_bytes()
+    assert after.startswith(before)
+    assert len(after) - len(before) < 400
+    assert report.archived.read < 500
+    assert kept(world)["one.jsonl"].count(b"\n") == 41
+
+
+def test_many_small_segments_become_one(world: World) -> None:
+    world.clock.pass_days(0)
+    for number in range(70):
+        world.transcript("one", says("user", f"Item {number} goes to bay {number}.", uuid=f"u-{number}"))
+        ingest(world)
+    assert len(packs.load(pack_files(world)[0]).segments) < 40
+    assert kept(world)["one.jsonl"].count(b"\n") == 70
+    before = told(world)
+    shutil.rmtree(world.user_home / ".claude")
+    rebuild(world)
+    assert told(world) == before
+
+
+def test_a_torn_tail_is_cut_and_archiving_goes_on(talk: World) -> None:
+    ingest(talk)
+    for pack in pack_files(talk):
+        with pack.open("ab") as file:
+            file.write(b'{"start":9999,"until":12345,"digest":"00","length":5000,"size":4000,"sum":"00"}\nhalf of it')
+    talk.transcript("ferry", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002"))
+    ingest(talk)
+    assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
+    assert with_context(talk, archived.verify) == (2, [])
+
+
+def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: World) -> None:
+    ingest(talk)
+
+    def set_back(context: Any) -> None:
+        with context.database.transaction():
+            for state in context.archive.all():
+                context.archive.save(archived.replace(state, until=0, size=0, changed=1), [])
+
+    with_context(talk, set_back)
+    sizes = [pack.stat().st_size for pack in pack_files(talk)]
+    ingest(talk)
+    assert [pack.stat().st_size for pack in pack_files(talk)] == sizes
+
+
+def test_two_copies_of_a_session_take_the_room_of_one(world: World) -> None:
+    for number in range(60):
+        words = " ".join(f"crate{number * 31 + at}" for at in range(30))
+        world.transcript("one", says("user", f"Item {number}: {words}", uuid=f"u-{number}"))
+    ingest(world)
+    (first,) = pack_files(world)
+    folder = world.user_home / ".claude" / "projects" / "-work-copy"
+    folder.mkdir()
+    shutil.copy(world.user_home / ".claude/projects/-work-acme/one.jsonl", folder / "copy.jsonl")
+    ingest(world)
+    (copy,) = [pack for pack in pack_files(world) if pack != first]
+    assert copy.stat().st_size < first.stat().st_size / 5
+    whole = kept(world)
+    assert whole["copy.jsonl"] == whole["one.jsonl"]
+
+    def prune_first(context: Any) -> None:
+        pruning.prune(context, [state for state in context.archive.all() if state.path.endswith("one.jsonl")])
+
+    with_context(world, prune_first)
+    assert kept(world) == {"copy.jsonl": whole["one.jsonl"]}
+
+
+def test_a_renamed_transcript_goes_on_in_its_pack(talk: World) -> None:
+    ingest(talk)
+    path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
+    path.rename(path.with_name("renamed.jsonl"))
+    talk.transcript("renamed", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002"))
+    ingest(talk)
+    assert len(pack_files(talk)) == 2
+    assert kept(talk)["renamed.jsonl"].count(b"\n") == 3
+    before = told(talk)
+    shutil.rmtree(talk.user_home / ".claude")
+    for file in talk.home.glob("nacre.db*"):
+        file.unlink()
+    rebuild(talk)
+    assert told(talk)[1] == before[1]
+
+
+def test_a_transcript_that_was_reset_keeps_both_of_its_lives(talk: World) -> None:
+    ingest(talk)
+    path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
+    path.unlink()
+    talk.transcript(
+        "ferry", says("user", "A new life.", uuid="ferry-x", session="5e55-0003", at="2026-11-19T09:00:00.000Z")
+    )
+    ingest(talk)
+    before = told(talk)
+    rebuild(talk)
+    assert told(talk) == before
+    assert {session for _, session, *_ in before[0]} == {"5e55-0001", "5e55-0002", "5e55-0003"}
+
+
+def test_a_forgotten_session_is_gone_from_the_archive(talk: World) -> None:
+    ingest(talk)
+    with talk.open() as memory:
+        memory.forget(memory.plan_forgetting(sessions=["5e55-0002"]))
+    assert set(kept(talk)) == {"depot.jsonl"}
+    ingest(talk)
+    assert set(kept(talk)) == {"depot.jsonl"}
+    shutil.rmtree(talk.user_home / ".claude")
+    rebuild(talk)
+    assert {session for _, session, *_ in told(talk)[0]} == {"5e55-0001"}
+
+
+def test_of_a_session_with_a_forgotten_turn_the_rest_is_kept(talk: World) -> None:
+    ingest(talk)
+    with talk.open() as memory:
+        memory.forget(memory.plan_forgetting(match="southern"))
+    text = kept(talk)["depot.jsonl"]
+    assert b"southern" not in text
+    assert b"northern" in text
+    ingest(talk)
+    assert b"southern" not in kept(talk)["depot.jsonl"]
+    before = told(talk)
+    shutil.rmtree(talk.user_home / ".claude")
+    rebuild(talk)
+    assert told(talk) == before
+    assert [turn[2] for turn in before[1] if turn[0] == "5e55-0001"] == ["depot-a", "depot-b"]
+
+
+def test_what_only_a_tool_put_out_is_forgotten_by_its_words(talk: World) -> None:
+    ingest(talk)
+    assert b"quetzal" in kept(talk)["depot.jsonl"]
+    with talk.open() as memory:
+        memory.forget(memory.plan_forgetting(match="quetzal"))
+    talk.transcript("depot", says("user", "And one more thing.", uuid="depot-d"))
+    ingest(talk)
+    text = kept(talk)["depot.jsonl"]
+    assert b"quetzal" not in text
+    assert b"one more thing" in text
+
+
+def test_what_settings_exclude_is_not_archived(talk: World) -> None:
+    talk.environ["NACRE_INGEST_EXCLUDE_PATHS"] = '["/code/acme-*"]'
+    ingest(talk)
+    assert pack_files(talk) == []
+    assert with_context(talk, lambda context: Exclusions(context).tools) == frozenset()
+
+
+def test_a_new_rule_reaches_the_archive(talk: World) -> None:
+    ingest(talk)
+    talk.environ["NACRE_REDACTION_PATTERNS"] = '["quetzal \\\\d+"]'
+    dry = with_context(talk, lambda context: scrub(context, ScrubOptions(dry_run=True, vectors=False)))
+    assert dry.found["archive"]
+    assert b"quetzal" in kept(talk)["depot.jsonl"]
+    with_context(talk, lambda context: scrub(context, ScrubOptions(vectors=False)))
+    text = kept(talk)["depot.jsonl"]
+    assert b"quetzal" not in text
+    assert [json.loads(line)["uuid"] for line in text.splitlines()] == ["depot-a", "depot-b", "depot-c"]
+    assert with_context(talk, archived.verify) == (2, [])
+
+
+def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> None:
+    ingest(talk)
+    path = talk.user_home / ".claude/projects/-work-acme/depot.jsonl"
+    path.unlink()
+    restored = with_context(talk, lambda context: archived.restore(context, "5e55-0001"))
+    assert restored.path == path
+    assert restored.is_whole
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert KEY not in path.read_text(encoding="utf-8")
+    talk.transcript("depot", says("user", "What about the eastern depot?", uuid="depot-d"))
+    report = ingest(talk)
+    assert report.turns == 1
+    assert report.corrupt == 0
+    assert report.archived.read < 500
+    before = told(talk)
+    shutil.rmtree(talk.user_home / ".claude")
+    rebuild(talk)
+    assert told(talk) == before
+
+
+def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path: Path) -> None:
+    ingest(talk)
+    with pytest.raises(Conflict):
+        with_context(talk, lambda context: archived.restore(context, "5e55-0002"))
+    elsewhere = with_context(talk, lambda context: archived.restore(context, "5e55-0002", tmp_path / "old"))
+    original = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
+    assert elsewhere.path.read_bytes() == original.read_bytes()
+    with pytest.raises(NotFound):
+        with_context(talk, lambda context: archived.restore(context, "no-such-session"))
+
+
+def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
+    ingest(talk)
+    before = kept(talk)
+    pack = max(pack_files(talk), key=lambda path: path.stat().st_size)
+    data = bytearray(pack.read_bytes())
+    data[-20] ^= 0xFF
+    pack.write_bytes(data)
+    files, problems = with_context(talk, archived.verify)
+    assert (files, len(problems)) == (2, 1)
+    assert with_context(talk, archived.mend) == 1
+    ingest(talk)
+    assert with_context(talk, archived.verify) == (2, [])
+    assert kept(talk) == before
+    assert pack.with_name(pack.name + ".damaged").exists()
+
+
+@pytest.mark.parametrize("position", range(0, 400, 7))
+def test_no_damage_goes_unseen(tmp_path: Path, position: int) -> None:
+    place = tmp_path / "one.pack"
+    texts = [b'{"a": %d}\n' % number * 9 for number in range(5)]
+    fresh = [
+        packs.Fresh(number * 100, number * 100 + 100, packs.digest_of(Payload(text).pack()), Payload(text))
+        for number, text in enumerate(texts)
+    ]
+    pack = packs.create(place, packs.Title("jsonl", "/code/one.jsonl"), fresh)
+    data = bytearray(place.read_bytes())
+    position = min(position * len(data) // 400, len(data) - 1)
+    data[position] ^= 0x15
+    place.write_bytes(data)
+    try:
+        found = packs.load(place, thorough=True)
+        same = [part.text for _, part in found.payloads(lambda _: None)] == texts and found.title == pack.title
+    except ArchiveDamaged:
+        return
+    assert not same
+
+
+def test_pruning_takes_what_changed_longest_ago(talk: World) -> None:
+    old = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
+    now = talk.clock.now.timestamp()
+    os.utime(old, (now - 3 * WEEK, now - 3 * WEEK))
+    os.utime(old.with_name("depot.jsonl"), (now, now))
+    ingest(talk)
+    talk.environ["NACRE_ARCHIVE_KEEP_DAYS"] = "14"
+    report = ingest(talk)
+    assert report.archived.pruned == 1
+    assert set(kept(talk)) == {"depot.jsonl"}
+    assert ingest(talk).archived.pruned == 0
+    talk.transcript("ferry", says("user", "The ferry again.", uuid="ferry-c", session="5e55-0002"))
+    os.utime(old, (now, now))
+    ingest(talk)
+    assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
+
+
+def test_a_budget_is_kept(world: World) -> None:
+    world.environ["NACRE_ARCHIVE_BUDGET_MB"] = "1"
+    now = world.clock.now.timestamp()
+    for name in range(3):
+        noise = os.urandom(300_000).hex(" ", 4)
+        path = world.transcript(f"t{name}", says("user", noise, uuid=f"t{name}-a", session=f"5e55-{name}"))
+        os.utime(path, (now - 1000 + name, now - 1000 + name))
+    report = ingest(world)
+    assert report.archived.pruned == 1
+    assert set(kept(world)) == {"t1.jsonl", "t2.jsonl"}
+
+
+def test_nothing_is_archived_when_it_is_off(talk: World) -> None:
+    talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
+    ingest(talk)
+    assert not (talk.home / "archive").exists()
+    del talk.environ["NACRE_ARCHIVE_ENABLED"]
+    ingest(talk)
+    assert len(pack_files(talk)) == 2
+
+
+def test_what_was_deleted_before_there_was_an_archive_is_kept_as_the_index_has_it(talk: World) -> None:
+    talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
+    ingest(talk)
+    shutil.rmtree(talk.user_home / ".claude")
+    del talk.environ["NACRE_ARCHIVE_ENABLED"]
+    ingest(talk)
+    before = told(talk)
+    rebuild(talk)
+    assert told(talk) == before
+
+
+def test_a_page_is_kept_as_it_is_now(world: World, tmp_path: Path) -> None:
+    page = tmp_path / "notes" / "2026-11-20 harbour.md"
+    page.parent.mkdir()
+    for words in ("The harbour freezes in January.", "The harbour never freezes."):
+        page.write_text(f"# Harbour\n\n{words}\n", encoding="utf-8")
+        with world.open() as memory:
+            memory.ingest(page, vectors=False)
+    (text,) = kept(world).values()
+    assert b"never freezes" in text
+    assert b"January" not in text
+    sessions, turns, _ = told(world)
+    shutil.rmtree(page.parent)
+    rebuild(world)
+    assert told(world)[0] == sessions
+    assert [turn[2:] for turn in told(world)[1]] == [turn[2:] for turn in turns]
+
+
+@pytest.mark.parametrize(("days", "is_told"), [("20", True), ("90", False)])
+def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told: bool) -> None:
+    settings = talk.user_home / ".claude" / "settings.json"
+    settings.write_text(json.dumps({"cleanupPeriodDays": int(days)}), encoding="utf-8")
+    path = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
+    old = talk.clock.now.timestamp() - 2 * WEEK
+    os.utime(path, (old, old))
+    os.utime(path.with_name("depot.jsonl"), (old + 2 * WEEK, old + 2 * WEEK))
+    talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
+    ingest(talk)
+    found = with_context(talk, archived.leaving)
+    assert [(one.files, one.archived, round(one.days)) for one in found] == ([(1, 0, 6)] if is_told else [])
+    del talk.environ["NACRE_ARCHIVE_ENABLED"]
+    ingest(talk)
+    assert all(one.is_kept for one in with_context(talk, archived.leaving))
+
+
+def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World) -> None:
+    path = world.transcript("one", says("user", "The quay is closed.", uuid="q-1"))
+    with path.open("ab") as file:
+        file.write(b"\xff\xfe not text\n\n{broken\n")
+    world.transcript("one", says("user", "The quay is open.", uuid="q-2"))
+    ingest(world)
+    before = told(world)
+    path.unlink()
+    rebuild(world)
+    assert told(world) == before
+    assert len(before[1]) == 2
+
+
+def test_segments_are_cut_at_line_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nacre.app.archiving.SEGMENT_BYTES", 1000)
+    for number in range(30):
+        words = "x" * (number * 90)
+        world.transcript(
+            "one", says("user", f"Row {number} {words} {KEY if number % 7 == 3 else ''}", uuid=f"r-{number}")
+        )
+    ingest(world)
+    pack = packs.load(pack_files(world)[0])
+    size = (world.user_home / ".claude/projects/-work-acme/one.jsonl").stat().st_size
+    assert len(pack.segments) > 10
+    assert pack.segments[-1].until == size
+    assert all(one.until == two.start for one, two in zip(pack.segments, pack.segments[1:], strict=False))
+    before = told(world)
+    shutil.rmtree(world.user_home / ".claude")
+    rebuild(world)
+    assert told(world) == before
+
+
+def all_files(folder: Path) -> Sequence[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_the_archive_is_the_owners_alone(talk: World) -> None:
+    ingest(talk)
+    assert {path.stat().st_mode & 0o777 for path in all_files(talk.home / "archive")} == {0o600}
