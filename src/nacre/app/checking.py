@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from nacre import private
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
+from nacre.app.drift import format_checks
 from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
@@ -61,7 +62,7 @@ def health(context: Context) -> list[Check]:
         *_usage(context),
         _sessions(context),
         _vectors(context),
-        *_drift(context),
+        *format_checks(context),
         *_problems(context),
     ]
 
@@ -249,23 +250,6 @@ def _vectors(context: Context) -> Check:
     if turns + memories:
         return Check("vectors", WARNING, f"{made:,} made, {turns + memories:,} texts wait", "nacre ingest goes on")
     return Check("vectors", OK, f"{made:,} passages")
-
-
-def _drift(context: Context) -> Iterator[Check]:
-    """Record types that no adapter knows, by tool: a format may have changed."""
-    unknown: dict[str, dict[str, int]] = {}
-    corrupt: dict[str, int] = {}
-    for file in context.sessions.seen_files():
-        for record, count in file.unknown.items():
-            kinds = unknown.setdefault(file.tool, {})
-            kinds[record] = kinds.get(record, 0) + count
-        corrupt[file.tool] = corrupt.get(file.tool, 0) + file.corrupt
-    for tool, kinds in sorted(unknown.items()):
-        listed = ", ".join(f"{record} ({count})" for record, count in sorted(kinds.items())[:5])
-        yield Check(f"format {tool}", WARNING, f"unknown records: {listed}", "a newer nacre may know them")
-    for tool, lines in sorted(corrupt.items()):
-        if lines:
-            yield Check(f"format {tool}", WARNING, f"{lines} lines could not be understood", None)
 
 
 def _problems(context: Context) -> Iterator[Check]:
