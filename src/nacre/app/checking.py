@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 
 from nacre import private
 from nacre.app.committing import fit_to_commit
@@ -14,6 +15,7 @@ from nacre.app.drift import format_checks
 from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
+from nacre.app.watching.standing import standing
 from nacre.errors import NacreError
 from nacre.model.reports import Check
 from nacre.recall.scoring import days_between
@@ -27,6 +29,7 @@ _STALE_DAYS = 14
 _STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
 _MOST_NAMED = 5
+_RECENT = timedelta(hours=1)
 
 
 def doctor(context: Context, *, repair: bool = False) -> list[Check]:
@@ -62,6 +65,7 @@ def health(context: Context) -> list[Check]:
         *_usage(context),
         _sessions(context),
         _vectors(context),
+        *_watcher(context),
         *format_checks(context),
         *_problems(context),
     ]
@@ -237,6 +241,26 @@ def _sessions(context: Context) -> Check:
     if last and days_between(last, context.now()) > _STALE_DAYS:
         return Check("sessions", WARNING, f"last read {last:%Y-%m-%d}", "nacre ingest")
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
+
+
+def _watcher(context: Context) -> Iterator[Check]:
+    """Whether the watcher works, where one ever did."""
+    found = standing(context.settings.home, context.clock())
+    health = found.health
+    if health is None or found.state == "never":
+        return
+    at = f"{health.heartbeat:%Y-%m-%d %H:%M}"
+    if found.state in ("running", "starting"):
+        how = f" by polling: {health.why_polling}" if health.why_polling else ""
+        yield Check("watcher", OK, f"runs since {health.started:%Y-%m-%d %H:%M}, follows {health.folders} folders{how}")
+    elif found.state == "stale":
+        yield Check("watcher", WARNING, f"runs, and has said nothing since {at}", "nacre watcher restart")
+    elif found.state == "died":
+        yield Check("watcher", WARNING, f"ended without saying so; last heard of {at}", "nacre watcher start")
+    else:
+        yield Check("watcher", OK, f"stopped {at}")
+    if health.last_error and health.last_error_at and context.clock() - health.last_error_at < _RECENT:
+        yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
 
 
 def _vectors(context: Context) -> Check:
