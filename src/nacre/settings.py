@@ -76,6 +76,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
+    Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
+    Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
 
 _MAX_BYTES = 256_000
@@ -107,6 +109,7 @@ _LEAST = {
     "embedding.turns_newer_than": 0,
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
+    "watch.interval_seconds": 1,
 }
 
 

@@ -103,7 +103,8 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(more: dict[str, str] | None = None) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(SOURCE), **(more or {})}
+    path = os.pathsep.join(filter(None, [str(SOURCE), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path, **(more or {})}
 
 
 def said(

@@ -6,14 +6,17 @@ import os
 import platform
 import shutil
 from collections.abc import Iterator
+from datetime import timedelta
 
 from nacre import private
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
+from nacre.app.drift import format_checks
 from nacre.app.retention import leaving
 from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
+from nacre.app.watching.standing import standing
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
 from nacre.model.reports import Check
@@ -28,6 +31,7 @@ _STALE_DAYS = 14
 _STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
 _MOST_NAMED = 5
+_RECENT = timedelta(hours=1)
 
 
 def doctor(context: Context, *, repair: bool = False) -> list[Check]:
@@ -64,7 +68,8 @@ def health(context: Context) -> list[Check]:
         _sessions(context),
         _vectors(context),
         *_archive(context),
-        *_drift(context),
+        *_watcher(context),
+        *format_checks(context),
         *_problems(context),
     ]
 
@@ -241,6 +246,26 @@ def _sessions(context: Context) -> Check:
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
 
 
+def _watcher(context: Context) -> Iterator[Check]:
+    """Whether the watcher works, where one ever did."""
+    found = standing(context.settings.home, context.clock())
+    health = found.health
+    if health is None or found.state == "never":
+        return
+    at = f"{health.heartbeat:%Y-%m-%d %H:%M}"
+    if found.state in ("running", "starting"):
+        how = f" by polling: {health.why_polling}" if health.why_polling else ""
+        yield Check("watcher", OK, f"runs since {health.started:%Y-%m-%d %H:%M}, follows {health.folders} folders{how}")
+    elif found.state == "stale":
+        yield Check("watcher", WARNING, f"runs, and has said nothing since {at}", "nacre watcher restart")
+    elif found.state == "died":
+        yield Check("watcher", WARNING, f"ended without saying so; last heard of {at}", "nacre watcher start")
+    else:
+        yield Check("watcher", OK, f"stopped {at}")
+    if health.last_error and health.last_error_at and context.clock() - health.last_error_at < _RECENT:
+        yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
+
+
 def _vectors(context: Context) -> Check:
     if context.settings["embedding.model"] == "none":
         return Check("vectors", OK, "off")
@@ -268,23 +293,6 @@ def _archive(context: Context) -> Iterator[Check]:
     for one in leaving(context):
         hint = None if one.is_kept else "nacre ingest" if is_wanted else "nacre config set archive.enabled true"
         yield Check(f"retention {one.retention.tool}", OK if one.is_kept else WARNING, one.in_words(), hint)
-
-
-def _drift(context: Context) -> Iterator[Check]:
-    """Record types that no adapter knows, by tool: a format may have changed."""
-    unknown: dict[str, dict[str, int]] = {}
-    corrupt: dict[str, int] = {}
-    for file in context.sessions.seen_files():
-        for record, count in file.unknown.items():
-            kinds = unknown.setdefault(file.tool, {})
-            kinds[record] = kinds.get(record, 0) + count
-        corrupt[file.tool] = corrupt.get(file.tool, 0) + file.corrupt
-    for tool, kinds in sorted(unknown.items()):
-        listed = ", ".join(f"{record} ({count})" for record, count in sorted(kinds.items())[:5])
-        yield Check(f"format {tool}", WARNING, f"unknown records: {listed}", "a newer nacre may know them")
-    for tool, lines in sorted(corrupt.items()):
-        if lines:
-            yield Check(f"format {tool}", WARNING, f"{lines} lines could not be understood", None)
 
 
 def _problems(context: Context) -> Iterator[Check]:

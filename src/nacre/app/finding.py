@@ -15,7 +15,7 @@ from nacre.app.context import Context
 from nacre.app.reading import roots_of
 from nacre.errors import NotFound
 from nacre.model.reports import Problem
-from nacre.transcripts.adapter import Places, Root
+from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.databases import SUFFIXES as _DATABASES
 from nacre.transcripts.registry import adapters, parts_of
 
@@ -83,8 +83,8 @@ def find_in_projects(context: Context, projects: Iterable[Path]) -> Findings:
     """What tools keep in the folders of some projects: of those that were met only now."""
     problems: list[Problem] = []
     found: dict[Path, FoundFile] = {}
-    always = set(_roots(context, (), []))  # an adapter that fails was told of before
-    for root in _roots(context, tuple(sorted(projects)), []):
+    always = {root for _, root in tool_roots(context, (), [])}  # an adapter that fails was told of before
+    for _, root in tool_roots(context, tuple(sorted(projects)), []):
         for path in _glob(root.folder, root.patterns, problems) if root not in always else ():
             _add(found, path, problems, is_expected=True)
     return _sorted(context, found.values(), problems)
@@ -92,13 +92,14 @@ def find_in_projects(context: Context, projects: Iterable[Path]) -> Findings:
 
 def _discovered(context: Context, problems: list[Problem]) -> Iterator[tuple[Path, bool]]:
     """What the adapters' roots and ``ingest.roots`` hold, and whether a tool keeps it there."""
-    for root in _roots(context, tuple(sorted(projects_of(context))), problems):
+    for _, root in tool_roots(context, tuple(sorted(projects_of(context))), problems):
         yield from ((path, True) for path in _glob(root.folder, root.patterns, problems))
     for folder in context.settings["ingest.roots"]:
         yield from ((path, False) for path in _walk(Path(folder).expanduser(), problems))
 
 
-def _roots(context: Context, projects: tuple[Path, ...], problems: list[Problem]) -> Iterator[Root]:
+def tool_roots(context: Context, projects: tuple[Path, ...], problems: list[Problem]) -> Iterator[tuple[Adapter, Root]]:
+    """Where tools keep transcripts, some of them in the folders of projects, each with the adapter that says so."""
     settings = context.settings
     places = Places(settings.user_home, settings.environ, settings.platform, projects)
     for adapter in adapters():
@@ -106,7 +107,7 @@ def _roots(context: Context, projects: tuple[Path, ...], problems: list[Problem]
         if isinstance(roots, Problem):
             problems.append(roots)
         else:
-            yield from roots
+            yield from ((adapter, root) for root in roots)
 
 
 def _sorted(context: Context, files: Iterable[FoundFile], problems: list[Problem]) -> Findings:
@@ -197,3 +198,28 @@ def _walk(
                 continue
             if suffixes is None or name.endswith(suffixes) or ".jsonl." in name:
                 yield Path(parent, name)
+
+
+def look(context: Context, paths: Iterable[Path]) -> Findings:
+    """The files among some paths, without those that are left out. What is not there any more is no problem."""
+    problems: list[Problem] = []
+    found: dict[Path, FoundFile] = {}
+    for path in paths:
+        if path.exists():
+            _add(found, path, problems)
+    return _sorted(context, found.values(), problems)
+
+
+def fits(root: Root, path: Path) -> bool:
+    """Whether discovery takes a path below a root for a transcript."""
+    if not path.is_relative_to(root.folder) or path.name.endswith(_SKIPPED_NAMES):
+        return False
+    relative = path.relative_to(root.folder)
+    if _SKIPPED_FOLDERS & set(relative.parts[:-1]):
+        return False
+    return any(_to_regex(pattern).fullmatch(relative.as_posix()) for pattern in root.patterns)
+
+
+def may_be_transcript(path: Path) -> bool:
+    """Whether a file in a folder that somebody named is looked at, going by its name."""
+    return not path.name.endswith(_SKIPPED_NAMES) and (path.name.endswith(_SUFFIXES) or ".jsonl." in path.name)

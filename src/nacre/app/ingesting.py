@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,7 +46,8 @@ class IngestOptions:
 
     Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again.
     ``force`` reads files again from the start, also unchanged ones; known turns and memories stay as they are.
-    ``from_archive`` also reads what the archive has and no transcript tells any more.
+    ``from_archive`` also reads what the archive has and no transcript tells any more. Unless it ``reads``, it learns
+    only from what was read before. Vectors are made for so many seconds at most.
     """
 
     paths: tuple[Path, ...] = ()
@@ -55,6 +57,8 @@ class IngestOptions:
     vectors: bool = True
     force: bool = False
     from_archive: bool = False
+    reads: bool = True
+    vector_seconds: float = math.inf
 
 
 @dataclass(slots=True)
@@ -98,9 +102,11 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     began = context.now()
     catch_up(context)
     fold_usage(context)
-    discovers = options.discover or not options.paths
+    discovers = options.reads and (options.discover or not options.paths)
     projects = finding.projects_of(context)
-    findings = finding.find(context, options.paths, with_discovery=discovers)
+    findings = finding.Findings([], [])
+    if options.reads:
+        findings = finding.find(context, options.paths, with_discovery=discovers)
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
     began_reading = time.perf_counter()
@@ -116,7 +122,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
     archived = archive(context, notify)
-    made = embed_pending(context, notify) if options.vectors else None
+    made = embed_pending(context, notify, seconds=options.vector_seconds) if options.vectors else None
     fill_shards(context, notify)
     erase_bytes(context)
     report = IngestReport(
@@ -350,4 +356,26 @@ def _store_batch(
 def _save_cursor(context: Context, done: FileDone, *, leaves_out: bool) -> None:
     """A file that something was left out of is read from its beginning each time: what is carried over quotes it."""
     cursor = replace(done.cursor, offset=0, carry={}) if leaves_out else done.cursor
-    context.sessions.save_cursor(kept_name(context.redactor, str(done.path)), done.tool, cursor, done.tally)
+    goes_on = done.present is None and done.bytes_read < done.cursor.size
+    context.sessions.save_cursor(
+        kept_name(context.redactor, str(done.path)), done.tool, cursor, done.tally, goes_on=goes_on
+    )
+
+
+def unread(context: Context, files: Sequence[finding.FoundFile]) -> list[Job]:
+    """Those of some files that changed since they were read, or never were."""
+    return _jobs(context, files, _Tallies(), force=False)
+
+
+def read_jobs(context: Context, jobs: Sequence[Job]) -> IngestReport:
+    """Make just these files searchable: nothing is learned yet, and the ledger does not know of them."""
+    started = time.perf_counter()
+    tallies = _Tallies()
+    _read(context, jobs, tallies, lambda _: None)
+    seconds = time.perf_counter() - started
+    return IngestReport(
+        files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns, bytes_read=tallies.bytes_read,
+        skipped=tallies.unrecognised, unrecognised=tallies.unrecognised, read_seconds=seconds, seconds=seconds,
+        tools=dict(tallies.tools), unknown=dict(tallies.unknown), corrupt=tallies.corrupt,
+        excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
+    )  # fmt: skip

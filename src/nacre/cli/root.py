@@ -26,6 +26,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
+        "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
+        "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
     },
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),

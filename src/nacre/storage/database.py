@@ -46,6 +46,7 @@ class Database:
         self.unwritable = unwritable
         self._since = 0.0
         self._depth = 0
+        self._inode = path.stat().st_ino if path.exists() else 0
         if unwritable:
             found = connect_to_read(path)
             if found is None:
@@ -74,6 +75,13 @@ class Database:
         """
         with contextlib.suppress(apsw.Error):
             self._connection.close()
+
+    def is_in_place(self) -> bool:
+        """Whether the file at the path is still the one that was opened, and no new one took its place."""
+        try:
+            return not self._inode or self.path.stat().st_ino == self._inode
+        except OSError:
+            return False
 
     def all(self, name: str, **parameters: Any) -> list[Row]:
         """All rows of a named query."""

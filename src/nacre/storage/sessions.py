@@ -77,6 +77,15 @@ class SessionFilter:
     words: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A main session of a tool in some version, and whether it holds words of the owner."""
+
+    tool: str
+    version: str | None
+    owner_spoke: bool
+
+
 class Sessions:
     """Reads and writes sessions, turns and cursors."""
 
@@ -304,12 +313,16 @@ class Sessions:
         tool, inode, offset, size, mtime_ns, fingerprint, carry = row
         return tool, Cursor(inode, offset, size, mtime_ns, fingerprint, json.loads(carry))
 
-    def save_cursor(self, path: str, tool: str, cursor: Cursor, tally: Tally) -> None:
-        """Remember where the reading of a file ended, and what in it was not understood."""
+    def save_cursor(self, path: str, tool: str, cursor: Cursor, tally: Tally, *, goes_on: bool = False) -> None:
+        """Remember where the reading of a file ended, and what in it was not understood.
+
+        The tally adds to what was counted before where the reading ``goes_on`` from there.
+        """
         self._db.run(
             "save_cursor", path=path, tool=tool, inode=cursor.inode, offset=cursor.offset, size=cursor.size,
             mtime_ns=cursor.mtime_ns, fingerprint=cursor.fingerprint, carry=json.dumps(cursor.carry),
             unknown=json.dumps(dict(tally.unknown)), corrupt=tally.corrupt + tally.oversized,
+            goes_on=goes_on,
         )  # fmt: skip
 
     def move_cursor(self, path: str, cursor: Cursor) -> None:
@@ -334,6 +347,14 @@ class Sessions:
             SeenFile(path, tool, size, mtime_ns, json.loads(unknown), corrupt)
             for path, tool, size, mtime_ns, unknown, corrupt in self._db.all("list_cursors")
         ]
+
+    def versions(self) -> dict[str, str]:
+        """The last version of its tool that wrote into a transcript, by the transcript's path."""
+        return dict(self._db.all("list_versions_of_files"))
+
+    def heard(self, latest: int) -> list[Heard]:
+        """Of every tool so many main sessions, those that began last first: does the owner say something in them?"""
+        return [Heard(tool, version, bool(spoke)) for tool, version, spoke in self._db.all("list_heard", latest=latest)]
 
 
 def turn_identity(tool: str, row: int, turn: Turn) -> bytes:

@@ -29,8 +29,9 @@ def is_text(head: Head) -> bool:
     """Whether a file is text that somebody may have written: not empty, not binary, not data."""
     if b"\x00" in head.data or not head.data.strip():
         return False
-    if head.path.suffix.lower() in _NOT_TEXT or head.objects:
-        return False
+    name = head.path.name.lower()
+    if head.path.suffix.lower() in _NOT_TEXT or ".jsonl." in name or head.objects:
+        return False  # a transcript that was renamed may begin with a line that is torn as yet
     # The head may end in the middle of a character.
     undecodable = head.text[:-1].count("\ufffd")
     return undecodable <= len(head.text) * _UNDECODABLE_SHARE

@@ -58,6 +58,7 @@ class FileSource:
         self.start = start.offset
         self._offset = start.offset
         self._held: int | None = None
+        self._counted = previous.size if previous and start.offset else 0
 
     def __enter__(self) -> FileSource:
         return self
@@ -109,11 +110,17 @@ class FileSource:
 
     def unknown(self, record: str) -> None:
         """Count a record type the adapter does not know."""
-        self.tally.unknown[record[:_LONGEST_TYPE]] += 1
+        if not self._was_counted():
+            self.tally.unknown[record[:_LONGEST_TYPE]] += 1
 
     def corrupt(self) -> None:
         """Count a line that cannot be understood."""
-        self.tally.corrupt += 1
+        if not self._was_counted():
+            self.tally.corrupt += 1
+
+    def _was_counted(self) -> bool:
+        """Whether the line at hand was met before: what was held is read again."""
+        return bool(self._counted) and self._offset <= self._counted
 
     def look(self, path: Path) -> Tables | None:
         """Nothing: what lies in lines is not looked up in databases."""

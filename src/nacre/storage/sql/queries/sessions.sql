@@ -227,12 +227,24 @@ SELECT tool, inode, offset, size, mtime_ns, fingerprint, carry FROM transcript_c
 SELECT path, tool, size, mtime_ns, unknown, corrupt FROM transcript_cursors ORDER BY path;
 
 -- save_cursor --
--- With the turns it stands behind, in one transaction.
+-- With the turns it stands behind, in one transaction. A reading that goes on adds to what was counted.
 INSERT INTO transcript_cursors (path, tool, inode, offset, size, mtime_ns, fingerprint, carry, unknown, corrupt)
 VALUES (:path, :tool, :inode, :offset, :size, :mtime_ns, :fingerprint, :carry, :unknown, :corrupt)
 ON CONFLICT (path) DO UPDATE SET
     tool = :tool, inode = :inode, offset = :offset, size = :size, mtime_ns = :mtime_ns, fingerprint = :fingerprint,
-    carry = :carry, unknown = :unknown, corrupt = corrupt + :corrupt;
+    carry = :carry, corrupt = iif(:goes_on, corrupt, 0) + :corrupt,
+    unknown = iif(
+        :goes_on,
+        (
+            SELECT json_group_object(record, times) FROM (
+                SELECT record, sum(times) AS times FROM (
+                    SELECT key AS record, value AS times FROM json_each(transcript_cursors.unknown)
+                    UNION ALL SELECT key, value FROM json_each(:unknown)
+                ) GROUP BY record
+            )
+        ),
+        :unknown
+    );
 
 -- save_ingest --
 -- One line a run.
@@ -254,3 +266,22 @@ SELECT row, identity FROM turns WHERE row IN (SELECT value FROM json_each(:rows)
 -- list_folders --
 -- Where sessions worked.
 SELECT DISTINCT cwd FROM sessions WHERE cwd IS NOT NULL ORDER BY cwd;
+
+-- list_versions_of_files --
+-- Which version of its tool wrote into a transcript last.
+SELECT file, tool_version FROM sessions WHERE file IS NOT NULL AND tool_version IS NOT NULL ORDER BY ended;
+
+-- list_heard --
+-- The latest main sessions of each tool, and whether the owner says something in them that is no harness noise. What
+-- was only said to sub-agents is no session of the owner.
+SELECT tool, tool_version, EXISTS (
+    SELECT 1 FROM turns t WHERE t.session = s.row AND t.speaker = 'owner' AND t.flags & 2 = 0 AND t.text <> ''
+) FROM (
+    SELECT row, tool, tool_version, row_number() OVER (
+        PARTITION BY tool ORDER BY coalesce(started, ended, 0) DESC, row DESC
+    ) AS place
+    FROM sessions
+    WHERE kind = 'main'
+        AND (turns = 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session = sessions.row AND t.flags & 8 = 0))
+) s
+WHERE place <= :latest ORDER BY tool, place;

@@ -1,0 +1,70 @@
+"""A tool whose format changes is told of: records nobody knows, and sessions in which the owner suddenly is silent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app.drift import is_sudden
+from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401
+
+
+def session(home: Path, number: int, roles: Sequence[str], version: str = "2.1.0", **more: Any) -> Path:
+    name = f"{number:08d}-0000-4000-8000-000000000000"
+    records = [
+        said(role, f"Word {place} of session {number}", place, session=name, day=f"2026-10-{number:02d}") | more
+        for place, role in enumerate(roles)
+    ]
+    folder = home / ".claude" / "projects" / "-code-mill"
+    return write_transcript(folder / f"{name}.jsonl", [record | {"version": version} for record in records])
+
+
+@pytest.fixture
+def formats(nacre: Nacre) -> Callable[[], list[str]]:  # noqa: F811
+    def read() -> list[str]:
+        nacre("ingest", "--no-extract", code=None)
+        checks = nacre("health", "--json", code=None).json["checks"]
+        return [check["detail"] for check in checks if check["name"].startswith("format")]
+
+    return read
+
+
+def test_sessions_that_suddenly_lose_the_owner_are_told_with_the_version(user_home: Path, formats: Any) -> None:
+    for number in range(1, 11):
+        session(user_home, number, ("user", "assistant"))
+    assert formats() == []
+    for number in range(11, 15):
+        session(user_home, number, ("assistant", "assistant"), "3.0.0")
+    assert formats() == [
+        "the last 4 sessions of claude-code 3.0.0 hold no words of yours; 10 of 10 before did",
+    ]
+
+
+def test_sub_agents_never_count_as_the_owners_silence(user_home: Path, formats: Any) -> None:
+    for number in range(1, 11):
+        session(user_home, number, ("user", "assistant"))
+    for number in range(11, 20):
+        agent = {"agentId": f"a{number}"} if number % 2 else {}
+        session(user_home, number, ("user", "assistant"), isSidechain=True, **agent)
+    assert formats() == []
+
+
+def test_a_tool_in_whose_sessions_the_owner_seldom_speaks_is_not_told_of() -> None:
+    assert not is_sudden(silent=6, before=40, spoke=8)
+    assert not is_sudden(silent=80, before=0, spoke=0)
+    assert is_sudden(silent=5, before=50, spoke=40)
+    assert not is_sudden(silent=3, before=50, spoke=50)
+
+
+def test_unknown_records_are_counted_once_however_often_a_file_grows(user_home: Path, formats: Any) -> None:
+    path = session(user_home, 1, ("user", "assistant"), "2.9.0")
+    odd = json.dumps({"type": "hologram", "sessionId": "x"}) + "\n"
+    for _ in range(3):
+        with path.open("a") as file:
+            file.write(odd)
+        assert formats()
+    assert formats() == ["unknown records in claude-code 2.9.0: hologram (3)"]

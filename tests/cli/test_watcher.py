@@ -1,0 +1,166 @@
+"""The system runs the watcher: what is written for it, what it is told, and a watcher in the background for real."""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from nacre.app.watching.installing import installation
+from nacre.settings import load_settings
+from tests.cli.conftest import Nacre, write_transcript
+from tests.cli.conftest import said as record
+
+RECORDER = """#!{python}
+import json, sys
+with open({calls!r}, "a") as file:
+    file.write(json.dumps(sys.argv[1:]) + "\\n")
+sys.exit({code})
+"""
+
+
+@pytest.fixture
+def systemctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program of that name that writes down how it was called; returns the file it writes to."""
+    calls = tmp_path / "calls"
+    program(tmp_path / "bin" / "systemctl", calls)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    return calls
+
+
+def program(path: Path, calls: Path, code: int = 0) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(RECORDER.format(python=sys.executable, calls=str(calls), code=code))
+    path.chmod(0o755)
+
+
+def called(calls: Path) -> list[list[str]]:
+    return [json.loads(line) for line in calls.read_text().splitlines()]
+
+
+def test_a_unit_for_systemd_names_the_program_and_the_home_absolutely(user_home: Path) -> None:
+    found = installation(replace(load_settings(), platform="linux"))
+    assert found.path == user_home / ".config/systemd/user/nacre-watch.service"
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "watch" "--log"' in found.text
+    assert f'Environment="NACRE_HOME={user_home}/.nacre"' in found.text
+
+
+def test_what_systemd_would_read_otherwise_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOME", '/home/ann/50% "mine"')
+    found = installation(replace(load_settings(), platform="linux"))
+    assert 'Environment="NACRE_HOME=/home/ann/50%% \\"mine\\""' in found.text
+
+
+def test_an_agent_of_launchd_is_a_property_list(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOME", "/Users/ann/R&D <mine>")
+    found = installation(replace(load_settings(), platform="darwin"))
+    told = plistlib.loads(found.text.encode())
+    assert found.path == user_home / "Library/LaunchAgents/nacre.watch.plist"
+    assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "watch", "--log"]
+    assert told["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
+    assert told["RunAtLoad"] is True
+    assert told["KeepAlive"] == {"SuccessfulExit": False}
+
+
+def test_a_task_of_windows_is_xml() -> None:
+    found = installation(replace(load_settings(), platform="win32"))
+    root = ElementTree.fromstring(found.text.encode("utf-16"))  # noqa: S314 - it is ours
+    arguments = [element.text for element in root.iter() if element.tag.endswith("Arguments")]
+    assert arguments == ["-P -m nacre watch --log"]
+    assert found.install[0][:3] == ("schtasks", "/Create", "/F")
+
+
+def test_secrets_of_the_environment_are_not_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_OAUTH_TOKEN", "walnut-token")
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", "/elsewhere/claude")
+    for platform in ("linux", "darwin", "win32"):
+        assert "walnut-token" not in installation(replace(load_settings(), platform=platform)).text
+    assert "/elsewhere/claude" in installation(replace(load_settings(), platform="linux")).text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+def test_installing_writes_the_unit_and_tells_systemd(nacre: Nacre, systemctl: Path, user_home: Path) -> None:
+    answer = nacre("watcher", "install", "--json").json
+    unit = user_home / ".config/systemd/user/nacre-watch.service"
+    assert answer["path"] == str(unit)
+    assert unit.read_text() == answer["text"]
+    assert stat.S_IMODE(unit.stat().st_mode) == 0o600
+    assert called(systemctl) == [
+        ["--user", "show-environment"], ["--user", "daemon-reload"],
+        ["--user", "enable", "--now", "nacre-watch.service"],
+    ]  # fmt: skip
+    nacre("watcher", "uninstall")
+    assert not unit.exists()
+    assert called(systemctl)[-2:] == [
+        ["--user", "disable", "--now", "nacre-watch.service"], ["--user", "daemon-reload"],
+    ]  # fmt: skip
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+def test_installing_can_be_tried_without_doing_it(nacre: Nacre, systemctl: Path, user_home: Path) -> None:
+    out = nacre("watcher", "install", "--dry-run").out
+    assert "[Service]" in out
+    assert "systemctl --user enable --now nacre-watch.service" in out
+    assert not (user_home / ".config").exists()
+    assert not systemctl.exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd")
+def test_without_systemd_the_way_out_is_told(nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    missing = nacre("watcher", "install", "--json", code=5).error
+    assert missing["message"] == "there is no systemctl here"
+    assert "nacre watcher start" in missing["hint"]
+    program(tmp_path / "bin" / "systemctl", tmp_path / "calls", code=1)
+    assert nacre("watcher", "install", "--json", code=5).error["message"] == "systemd does not run for this user"
+    assert nacre("watcher", "uninstall", "--json", code=3).error["message"] == "the watcher is not installed"
+
+
+@pytest.fixture
+def background(process: Nacre) -> Iterator[None]:
+    """Whatever runs in the background when the test ends is ended."""
+    yield
+    process("watcher", "stop", code=None)
+
+
+def test_a_watcher_in_the_background_is_started_asked_and_stopped(
+    process: Nacre, background: None, user_home: Path
+) -> None:
+    folder = user_home / ".claude" / "projects" / "-code-mill"
+    write_transcript(folder / "0a.jsonl", [record("user", "The millstone is dressed in March", 1)])
+    assert process("watcher", "status", "--json", code=1).json["state"] == "never"
+    started = process("watcher", "start", "--json").json
+    assert started["state"] == "running"
+    assert process("watcher", "start", "--json").json["pid"] == started["pid"]
+    assert process("watcher", "status", "--json").json["folders"] >= 1
+    assert f"The watcher runs (process {started['pid']})" in process("watcher", "status").out
+    again = process("watch", "--json", code=4).error
+    assert str(started["pid"]) in again["message"]
+    checks = {check["name"]: check for check in process("health", "--json", code=None).json["checks"]}
+    assert checks["watcher"]["state"] == "ok"
+    restarted = process("watcher", "restart", "--json").json
+    assert restarted["pid"] != started["pid"]
+    stopped = process("watcher", "stop", "--json").json
+    assert (stopped["state"], stopped["turns"] + started["turns"]) in (("stopped", 0), ("stopped", 1))
+    lines = process("watcher", "logs", "--json").json["lines"]
+    assert "following the sessions in" in lines[0]
+    assert "stopped" in lines[-1]
+
+
+def test_a_watcher_that_died_leaves_its_place_and_is_told_of(process: Nacre, background: None, user_home: Path) -> None:
+    pid = process("watcher", "start", "--json").json["pid"]
+    os.kill(pid, 9)
+    while process("watcher", "status", "--json", code=None).json["state"] == "running":
+        pass
+    assert process("watcher", "status", "--json", code=1).json["state"] == "died"
+    checks = {check["name"]: check for check in process("health", "--json", code=None).json["checks"]}
+    assert checks["watcher"]["hint"] == "nacre watcher start"
+    assert process("watcher", "start", "--json").json["pid"] != pid
