@@ -300,21 +300,32 @@ class Pair:
 
 def held(word: str, by: Statement) -> bool:
     """Whether a statement has a word, also in two parts ("back up") or with a prefix ("devcontainer")."""
+    known = by.answers.get(word)
+    if known is None:
+        known = by.answers[word] = _has(word, by)
+    return known
+
+
+def _has(word: str, by: Statement) -> bool:
     if word in by.words or word in by.joined:
         return True
     if "\u3400" <= word[0] <= "\u9fff":
         return set(word) <= set("".join(by.order))
     if any(prefix + word in by.words for prefix in _PREFIXES):
         return True
-    if any(word.startswith(prefix) and word[len(prefix) :] in by.words for prefix in _PREFIXES):
+    if word.startswith(_PREFIXES) and any(
+        word.startswith(prefix) and word[len(prefix) :] in by.words for prefix in _PREFIXES
+    ):
         return True
-    return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words)
+    return len(word) >= _LONG and word.isalpha() and any(_is_kin(word, one) for one in by.words if one[:1] == word[0])
 
 
 def _is_kin(word: str, other: str) -> bool:
     """Whether two long words begin alike and differ in an ending: "expire" and "expiry", "deploy" and "deployment"."""
-    shorter, longer = sorted((word, other), key=len)
-    return len(shorter) >= _LONG and longer.startswith(shorter) and len(longer) - len(shorter) <= _ENDING
+    more = len(other) - len(word)
+    if abs(more) > _ENDING or len(other) < _LONG or len(word) < _LONG:
+        return False
+    return other.startswith(word) if more >= 0 else word.startswith(other)
 
 
 def _sibling(name: str) -> str:

@@ -44,6 +44,11 @@ class Statement:
     own: frozenset[str]
 
     @cached_property
+    def answers(self) -> dict[str, bool]:
+        """What comparisons found: whether it has a word. They ask for the same words many times."""
+        return {}
+
+    @cached_property
     def _kept(self) -> tuple[Word, ...]:
         return tuple(word for word in self.every if word.stem not in self.own)
 
