@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -249,3 +250,11 @@ def test_a_summary_of_nothing_is_empty() -> None:
     assert summary() == Summary()
     meta = replace(owner("Caveat: …"), flags=Flag.META)
     assert summary(meta).topics == ()
+
+
+@pytest.mark.parametrize("signs", ["```\n", "[", "- [ ] x; ", "thanks ", "嗯", "git "])
+def test_a_text_of_signs_alone_is_read_in_no_time(signs: str) -> None:
+    text = signs * 20_000
+    began = time.process_time()
+    summary(REQUEST, agent(text, calls=(run(text[:300], "exit 1", text[:600]),)), owner(text), agent(text))
+    assert time.process_time() - began < 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from nacre.model.session import Action, ToolCall
 
@@ -45,8 +46,13 @@ def programs(command: str) -> Iterator[str]:
             yield f"{words[0]} {told}".strip()
 
 
-def names(command: str) -> Iterator[str]:
+@lru_cache(maxsize=2048)
+def names(command: str) -> tuple[str, ...]:
     """The same as people call it: ``git commit``, ``npm run test``; without files, code and what is fed to it."""
+    return tuple(_names(command))
+
+
+def _names(command: str) -> Iterator[str]:
     for words in map(_plain_words, parts(command.partition("<<")[0])):
         if not words or not _NAME.fullmatch(words[0]):
             continue

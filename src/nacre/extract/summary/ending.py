@@ -77,7 +77,7 @@ def is_report(turn: Turn) -> bool:
         return bool(turn.text)
     if turn.tool_calls[-1].outcome in (None, "rejected") or turn.text.rstrip().endswith((":", "：")):
         return False
-    is_done = bool(language_of(turn.text).concluded.done.search(turn.text))
+    is_done = _holds(turn.text, language_of(turn.text).concluded.done)
     return is_done or len(turn.text) >= _FINAL or turn.text.rstrip().endswith(("?", "？"))
 
 
@@ -222,10 +222,15 @@ def _sentence(text: str, wanted: Pattern, *, last: bool = False) -> str:
     said = [one.text for passage in passages(text) for one in passage.statements]
     found = [at for at, one in enumerate(said) if wanted.search(one)]
     if not found:
-        return _opening(text) if not last and wanted.search(text) else ""
+        return _opening(text) if not last and _holds(text, wanted) else ""
     at = found[-1 if last else 0]
     joiner = language_of(text).joiner
     return joiner.join(said[at : at + 2]) if len(said[at]) <= _BRIEF else said[at]
+
+
+def _holds(text: str, wanted: Pattern) -> bool:
+    """Whether a line of a text says so. Over many lines of signs alone, expressions would go back and forth."""
+    return any(wanted.search(line) for line in text.splitlines() if line.strip())
 
 
 def _opening(text: str) -> str:

@@ -12,7 +12,7 @@ from nacre.extract.sentences import Statement
 from nacre.extract.speech import Utterance
 from nacre.extract.summary.ending import CUT_OFF, ENDED, End, failing, is_check, questions
 from nacre.extract.summary.topics import asks, is_telling, words_of
-from nacre.extract.summary.work import does, is_mended, told
+from nacre.extract.summary.work import does, mended, told
 from nacre.model.session import Action, Speaker, ToolCall, Trust, Turn
 from nacre.model.summary import Ending, Loose, OpenEnd, Outcome
 from nacre.text import normalise, shorten
@@ -61,10 +61,11 @@ def _failing(end: End) -> Iterator[OpenEnd]:
     """Checks whose last run failed, and commands that failed in the end and were not seen to work after."""
     late = [(turn, call) for turn in end.turns[end.begin :] for call in turn.tool_calls]
     calls = [call for _, call in late]
+    is_mended = mended(calls)
     others = [
         late[at] for at, call in enumerate(calls)
         if call.action is Action.RUN and call.failed and does(call) and not is_check(call)
-        and call.error and not is_mended(calls, at)
+        and call.error and not is_mended(at)
     ]  # fmt: skip
     for turn, call in [*failing(end.turns), *others]:
         yield OpenEnd(Loose.FAILING, f"{told(call)} → {_result(call)}", Speaker.AGENT, turn.id)

@@ -151,7 +151,8 @@ def _goes_on(utterance: Utterance, language: Language) -> bool:
 
 def _was_asked(turns: Sequence[Turn], utterance: Utterance) -> bool:
     """Whether a message answers what the agent has just asked: in a form, or in a few words."""
-    before = next((turn for turn in reversed(turns[: utterance.index]) if turn.speaker is Speaker.AGENT), None)
+    places = range(utterance.index - 1, -1, -1)
+    before = next((turns[at] for at in places if turns[at].speaker is Speaker.AGENT), None)
     if before is None:
         return False
     if before.tool_calls and before.tool_calls[-1].name in FORMS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nacre.extract.course import is_own
 from nacre.extract.speech import is_content
@@ -110,6 +110,7 @@ def commands(calls: Iterable[ToolCall]) -> tuple[CommandUse, ...]:
 
 def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
     """What failed, those that were never mended first, the latest of them first."""
+    is_mended = mended(calls)
     met: dict[str, tuple[int, ToolCall, str]] = {}
     times: Counter[str] = Counter()
     for at, call in enumerate(calls):
@@ -121,7 +122,7 @@ def errors(calls: Sequence[ToolCall]) -> tuple[ErrorMet, ...]:
         times[key] += 1
         met[key] = (at, call, said)
     found = [
-        (at, ErrorMet(shorten(said, _ERROR_CHARACTERS), told(call), times[key], is_mended(calls, at)))
+        (at, ErrorMet(shorten(said, _ERROR_CHARACTERS), told(call), times[key], is_mended(at)))
         for key, (at, call, said) in met.items()
     ]
     found = [item for item in found if not (item[1].mended and calls[item[0]].action is Action.EDIT)]
@@ -134,10 +135,10 @@ def does(call: ToolCall) -> bool:
     return call.action is not Action.RUN or not all(looks(name) or name in _IDLE for name in names(call.input))
 
 
-def is_mended(calls: Sequence[ToolCall], at: int) -> bool:
-    """Whether the same kind of call came out after one that failed."""
-    wanted = attempt(calls[at])
-    return any(call.outcome == "ok" and wanted & attempt(call) for call in calls[at + 1 :])
+def mended(calls: Sequence[ToolCall]) -> Callable[[int], bool]:
+    """Tells of the call at a place that failed whether the same kind of call came out after it."""
+    worked = {name: at for at, call in enumerate(calls) if call.outcome == "ok" for name in attempt(call)}
+    return lambda at: any(worked.get(name, -1) > at for name in attempt(calls[at]))
 
 
 def attempt(call: ToolCall) -> frozenset[str]:
