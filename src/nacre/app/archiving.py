@@ -206,7 +206,7 @@ def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fre
     else:
         pack.append(fresh, durable=work.waits)
     work.stored += pack.end - before
-    work.files += 1
+    work.files += pack.end > before
     return pack
 
 
