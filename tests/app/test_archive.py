@@ -498,3 +498,16 @@ def all_files(folder: Path) -> Sequence[Path]:
 def test_the_archive_is_the_owners_alone(talk: World) -> None:
     ingest(talk)
     assert {path.stat().st_mode & 0o777 for path in all_files(talk.home / "archive")} == {0o600}
+
+
+def test_what_cannot_be_archived_is_told_and_tried_again(talk: World) -> None:
+    folder = talk.home / "archive"
+    talk.home.mkdir(mode=0o700)
+    folder.write_text("in the way", encoding="utf-8")
+    report = ingest(talk)
+    assert report.turns == 5
+    assert report.problems == ()
+    assert len(report.archived.problems) == 2
+    folder.unlink()
+    assert ingest(talk).archived.files == 2
+    assert len(pack_files(talk)) == 2

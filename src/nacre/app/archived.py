@@ -18,7 +18,7 @@ from nacre.app.retention import Leaving, leaving
 from nacre.archive import packs
 from nacre.archive.packs import LINES, Fresh, Segment
 from nacre.archive.payload import Payload
-from nacre.errors import ArchiveDamaged, Conflict, NotFound, Unavailable
+from nacre.errors import Conflict, NacreError, NotFound, Unavailable
 from nacre.model.reports import Problem, Progress
 from nacre.storage.archive import Archived
 from nacre.storage.sessions import StoredSession
@@ -203,7 +203,7 @@ def _damage(context: Context, state: Archived) -> str | None:
         if pack.end < state.size:
             return f"the last {state.size - pack.end:,} bytes of its pack are lost"
         _read_all(pack.payloads(packing.finder(context, state.path)))
-    except ArchiveDamaged as error:
+    except NacreError as error:
         return error.message
     return None
 

@@ -25,7 +25,7 @@ from nacre.archive.lines import clean_lines, clean_whole
 from nacre.archive.packs import LINES, TURNS, Fresh, Pack
 from nacre.archive.payload import Payload
 from nacre.archive.zstd import is_installed
-from nacre.errors import ArchiveDamaged
+from nacre.errors import ArchiveDamaged, NacreError
 from nacre.model.reports import ArchiveReport, Problem, Progress
 from nacre.storage.archive import Archived, Due
 from nacre.storage.times import to_ms
@@ -130,8 +130,10 @@ def _archive_safely(work: _Work, due: Due) -> None:
         state = packing.set_aside(context, state)
         try:
             _archive_one(work, due, state)
-        except (ArchiveDamaged, OSError) as error:
-            work.problems.append(Problem(due.path, f"cannot be archived: {error}"))
+        except (NacreError, OSError) as error:
+            work.problems.append(Problem(due.path, f"cannot be archived: {error}", "nacre archive verify"))
+    except NacreError as error:
+        work.problems.append(Problem(due.path, f"cannot be archived: {error.message}", error.hint))
     except OSError as error:
         work.problems.append(Problem(due.path, f"cannot be archived: {error.strerror or error}", "is the disk full?"))
 
@@ -206,7 +208,7 @@ def _append(work: _Work, state: Archived, pack: Pack | None, fresh: Iterator[Fre
     else:
         pack.append(fresh, durable=work.waits)
     work.stored += pack.end - before
-    work.files += 1
+    work.files += pack.end > before
     return pack
 
 

@@ -134,7 +134,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
-        problems=(*tallies.problems, *archived.problems),
+        problems=tuple(tallies.problems),
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,

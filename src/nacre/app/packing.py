@@ -13,7 +13,7 @@ from nacre.archive import packs
 from nacre.archive.lines import CleanAll, clean_lines, clean_whole
 from nacre.archive.packs import Pack, Segment, Title
 from nacre.archive.payload import Payload
-from nacre.errors import ArchiveDamaged
+from nacre.errors import ArchiveDamaged, NacreError
 from nacre.storage.archive import Archived, Part
 
 FOLDER = "archive"
@@ -172,7 +172,7 @@ def read_index(context: Context) -> list[str]:
     for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
         try:
             pack = packs.load(place)
-        except ArchiveDamaged as error:
+        except NacreError as error:
             problems.append(error.message)
             continue
         title = pack.title

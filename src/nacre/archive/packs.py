@@ -19,7 +19,7 @@ import msgspec
 from nacre import private
 from nacre.archive.payload import Payload, join, unpack
 from nacre.archive.zstd import compress, decompress
-from nacre.errors import ArchiveDamaged
+from nacre.errors import ArchiveDamaged, Unavailable
 
 SUFFIX = ".pack"
 VERSION = 1
@@ -252,7 +252,7 @@ def create(place: Path, title: Title, fresh: Iterable[Fresh], *, durable: bool =
 def load(place: Path, *, thorough: bool = False) -> Pack:
     """A pack as it lies there, without a torn tail; ``thorough`` compares every checksum, not only the last.
 
-    Raises ArchiveDamaged for what is none or is damaged before its end.
+    Raises ArchiveDamaged for what is none or is damaged before its end, Unavailable where it cannot be read.
     """
     pack = Pack(place, Title("", ""))
     with _opened(place) as file:
@@ -320,5 +320,8 @@ def _refuse_newer(place: Path, head: _Head) -> None:
 def _opened(place: Path) -> BinaryIO:
     try:
         return os.fdopen(private.open_file(place, os.O_RDONLY), "rb")
+    except FileNotFoundError as error:
+        raise ArchiveDamaged(f"{place} is gone") from error
     except OSError as error:
-        raise ArchiveDamaged(f"cannot read {place}: {error.strerror}") from error
+        hint = "check its permissions, and the disk"
+        raise Unavailable(f"cannot read {place}: {error.strerror}", hint=hint) from error

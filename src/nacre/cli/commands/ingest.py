@@ -46,5 +46,6 @@ def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool
         report = ingesting.ingest(run.context, options, notify)
     if report.problems:
         run.exit_code = 1
+    run.warnings += [f"{one.path} {one.message}; the next ingest tries again" for one in report.archived.problems]
     run.warnings += [f"{one.in_words()} (nacre archive status)" for one in leaving(run.context) if not one.is_kept]
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

@@ -43,7 +43,7 @@ def archived_record(report: ArchiveReport) -> Record:
     """What an ingest archived."""
     return {
         "files": report.files, "bytes": report.read, "stored": report.stored, "pruned": report.pruned,
-        "seconds": round(report.seconds, 3),
+        "seconds": round(report.seconds, 3), "problems": problem_records(report.problems),
     }  # fmt: skip
 
 
