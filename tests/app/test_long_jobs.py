@@ -154,37 +154,6 @@ def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Pat
         is_well(home.context)
 
 
-def test_two_who_scan_the_same_many_files_take_each_in_once(world: World) -> None:
-    with world.open() as other:
-        other.list()
-        files(world)
-        found: list[int] = []
-        home = Meanwhile(world, lambda turn: found.append(len(other.list(limit=100))) if turn == 5 else None)
-        scan(home.context)
-        assert found == [MANY]
-        assert len(other.list(limit=100)) == MANY
-        assert len(list(world.vault.rglob("*.md"))) == MANY
-        is_well(home.context)
-
-
-def test_a_file_that_is_edited_while_others_are_read_is_read_again(world: World) -> None:
-    with world.open() as other:
-        files(world)
-        rope = other.list(limit=100)[0]
-        files(world, more="It was looked at in spring.\n")
-
-        def visit(turn: int) -> None:
-            if turn == 5:
-                other.edit(rope.id, content="This rope is cut.")
-
-        home = Meanwhile(world, visit)
-        scan(home.context)
-        assert other.get(rope.id).content == "This rope is cut."
-        assert "This rope is cut." in world.memory_file(rope.id).read_text("utf-8")
-        assert sum("spring" in one.content for one in other.list(limit=100)) == MANY - 1
-        is_well(home.context)
-
-
 def test_many_deleted_files_are_retired_also_when_others_write_meanwhile(world: World) -> None:
     with world.open() as other:
         files(world)

@@ -86,6 +86,26 @@ def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -
     is_well(world)
 
 
+def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: World) -> None:
+    for number in range(25):
+        world.write(f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n")
+    with world.open():
+        pass
+    code = (
+        "    import nacre.storage.database as database\n"
+        "    database._BREATH_SECONDS = 0.0\n"
+        "    memory.recall('turtles')\n"
+        "    memory.list()\n"
+    )
+    for process in [start(world, code) for _ in range(5)]:
+        process.communicate(timeout=120)
+        assert process.returncode == 0
+    with world.open() as memory:
+        assert len(memory.list(limit=100)) == 25
+    assert len(list(world.vault.rglob("*.md"))) == 25
+    is_well(world)
+
+
 def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
     for number in range(12):
         statement = f"Remember that press number {number} is oiled on the first of every month."

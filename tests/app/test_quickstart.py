@@ -184,4 +184,4 @@ def test_every_stage_reports_its_progress(world: World) -> None:
     context = world.context()
     run_quickstart(context, seen.append)
     context.database.close()
-    assert {progress.stage for progress in seen} == {"reading", "learning", "vectors"}
+    assert {progress.stage for progress in seen} == {"reading", "learning", "archiving", "vectors"}

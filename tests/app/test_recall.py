@@ -410,6 +410,7 @@ def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None
 
 
 def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: World) -> None:
+    world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     said = "Remember that the billing database is PostgreSQL 18."
     first = world.transcript("a", says("user", said, uuid="0b6f6f3e-0000-4000-8000-000000000001", session="aaaa-0001"))
     with world.open() as memory:

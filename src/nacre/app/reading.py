@@ -269,12 +269,27 @@ def recognise(job: Job) -> Adapter | None:
         return None
 
 
+def parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
+    """What an adapter makes of a transcript. What anybody's prints meanwhile goes where warnings go."""
+    items = adapter.parse(source)
+    return items if adapter.parse.__module__.startswith("nacre.") else _quietly(items)
+
+
+def _quietly(items: Iterator[Session | Turn]) -> Iterator[Session | Turn]:
+    while True:
+        with contextlib.redirect_stdout(sys.stderr):
+            item = next(items, None)
+        if item is None:
+            return
+        yield item
+
+
 def batches(path: Path, adapter: Adapter, source: Source, redactor: Redactor) -> Iterator[Batch]:
     """What an adapter finds in a source, redacted, some hundred turns at a time."""
     session: Session | None = None
     turns: list[Turn] = []
     characters = 0
-    for item in adapter.parse(source):
+    for item in parsed(adapter, source):
         if isinstance(item, Session):
             if session and (turns or session != item):
                 yield Batch(path, session, _clean_turns(turns, redactor))

@@ -13,7 +13,7 @@ import msgspec
 
 from nacre.app import packing
 from nacre.app.context import Context
-from nacre.app.reading import Batch, FileFailed, batches
+from nacre.app.reading import Batch, FileFailed, batches, parsed
 from nacre.archive.packs import LINES, Segment
 from nacre.archive.payload import Payload
 from nacre.errors import NacreError
@@ -100,7 +100,7 @@ def outline(adapter: Adapter, source: Source) -> Outline:
     """What an adapter finds in a source, without the words."""
     found: Outline = {}
     turns: list[tuple[str, datetime | None]] = []
-    for item in adapter.parse(source):
+    for item in parsed(adapter, source):
         if isinstance(item, Session):
             facts = (item.cwd, item.parent, item.kind, item.label, item.repository, item.started, item.model)
             turns = found.setdefault(item.native_id, (facts, []))[1]

@@ -187,8 +187,8 @@ def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
 
 
 def _take_changes(context: Context, *, from_remote: bool) -> int:
-    """With the lock held: what differs now is what people did, except where a write waits. What others took in
-    meanwhile is theirs."""
+    """With the lock held, which nobody else gets meanwhile: files without an id get theirs at the end, and who looked
+    before would give them another. What differs now is what people did, except where a write waits."""
     seen, pending = context.files.seen(), context.files.awaited_paths()
     stats = {stat.path: stat for stat in context.vault.scan()}
     changed = {path: stat for path, stat in stats.items() if path not in pending and _is_changed(stat, seen.get(path))}
@@ -198,7 +198,6 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
     action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
     paths = list(changed)
-    theirs: set[str] = set()
 
     def write_down() -> None:
         _journal(context, [] if is_known else left.written)
@@ -208,21 +207,16 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
         with context.database.transaction():
             left.written.extend(_gone(context, seen[path]) for path in gone)
             for path in paths:
-                if path in theirs:
-                    continue
                 found = _read(context, changed[path], seen.get(path))
                 if found:
                     found = _own(context, found, changed, left, seen.get(path))
                     _accept(context, found, seen.get(path), left, defers=True)
                     taken += 1
-                if rest(context, write_down):
-                    present = context.files.seen()
-                    theirs = {path for path, stat in changed.items() if not _is_changed(stat, present.get(path))}
+                context.database.breathe(write_down)
             for found in left.deferred:  # in one transaction from here on
                 path = found.stat.path
-                if path not in theirs:
-                    found = _own(context, found, changed, left, seen.get(path))
-                    _accept(context, found, seen.get(path), left)
+                found = _own(context, found, changed, left, seen.get(path))
+                _accept(context, found, seen.get(path), left)
             write_down()
             _finish(context, left, from_remote=from_remote)
         _retire_unfiled(context, context.files.unfiled())

@@ -9,7 +9,7 @@ from nacre.app.context import Context
 from nacre.app.finding import footprint
 from nacre.app.ingesting import IngestOptions, OnProgress, ingest
 from nacre.app.proofs.finding import FAILURE, WARNING, Finding, Mend, Proof, deep_repair
-from nacre.app.reading import opened
+from nacre.app.reading import opened, parsed
 from nacre.errors import NacreError
 from nacre.model.reports import Progress
 from nacre.model.session import Session, Turn
@@ -73,7 +73,7 @@ def _lacking(context: Context, sound: Soundness, path: Path, tool: str) -> tuple
     row: int | None = None
     session: Session | None = None
     with opened(path, tool) as (adapter, source):
-        for item in (adapter or get_adapter(tool)).parse(source):
+        for item in parsed(adapter or get_adapter(tool), source):
             if isinstance(item, Session):
                 session = item
                 row = next((one.row for one in context.sessions.find(item.id)), None)
