@@ -45,6 +45,7 @@ MOST_PROCESSES = 4
 UNKNOWN_CHARACTERS = 80
 _QUEUE_BATCHES = 6
 _NUMBERS = {int, float}
+_END: Any = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,8 +279,8 @@ def parsed(adapter: Adapter, source: Source) -> Iterator[Session | Turn]:
 def _quietly(items: Iterator[Session | Turn]) -> Iterator[Session | Turn]:
     while True:
         with contextlib.redirect_stdout(sys.stderr):
-            item = next(items, None)
-        if item is None:
+            item = next(items, _END)
+        if item is _END:
             return
         yield item
 
