@@ -105,12 +105,14 @@ def test_changes_that_cannot_be_made_are_counted(read: Any, write: Any) -> None:
     path = write("s.jsonl", *log(
         {"kind": 1, "k": ["requests", 7, "message"], "v": {}}, {"kind": 2, "k": [], "v": [1]},
         {"kind": 3, "k": ["nothing"]}, {"kind": 9, "k": ["a"]}, {"kind": 1, "k": ["requests", -1], "v": 1},
+        {"kind": 2, "k": ["version"], "v": ["pushed to a number"]}, {"kind": 2, "k": ["requests"], "v": "no array"},
+        {"kind": 2, "k": ["sessionId"], "v": ["pushed to a text"]},
         {"kind": 2, "k": ["requests"], "v": [request({"kind": "hologram"})]}, "{broken",
     ))  # fmt: skip
     _, turns, source = read(ADAPTER, path)
     assert [turn.text for turn in turns] == ["How fine is the flour?"]
     assert dict(source.tally.unknown) == {"change of kind 9": 1, "response hologram": 1}
-    assert source.tally.corrupt == 5
+    assert source.tally.corrupt == 8
 
 
 def test_an_export_has_the_turns_of_the_original(read: Any, write: Any) -> None:

@@ -63,6 +63,8 @@ def _change(values: Any, path: Sequence[Any], kind: int, value: Any, length: Any
         if isinstance(place, dict):
             place.setdefault(last, [])
         listed = place[last]
+        if not isinstance(listed, list) or not isinstance(value or [], list):
+            raise TypeError("no array to push to, or to push")
         if isinstance(length, int):
             del listed[max(0, length) :]
         listed.extend(value or [])
