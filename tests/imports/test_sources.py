@@ -307,6 +307,16 @@ def test_what_claude_ai_remembers_comes_in_beside_its_conversations(nacre: Nacre
     assert (again["added"], again["known"]) == (0, 2)
 
 
+def test_half_a_character_in_an_export_is_replaced_before_it_is_kept(nacre: Nacre, tmp_path: Path) -> None:
+    path = tmp_path / "data.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("conversations.json", '[{"uuid": "c-1", "name": "Cork", "chat_messages": []}]')
+        archive.writestr("memories.json", r'[{"conversations_memory": "Builds boats of cork \ud800 in Porto."}]')
+    assert nacre("import", str(path), "--json").json["added"] == 1
+    assert [memory["content"] for memory in listed(nacre).values()] == ["Builds boats of cork ? in Porto."]
+    assert nacre("doctor", "--deep", "--json", code=None).json["ok"]
+
+
 def test_a_folder_that_no_memory_wrote_is_told_so(nacre: Nacre, put: Put) -> None:
     error = nacre("import", str(put("notes", {"a.md": "# Just a note\n"})), "--json", code=2).error
     assert "--from" in error["hint"]

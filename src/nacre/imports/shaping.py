@@ -68,11 +68,11 @@ def front_of(tree: Tree, name: str) -> tuple[dict[str, Any], str]:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """JSON values without secrets in any of their texts."""
+    """JSON values without secrets in any of their texts, and without half characters, which no file can hold."""
     if isinstance(value, str):
-        return clean(value)
+        return clean(value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8"))
     if isinstance(value, dict):
-        return {clean(str(key)): cleaned(item, clean) for key, item in value.items()}
+        return {cleaned(str(key), clean): cleaned(item, clean) for key, item in value.items()}
     return [cleaned(item, clean) for item in value] if isinstance(value, list) else value
 
 
