@@ -5,7 +5,9 @@ NacreError
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
-│                           RemoteUnreachable
+│                           RemoteUnreachable, ModelUnavailable, BudgetSpent
+├── ModelRefused            the model's provider says no; trying again does not help
+├── AnswerUnusable          a model answered, but not what it was asked for
 ├── RemoteRefused           the remote says no; SecretFound: nacre does
 └── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
 
@@ -101,6 +103,39 @@ class RerankerUnavailable(Unavailable):
     """The reranker cannot be loaded."""
 
     code = "reranker_unavailable"
+
+
+class ModelUnavailable(Unavailable):
+    """The language model does not answer now."""
+
+    code = "model_unavailable"
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, retry: bool = True,
+        after_seconds: float | None = None,
+    ) -> None:  # fmt: skip
+        """``retry`` says whether to try again may help, ``after_seconds`` how long the provider asks to wait."""
+        super().__init__(message, hint=hint)
+        self.retry = retry
+        self.after_seconds = after_seconds
+
+
+class BudgetSpent(Unavailable):
+    """What models may cost is used up."""
+
+    code = "budget_spent"
+
+
+class ModelRefused(NacreError):
+    """The language model's provider refuses the call."""
+
+    code = "model_refused"
+
+
+class AnswerUnusable(NacreError):
+    """The language model did not answer what it was asked for."""
+
+    code = "answer_unusable"
 
 
 class StoreUnusable(NacreError):

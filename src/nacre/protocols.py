@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from nacre.model.prompting import Capabilities, Completion, Prompt
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -29,3 +31,18 @@ class Reranker(Protocol):
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         """One number a text, the higher the better; only their order and distance count. Raises RerankerUnavailable."""
+
+
+class LanguageModel(Protocol):
+    """Answers prompts. Safe to share between threads. What retries, counts, keeps and records calls wraps another."""
+
+    name: str
+    """``provider:model``."""
+
+    capabilities: Capabilities
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Answer a prompt, within its time. Raises ModelUnavailable, ModelRefused, BudgetSpent."""
+
+    def close(self) -> None:
+        """Cut off the calls that run, which raise ModelUnavailable, and let go of connections."""

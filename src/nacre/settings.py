@@ -18,6 +18,7 @@ import msgspec
 
 from nacre import private
 from nacre.errors import SettingsInvalid
+from nacre.model.prompting import Task
 from nacre.model.session import Speaker
 
 
@@ -64,6 +65,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("archive.budget_mb", int, 0, "size of the archive; beyond it what changed longest ago goes; 0 sets none"),
     Setting("archive.keep_days", int, 0, "days for which a transcript that changes no more is kept; 0 is for ever"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
+    Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
+    *(
+        Setting(f"models.{task.value}", str, "", f"language model for {task.value}; empty takes models.default")
+        for task in Task
+        if task is not Task.TEST
+    ),
+    Setting("models.background", bool, False, "models also do what nobody asked for in so many words, as in ingest"),
+    Setting("models.daily_budget_usd", float, 1.0, "what models may cost a day in the background; 0 stops it all"),
+    Setting("models.task_budgets", dict[str, float], {}, "the same for single tasks: extraction = 0.5"),
+    Setting("models.timeout_seconds", float, 120.0, "so long a model may take to answer"),
+    Setting("models.providers", dict[str, dict[str, str]], {}, "more providers: name = {base_url = …, key = …}"),
+    Setting("models.capabilities", dict[str, dict[str, Any]], {}, "what a model can do, where nacre has it wrong"),
+    Setting("models.auth", str, "", "how nacre signs in: see nacre setup"),
+    Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
     Setting("git.author_email", str, "", "its address; empty takes git's own user.email"),
@@ -110,6 +125,8 @@ _LEAST = {
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
+    "models.daily_budget_usd": 0,
+    "models.timeout_seconds": 1,
 }
 
 

@@ -15,7 +15,7 @@ from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
 from nacre.model.operation import Operation
-from nacre.protocols import Embedder, Reranker
+from nacre.protocols import Embedder, LanguageModel, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 EmbedderLoader = Callable[[Settings], Embedder]
 RerankerLoader = Callable[[Settings], Reranker | None]
+ModelLoader = Callable[[Settings, str], LanguageModel]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Context:
     ids: Ids
     load_embedder: EmbedderLoader
     load_reranker: RerankerLoader
+    load_model: ModelLoader
+    """Opens the language model of a name."""
     problems: list[str] = field(default_factory=list)
     operations: list[Operation] = field(default_factory=list)
     """The operation that is going on, if one is; see :mod:`nacre.app.operating`."""
@@ -203,6 +206,7 @@ def open_context(
     ids: Ids | None = None,
     load_embedder: EmbedderLoader | None = None,
     load_reranker: RerankerLoader | None = None,
+    load_model: ModelLoader | None = None,
     observe: Observe | None = None,
 ) -> Context:
     """Open a home, creating what is missing. Raises StoreUnusable, VaultUnusable, SchemaTooNew.
@@ -230,6 +234,7 @@ def open_context(
         ids=ids or uuid7_source(clock),
         load_embedder=load_embedder or _load_configured,
         load_reranker=load_reranker or _load_configured_reranker,
+        load_model=load_model or _load_configured_model,
         observe=observe,
     )
 
@@ -248,3 +253,9 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
     from nacre.embed.cross_encoder import OnnxReranker  # only where somebody has a model for it
 
     return OnnxReranker(Path(settings["recall.reranker"]).expanduser())
+
+
+def _load_configured_model(settings: Settings, name: str) -> LanguageModel:
+    from nacre.llm.registry import open_model  # the providers' SDKs take up to a second
+
+    return open_model(settings, name)

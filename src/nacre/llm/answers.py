@@ -1,0 +1,63 @@
+"""Ask a model for an answer of a shape, and take no other."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from nacre.errors import AnswerUnusable
+from nacre.model.prompting import Completion, Prompt
+from nacre.protocols import LanguageModel
+
+A = TypeVar("A", bound=msgspec.Struct)
+
+_FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_SHOWN_CHARACTERS = 4_000
+
+
+def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON schema of a type, its root an object. Strict providers want each field required: give no defaults."""
+    whole = msgspec.json.schema(answer)
+    definitions = whole.get("$defs", {})
+    name = str(whole["$ref"]).rpartition("/")[2] if "$ref" in whole else ""
+    root = dict(definitions.pop(name)) if name else whole
+    return {**root, "$defs": definitions} if definitions else root
+
+
+def ask(model: LanguageModel, prompt: Prompt, answer: type[A]) -> A:
+    """A model's answer to a prompt, of the type its schema was made from.
+
+    An answer of another shape is sent back once, with what is wrong. Raises AnswerUnusable, and what
+    :meth:`LanguageModel.complete` raises.
+    """
+    completion = model.complete(prompt)
+    try:
+        return read(completion, answer)
+    except AnswerUnusable as error:
+        if completion.is_cut:
+            raise
+        wrong = error.message
+    again = replace(prompt, text=_repair(prompt, completion, wrong))
+    return read(model.complete(again), answer)
+
+
+def read(completion: Completion, answer: type[A]) -> A:
+    """The answer in a completion, out of its code fence if it has one. Raises AnswerUnusable."""
+    text = completion.text.strip()
+    fenced = _FENCE.match(text)
+    try:
+        return msgspec.json.decode(fenced[1] if fenced else text, type=answer)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        told = "was cut off: it ran out of tokens" if completion.is_cut else f"is not of the shape asked for: {error}"
+        raise AnswerUnusable(f"the answer of {completion.model or 'the model'} {told}") from error
+
+
+def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
+    said = completion.text[:_SHOWN_CHARACTERS]
+    return (
+        f"{prompt.text}\n\nYou answered:\n{said}\n\nThat cannot be used: {wrong}. "
+        "Answer again, with JSON of the schema and nothing else."
+    )

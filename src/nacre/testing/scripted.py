@@ -1,0 +1,63 @@
+"""A language model that says what a test tells it to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
+
+_ABLE = Capabilities(window=200_000, output=16_000, answers="schema", known=True)
+
+Answer = msgspec.Struct | dict[str, Any] | str | Exception | Callable[[Prompt], Any]
+
+
+class ScriptedModel:
+    """Answers prompts from a script, one after another, or by a function of the prompt; implements LanguageModel.
+
+    An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
+    raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
+    ``repeats``, else the test fails. What it was asked is in ``prompts``. Four characters
+    are a token.
+    """
+
+    def __init__(
+        self, answers: Iterable[Answer] | Callable[[Prompt], Any], *, name: str = "scripted:1",
+        capabilities: Capabilities = _ABLE,
+        repeats: bool = False,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self.capabilities = capabilities
+        self.prompts: list[Prompt] = []
+        self.is_closed = False
+        self._answers = [answers] if callable(answers) else list(answers)
+        self._repeats = repeats or callable(answers)
+        self._lock = Lock()
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """The next answer."""
+        with self._lock:
+            number = len(self.prompts)
+            self.prompts.append(prompt)
+        if number >= len(self._answers) and not self._repeats:
+            raise AssertionError(f"nobody told the model what to answer to: {prompt.text[:500]}")
+        answer: Any = self._answers[min(number, len(self._answers) - 1)]
+        if callable(answer) and not isinstance(answer, type):
+            answer = answer(prompt)
+        if isinstance(answer, Exception):
+            raise answer
+        text = answer if isinstance(answer, str) else _as_json(answer)
+        asked = len(prompt.system) + len(prompt.shared) + len(prompt.text)
+        return Completion(text, Tokens(asked // 4, len(text) // 4), self.name)
+
+    def close(self) -> None:
+        """Nothing more is asked."""
+        self.is_closed = True
+
+
+def _as_json(answer: Any) -> str:
+    return msgspec.json.encode(answer).decode() if isinstance(answer, msgspec.Struct) else json.dumps(answer)

@@ -1,0 +1,49 @@
+"""What a model answers is taken only in the shape that was asked for."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nacre.errors import AnswerUnusable
+from nacre.llm.answers import ask, schema_of
+from nacre.model.prompting import Prompt, Task
+from nacre.testing.scripted import ScriptedModel
+
+
+class Part(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
+
+
+class Whole(msgspec.Struct, forbid_unknown_fields=True):
+    parts: list[Part]
+
+
+PROMPT = Prompt(Task.TEST, "You name parts.", "Which parts?", schema_of(Whole))
+
+
+def test_an_answer_in_a_code_fence_is_read() -> None:
+    model = ScriptedModel(['```json\n{"parts": [{"name": "hull"}]}\n```'])
+    assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
+
+
+def test_an_answer_of_another_shape_is_sent_back_once_with_what_is_wrong() -> None:
+    model = ScriptedModel([{"parts": [{"title": "hull"}]}, Whole([Part("hull")])])
+    assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
+    assert "title" in model.prompts[1].text
+    assert "Which parts?" in model.prompts[1].text
+
+
+def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
+    model = ScriptedModel(["no", "no"])
+    with pytest.raises(AnswerUnusable, match="not of the shape"):
+        ask(model, PROMPT, Whole)
+    assert len(model.prompts) == 2
+
+
+def test_a_schema_has_an_object_as_its_root_and_allows_nothing_else() -> None:
+    schema = schema_of(Whole)
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert schema["required"] == ["parts"]
+    assert "Part" in schema["$defs"]
