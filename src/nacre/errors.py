@@ -6,7 +6,7 @@ NacreError
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
 │                           RemoteUnreachable, ModelUnavailable, BudgetSpent
-├── ModelRefused            the model's provider says no; trying again does not help
+├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong
 ├── AnswerUnusable          a model answered, but not what it was asked for
 ├── RemoteRefused           the remote says no; SecretFound: nacre does
 └── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
@@ -130,6 +130,12 @@ class ModelRefused(NacreError):
     """The language model's provider refuses the call."""
 
     code = "model_refused"
+
+
+class PromptTooLong(ModelRefused):
+    """The language model cannot read so much at once."""
+
+    code = "prompt_too_long"
 
 
 class AnswerUnusable(NacreError):

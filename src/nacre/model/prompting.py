@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 MILLION = Decimal(1_000_000)
+TIMEOUT_SECONDS = 120.0
+"""So long a prompt waits that says nothing else; ``models.timeout_seconds`` replaces it."""
 
 
 class Task(StrEnum):
@@ -97,7 +99,7 @@ class Prompt:
     shared: str = ""
     version: str = ""
     output_tokens: int = 4_096
-    timeout_seconds: float = 120.0
+    timeout_seconds: float = TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
