@@ -102,12 +102,15 @@ def unreachable(asked: Asked, error: BaseException) -> ModelUnavailable:
     """The error for a connection that was not made, or broke."""
     causes = list(_causes(error))
     told = " ".join(str(cause) for cause in causes)
-    if any(isinstance(cause, ssl.SSLError) for cause in causes) or "CERTIFICATE" in told.upper():
+    if "CERTIFICATE" in told.upper():
         return ModelUnavailable(
             f"the connection to {asked.host} for {asked.name} cannot be trusted: its certificate is not accepted",
             hint="a proxy may be in between: set SSL_CERT_FILE to its certificate, or check models.providers",
             retry=False,
         )
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        hint = f"check models.providers.{asked.provider.name}.base_url: a server on a machine of yours may want http"
+        return ModelUnavailable(f"{asked.host} does not speak TLS ({asked.name})", hint=hint, retry=False)
     if asked.is_here:
         hint = f"start {asked.provider.label}, or check models.providers.{asked.provider.name}.base_url"
         return ModelUnavailable(f"nothing answers at {asked.host} for {asked.name}", hint=hint, retry=_broke(told))
@@ -124,7 +127,7 @@ def _broke(told: str) -> bool:
 def late(asked: Asked, seconds: float) -> ModelUnavailable:
     """The error for an answer that did not come in time."""
     return ModelUnavailable(
-        f"{asked.name} did not answer within {seconds:g} seconds ({asked.host})",
+        f"{asked.name} did not answer within {round(seconds, 1):g} seconds ({asked.host})",
         hint="check the network and its proxy, or raise models.timeout_seconds",
     )
 
