@@ -18,7 +18,7 @@ import msgspec
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.model.prompting import Task
+from nacre.model.prompting import OWN_CALL_VARIABLE, Task
 from nacre.model.session import Speaker
 
 
@@ -190,6 +190,11 @@ def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | N
     for key in written:
         known(key)
     return Settings(folder, config, database, values, environ, user_home)
+
+
+def is_own_call(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
+    return bool((os.environ if environ is None else environ).get(OWN_CALL_VARIABLE))
 
 
 def check(key: str, value: Any) -> Any:

@@ -93,7 +93,7 @@ def test_a_model_that_ignores_the_schema_is_asked_once_more_and_then_not_believe
 def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
     with FakeProvider([]) as provider:
         encrypted = provider.config().replace("http://", "https://")
-        with pytest.raises(ModelUnavailable, match="does not speak TLS.*fake:m") as raised:
+        with pytest.raises(ModelUnavailable, match=r"does not speak TLS.*fake:m") as raised:
             opened("fake:m", encrypted).complete(QUICK)
     assert not raised.value.retry
 

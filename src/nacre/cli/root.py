@@ -117,6 +117,10 @@ class Root(Group):
         raise SystemExit(boundary.guard(run, lambda: self._run(arguments, run)))
 
     def _run(self, arguments: list[str], run: Run) -> Any:
+        from nacre.settings import is_own_call  # which every command loads
+
+        if is_own_call():
+            return None
         return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)
 
 

@@ -158,6 +158,23 @@ def strange(asked: Asked, kind: str = "", body: bytes = b"") -> ModelUnavailable
     )
 
 
+def program_failed(asked: Asked, said: str) -> NacreError:
+    """The error for an agent's command that failed, by what it says."""
+    label = asked.provider.label
+    if re.search(r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials", said, re.I):
+        message = f"{label} is not signed in, and does not answer for {asked.name}{_quoted(asked, said)}"
+        return ModelRefused(message, hint=f"sign in with {label} itself, then run the command again")
+    if re.search(r"rate.?limit|usage limit|limit reached|too many requests|\b429\b|overloaded|\b529\b", said, re.I):
+        message = f"{label} answers no more for now ({asked.name}){_quoted(asked, said)}"
+        return ModelUnavailable(message, hint="try again later, or choose another model", retry=False)
+    if re.search(r"too long|context", said, re.I):
+        return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=_ANOTHER)
+    if re.search(r"model", said, re.I):
+        return ModelRefused(f"{label} has no answer of {asked.name}{_quoted(asked, said)}", hint=_ANOTHER)
+    message = f"the command of {label} failed for {asked.name}{_quoted(asked, said)}"
+    return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {_ANOTHER}", retry=False)
+
+
 def declined(asked: Asked) -> ModelRefused:
     """The error for a model that says it does not want to answer."""
     return ModelRefused(f"{asked.name} declined to answer", hint=_ANOTHER)

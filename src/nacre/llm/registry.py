@@ -53,4 +53,24 @@ def _openai(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
     return OpenAIModel(asked, able)
 
 
-_OPENERS: dict[str, Opener] = {"anthropic": _anthropic, "openai": _openai, "chat": _openai}
+def _claude(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
+    from nacre.llm.claude_cli import claude_model
+
+    return claude_model(asked, able, settings.environ)
+
+
+def _codex(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
+    from nacre.llm.codex_cli import codex_model
+
+    return codex_model(asked, able, settings.environ)
+
+
+def _sampling(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:  # noqa: ARG001
+    hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
+    raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
+
+
+_OPENERS: dict[str, Opener] = {
+    "anthropic": _anthropic, "openai": _openai, "chat": _openai,
+    "claude-cli": _claude, "codex-cli": _codex, "mcp-sampling": _sampling,
+}  # fmt: skip
