@@ -20,6 +20,7 @@ settings.load_profile("nacre")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
+    config.addinivalue_line("markers", "live: the test asks a real provider; it runs with make test-live only")
 
 
 @pytest.fixture(autouse=True)

@@ -69,6 +69,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
+        "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,7 +28,7 @@ _FIXED = ("claude-cli", "codex-cli", "mcp-sampling")
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
     window: int | None = None
     output: int | None = None
-    answers: str | None = None
+    answers: Literal["schema", "tool", "json", "text"] | None = None
     caches: bool | None = None
     price: dict[str, float] | None = None
 
@@ -84,8 +84,7 @@ def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capa
     where = f"models.capabilities.{pattern}"
     try:
         own = msgspec.convert(dict(table), _Own)
-        prices = {name: Decimal(str(value)) for name, value in (own.price or {}).items()}
-        price = replace(able.price or Price(), **prices) if own.price is not None else able.price
+        price = _priced(own.price) if own.price else able.price
     except (msgspec.ValidationError, TypeError) as error:
         hint = "keys: window, output, answers, caches, price = {input, output, cached, written}"
         raise ModelRefused(f"{where} cannot be read: {error}", hint=hint) from error
@@ -95,3 +94,10 @@ def _changed(able: Capabilities, pattern: str, table: Mapping[str, Any]) -> Capa
         if (value := getattr(own, name)) is not None
     }  # fmt: skip
     return replace(able, **plain, price=price, known=able.known or own.window is not None)
+
+
+def _priced(told: Mapping[str, float]) -> Price:
+    """What the cache holds costs as much as the rest, unless that is told. Raises TypeError for other names."""
+    prices = {name: Decimal(str(value)) for name, value in told.items()}
+    whole = prices.get("input", Decimal(0))
+    return Price(**{"cached": whole, "written": whole, **prices})

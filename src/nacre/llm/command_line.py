@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from nacre.errors import ModelRefused
 from nacre.llm import failing
 from nacre.llm.calling import Calls, CutOff
 from nacre.llm.failing import Asked
@@ -52,9 +51,7 @@ class CommandModel:
         self.capabilities = capabilities
         found = shutil.which(program, path=environ.get("PATH"))
         if found is None:
-            label = asked.provider.label
-            hint = f"install {label}, sign in with it once, and have {program!r} on PATH"
-            raise ModelRefused(f"the command {program!r} is not installed, which {asked.name} needs", hint=hint)
+            raise failing.no_program(asked, program)
         self._asked = asked
         self._program = found
         self._environ = {name: value for name, value in environ.items() if name not in _DROPPED}

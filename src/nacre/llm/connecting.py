@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nacre.errors import ModelRefused, NacreError
+from nacre.errors import NacreError
 from nacre.llm import failing
 from nacre.llm.calling import Calls, CutOff
 from nacre.llm.failing import Asked
@@ -27,8 +27,7 @@ def load_library(name: str, asked: Asked) -> ModuleType:
     try:
         return import_module(name)
     except ImportError as error:
-        message = f"the library {name!r} is not installed, which {asked.name} needs"
-        raise ModelRefused(message, hint=f"pip install 'nacre[{name}]'") from error
+        raise failing.no_library(asked, name) from error
 
 
 def http_client(asked: Asked) -> Any:

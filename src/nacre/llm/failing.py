@@ -204,6 +204,18 @@ def no_key(asked: Asked) -> ModelRefused:
     )
 
 
+def no_library(asked: Asked, library: str) -> ModelRefused:
+    """The error for a maker's library that is not installed."""
+    message = f"the library {library!r} is not installed, which {asked.name} needs"
+    return ModelRefused(message, hint=f"pip install 'nacre[{library}]'")
+
+
+def no_program(asked: Asked, program: str) -> ModelRefused:
+    """The error for an agent's command that is not installed."""
+    hint = f"install {asked.provider.label}, sign in with it once, and have {program!r} on PATH"
+    return ModelRefused(f"the command {program!r} is not installed, which {asked.name} needs", hint=hint)
+
+
 def _quoted(asked: Asked, said: str) -> str:
     """What the provider says, on one line, without anything that looks like a key."""
     text = " ".join(said.split())

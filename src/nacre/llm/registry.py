@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 
-from nacre.errors import ModelRefused
+from nacre.errors import ModelRefused, NacreError
 from nacre.llm import failing
 from nacre.llm.capabilities import capabilities_of
 from nacre.llm.credentials import credential_for
@@ -29,6 +31,17 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     return RetryingModel(
         _OPENERS[asked.provider.api](settings, asked, able), seconds=settings["models.timeout_seconds"]
     )
+
+
+def obstacle(settings: Settings, asked: Asked) -> NacreError | None:
+    """What keeps a model from being opened, as far as that is seen without loading anything."""
+    if asked.provider.needs_key and asked.credential is None:
+        return failing.no_key(asked)
+    if library := _LIBRARIES.get(asked.provider.api):
+        return None if find_spec(library) else failing.no_library(asked, library)
+    if program := _PROGRAMS.get(asked.provider.api):
+        return None if shutil.which(program, path=settings.environ.get("PATH")) else failing.no_program(asked, program)
+    return None
 
 
 def describe(settings: Settings, name: str) -> tuple[Asked, Capabilities]:
@@ -70,6 +83,8 @@ def _sampling(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:  
     raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
 
 
+_LIBRARIES = {"anthropic": "anthropic", "openai": "openai", "chat": "openai"}
+_PROGRAMS = {"claude-cli": "claude", "codex-cli": "codex"}
 _OPENERS: dict[str, Opener] = {
     "anthropic": _anthropic, "openai": _openai, "chat": _openai,
     "claude-cli": _claude, "codex-cli": _codex, "mcp-sampling": _sampling,
