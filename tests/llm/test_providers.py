@@ -98,6 +98,21 @@ def test_a_server_that_knows_no_schemas_is_asked_with_less_and_remembers(opened:
     assert kinds == ["json_schema", "json_object", "json_object"]
 
 
+def test_a_claude_that_takes_neither_schema_nor_tool_is_told_in_words(opened: Open) -> None:
+    def answer(request: Any) -> Any:
+        for key in ("output_config", "tool_choice"):
+            if key in request.body:
+                return Reply(status=400, message=f"{key}: is not supported by this model")
+        return PART
+
+    with FakeProvider(answer) as provider:
+        model = opened("fake:claude-haiku-4-5", provider.config("anthropic"))
+        assert json.loads(model.complete(PROMPT).text) == PART
+        model.complete(PROMPT)
+        assert len(provider.calls) == 4
+        assert "Answer with one JSON object" in json.dumps(provider.calls[-1].body)
+
+
 def test_keys_come_from_the_variable_that_a_provider_names(opened: Open) -> None:
     with FakeProvider([PART]) as provider:
         own = f'[models.providers.fake]\nbase_url = "{provider.url}/v1"\nkey = "BOAT_KEY"\n'

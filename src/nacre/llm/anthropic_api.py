@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from nacre.errors import ModelRefused
 from nacre.llm import failing
 from nacre.llm.calling import Calls
-from nacre.llm.connecting import body_of, call, http_client, load_library, timeout_of
+from nacre.llm.connecting import body_of, call, http_client, less, load_library, timeout_of
 from nacre.llm.failing import Asked
 from nacre.llm.schemas import strict, told
 from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
@@ -17,6 +18,7 @@ STREAMED_TOKENS = 8_192
 """Longer answers are streamed: a connection on which nothing comes for minutes is cut by what lies in between."""
 
 _LOGIN = {"anthropic-beta": "oauth-2025-04-20"}
+_LESS = {"schema": "tool", "tool": "text"}
 _CUT = ("max_tokens", "model_context_window_exceeded")
 _KEPT = {"type": "ephemeral"}
 
@@ -45,8 +47,8 @@ class _Message(msgspec.Struct):
 class AnthropicModel:
     """A model by Anthropic's messages; implements LanguageModel.
 
-    A schema is enforced as the model can: as the format of its output, or as a tool that it must call. Raises
-    ModelRefused where the library is missing.
+    A schema is enforced as the model can: as the format of its output, or as a tool that it must call. A model that
+    takes neither is told of it, from its first refusal on. Raises ModelRefused where the library is missing.
     """
 
     def __init__(self, asked: Asked, capabilities: Capabilities) -> None:
@@ -65,8 +67,16 @@ class AnthropicModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""
+        while True:
+            able = self.capabilities
+            try:
+                return self._ask(prompt, able)
+            except ModelRefused as error:
+                self.capabilities = less(able, error, _LESS)
+
+    def _ask(self, prompt: Prompt, able: Capabilities) -> Completion:
         seconds = prompt.timeout_seconds
-        request = {**_request(prompt, self.capabilities), "model": self._asked.model, "timeout": timeout_of(seconds)}
+        request = {**_request(prompt, able), "model": self._asked.model, "timeout": timeout_of(seconds)}
         work = self._stream if request["max_tokens"] > STREAMED_TOKENS else self._whole
         message: _Message = call(self._calls, self._asked, self._library, seconds, lambda: work(request))
         return self._completion(message)

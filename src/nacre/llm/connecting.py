@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any, TypeVar
 
 import msgspec
 
-from nacre.errors import NacreError
+from nacre.errors import ModelRefused, NacreError, PromptTooLong
 from nacre.llm import failing
 from nacre.llm.calling import Calls, CutOff
 from nacre.llm.failing import Asked
+from nacre.model.prompting import Capabilities
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 CONNECT_SECONDS = 10.0
+_UNABLE = re.compile(
+    r"response_format|json_schema|json_object|text\.format|output_config|output_format|tool_choice|structured output",
+    re.I,
+)
 _GRACE_SECONDS = 1.0
 """So much longer than the library waits, that its own error, which says more, comes first."""
 
@@ -75,6 +82,16 @@ def body_of(asked: Asked, response: Any, shape: type[S]) -> S:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise failing.strange(asked, response.headers.get("content-type", ""), body) from error
+
+
+def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> Capabilities:
+    """What to ask with instead, where a provider says it cannot hold this model to a schema in that way.
+
+    ``steps`` says what comes after each way. Raises the error where that was not the reason, or nothing is left.
+    """
+    if able.answers not in steps or isinstance(error, PromptTooLong) or not _UNABLE.search(error.message):
+        raise error
+    return replace(able, answers=steps[able.answers])
 
 
 def _said(error: Any) -> str:

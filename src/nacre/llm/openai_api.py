@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +10,7 @@ import msgspec
 from nacre.errors import ModelRefused
 from nacre.llm import failing
 from nacre.llm.calling import Calls
-from nacre.llm.connecting import body_of, call, http_client, load_library, timeout_of
+from nacre.llm.connecting import body_of, call, http_client, less, load_library, timeout_of
 from nacre.llm.failing import Asked
 from nacre.llm.schemas import strict, told
 from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
@@ -21,7 +19,6 @@ _THINKING_TOKENS = 8_192
 """Models that think spend the same allowance on it; without room for that their answer would be cut off."""
 
 _LESS = {"schema": "json", "tool": "json", "json": "text"}
-_UNABLE = re.compile(r"response_format|json_schema|json_object|text\.format|tool_choice|structured output", re.I)
 
 
 class _Details(msgspec.Struct):
@@ -109,9 +106,7 @@ class OpenAIModel:
             try:
                 return self._ask(prompt, able)
             except ModelRefused as error:
-                if able.answers not in _LESS or not _UNABLE.search(error.message):
-                    raise
-                self.capabilities = replace(able, answers=_LESS[able.answers])
+                self.capabilities = less(able, error, _LESS)
 
     def close(self) -> None:
         """Cut off what runs."""
