@@ -83,6 +83,15 @@ def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
     assert isinstance(error, ModelUnavailable)
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open, api: str) -> None:
+    began = time.monotonic()
+    error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.2))
+    assert isinstance(error, ModelUnavailable)
+    assert "did not answer within" in error.message
+    assert time.monotonic() - began < 15
+
+
 def test_a_model_that_ignores_the_schema_is_asked_once_more_and_then_not_believed(opened: Open) -> None:
     with FakeProvider(["I would rather not say."], repeats=True) as provider:
         with pytest.raises(AnswerUnusable):

@@ -130,6 +130,21 @@ def test_what_is_built_in_can_be_sent_elsewhere(opened: Open) -> None:
         assert json.loads(model.complete(PROMPT).text) == PART
 
 
+@pytest.mark.parametrize("api", APIS)
+def test_headers_that_are_meant_for_the_maker_go_to_nobody_else(
+    opened: Open, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for maker in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{maker}_CUSTOM_HEADERS", "x-gateway-key: secret-of-the-gateway")
+        monkeypatch.setenv(f"{maker}_API_KEY", "key-of-the-maker")
+        monkeypatch.setenv(f"{maker}_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-maker")
+    with FakeProvider([PART]) as provider:
+        opened("fake:m", provider.config(api)).complete(PROMPT)
+        sent = " ".join(provider.calls[0].headers.values())
+    assert "of-the" not in sent
+
+
 def test_no_proxy_is_asked_for_what_runs_on_this_machine(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")

@@ -9,7 +9,7 @@ import msgspec
 from nacre.errors import ModelRefused
 from nacre.llm import failing
 from nacre.llm.calling import Calls
-from nacre.llm.connecting import body_of, call, http_client, less, load_library, timeout_of
+from nacre.llm.connecting import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
 from nacre.llm.failing import Asked
 from nacre.llm.schemas import strict, told
 from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
@@ -64,6 +64,7 @@ class AnthropicModel:
             **({"auth_token": secret, "default_headers": _LOGIN} if is_login else {"api_key": secret}),
             base_url=asked.provider.base_url, max_retries=0, http_client=http_client(asked),
         )  # fmt: skip
+        keep_to_maker(self._client, asked, _LOGIN if is_login else {})
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises ModelUnavailable, ModelRefused."""

@@ -21,6 +21,7 @@ from nacre.model.prompting import Capabilities
 S = TypeVar("S", bound=msgspec.Struct)
 
 CONNECT_SECONDS = 10.0
+MAKERS = ("api.anthropic.com", "api.openai.com")
 _UNABLE = re.compile(
     r"response_format|json_schema|json_object|text\.format|output_config|output_format|tool_choice|structured output",
     re.I,
@@ -44,6 +45,19 @@ def http_client(asked: Asked) -> Any:
     import httpx2  # which comes with the libraries
 
     return httpx2.Client(trust_env=False, follow_redirects=True)
+
+
+def keep_to_maker(client: Any, asked: Asked, headers: Mapping[str, str]) -> None:
+    """Send a maker's own headers to the maker alone.
+
+    The libraries add what stands in ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to
+    every call, to whichever server it goes, and have no option against it.
+    """
+    if asked.host in MAKERS:
+        return
+    client._custom_headers = dict(headers)
+    if hasattr(client, "organization"):
+        client.organization = client.project = None
 
 
 def timeout_of(seconds: float) -> Any:

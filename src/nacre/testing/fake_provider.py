@@ -22,8 +22,9 @@ import msgspec
 
 from nacre.testing.wire_formats import WIRES, Ollama, Said, Wire, embeddings
 
-FAULTS = ("html", "garbage", "truncated", "half-stream", "hang", "drop")
+FAULTS = ("html", "garbage", "truncated", "half-stream", "hang", "drip", "drop")
 _HTML = b"<!doctype html><html><body><h1>Please sign in to this network</h1></body></html>"
+_DRIP_SECONDS = 0.02
 _MODELS = ("/v1/models", "/models", "/api/tags")
 
 
@@ -48,8 +49,8 @@ class Reply:
 
     ``answer`` is an object, given back as JSON, or text, given back as it is. A ``status`` other than 200 comes with
     ``message`` and ``code`` in the format's own shape. ``fault`` is one of ``FAULTS``: a page of HTML with 200,
-    bytes that are no JSON, half an answer with 200, a stream that breaks off, an answer that never comes, a
-    connection that is closed without one.
+    bytes that are no JSON, half an answer with 200, a stream that breaks off, an answer that never comes, one of which
+    a byte comes now and then, a connection that is closed without one.
     """
 
     answer: Any = ""
@@ -167,9 +168,9 @@ class FakeProvider:
         model = str(request.body.get("model", ""))
         return Said(_text(reply.answer), model, number, new, cached, written, reply.is_cut)
 
-    def wait_for_end(self) -> None:
-        """Say nothing until the server closes."""
-        self._closing.wait()
+    def wait_for_end(self, seconds: float | None = None) -> bool:
+        """Wait until the server closes, or for so long; returns whether it closes."""
+        return self._closing.wait(seconds)
 
 
 def _text(answer: Any) -> str:
@@ -222,6 +223,8 @@ class _Handler(BaseHTTPRequestHandler):
             if reply.fault == "hang":
                 self.owner.wait_for_end()
             self.close_connection = True
+        elif reply.fault == "drip":
+            self._drip()
         elif reply.fault == "html":
             self._send(200, _HTML, {"content-type": "text/html"})
         elif reply.status != 200:
@@ -234,6 +237,16 @@ class _Handler(BaseHTTPRequestHandler):
             body = json.dumps(wire.whole(self.owner.said(reply, request, wire), request.body)).encode()
             half = body[: len(body) // 2] if reply.fault in ("truncated", "half-stream") else body
             self._send(200, half, {"content-type": "application/json", **reply.headers})
+
+    def _drip(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", "1000000")
+        self.end_headers()
+        self.close_connection = True
+        while not self.owner.wait_for_end(_DRIP_SECONDS):
+            self.wfile.write(b" ")
+            self.wfile.flush()
 
     def _stream(self, wire: Wire, said: Said, request: Request, reply: Reply) -> None:
         kind = "application/x-ndjson" if isinstance(wire, Ollama) else "text/event-stream"
