@@ -117,11 +117,13 @@ class Root(Group):
         run = Run(as_json=boundary.wants_json(arguments))
         raise SystemExit(boundary.guard(run, lambda: self._run(arguments, run)))
 
-    def _run(self, arguments: list[str], run: Run) -> Any:
-        from nacre.settings import is_own_call  # which every command loads
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, but within one of nacre's own calls of a model none."""
+        from nacre.settings import is_own_call  # which nearly every command loads, and help does without
 
-        if is_own_call():
-            return None
+        return None if is_own_call() else super().invoke(ctx)
+
+    def _run(self, arguments: list[str], run: Run) -> Any:
         return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)
 
 

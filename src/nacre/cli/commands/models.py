@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import click
 
-from nacre.cli.command import TEXT, Group
+from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.run import Run
 
 
-class _Models(Group):
-    has_default = True
-
-
 @click.group(
-    "models", cls=_Models,
+    "models", cls=DefaultGroup,
     examples=["nacre models", "nacre models test", "nacre models test ollama:qwen3"],
 )  # fmt: skip
 @click.pass_context
