@@ -54,6 +54,12 @@ def failure(opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model:
         (Reply(status=404, message="model: m"), ModelRefused, "has no model m", "check its name"),
         (Reply(status=413, message="too large"), PromptTooLong, "too long", "larger window"),
         (Reply(status=400, message="maximum context length is 9"), PromptTooLong, "too long", "larger window"),
+        (
+            Reply(status=400, message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens"),
+            ModelRefused,
+            "so long an answer",
+            "output = ",
+        ),
         (Reply(status=418, message="a teapot"), ModelRefused, "refuses .* 418: .*a teapot", "models.providers"),
         (Reply(status=500, message="oh"), ModelUnavailable, r"fails \(500\)", "later"),
         (Reply(status=529, message="busy"), ModelUnavailable, "overloaded", "later"),

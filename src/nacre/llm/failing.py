@@ -65,6 +65,11 @@ _ROWS = (
     _Row((401,), "", "{label} does not accept {key} for {name}", "{renew}"),
     _Row((400,), r"api[_ ]key.{0,20}(not valid|invalid)|invalid.{0,20}api[_ ]key",
          "{label} does not accept {key} for {name}", "{renew}"),
+    _Row(
+        (400, 422), r"max(_output|_completion)?_tokens.{0,80}(too large|maximum|at most|exceed|less than)",
+        "{name} does not write so long an answer{said}",
+        'tell its limit: models.capabilities."{name}" = {{output = …}}',
+    ),
     _Row((403,), "", "{label} does not let {key} use {name}{said}", "allow the model for that key, or {another}"),
     _Row(
         (400, 413, 422, 500),
