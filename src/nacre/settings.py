@@ -77,7 +77,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("models.timeout_seconds", float, 120.0, "so long a model may take to answer"),
     Setting("models.providers", dict[str, dict[str, str]], {}, "more providers: name = {base_url = …, key = …}"),
     Setting("models.capabilities", dict[str, dict[str, Any]], {}, "what a model can do, where nacre has it wrong"),
-    Setting("models.auth", str, "", "how nacre signs in: see nacre setup"),
+    Setting(
+        "models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty takes what it finds"
+    ),
     Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
@@ -110,7 +112,13 @@ _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "embedding.model": ("minilm", "none"),
     "scoring.profile": ("nacre", "agenr"),
-}
+    "models.auth": (
+        "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
+    ),
+}  # fmt: skip
+_MAY_HOLD_KEYS = frozenset({"models.providers"})
+"""What is wrong with them is told without what they hold."""
+
 _LEAST = {
     "git.commit_after_seconds": 0,
     "git.commit_after_operations": 1,
@@ -205,9 +213,11 @@ def check(key: str, value: Any) -> Any:
             value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
         converted = msgspec.convert(value, setting.type, strict=False)
     except (ValueError, RecursionError) as error:
+        if key in _MAY_HOLD_KEYS:
+            raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
         raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
     if key in _CHOICES and converted not in _CHOICES[key]:
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(_CHOICES[key])}")
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, _CHOICES[key]))}")
     if key in _LEAST and converted < _LEAST[key]:
         raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
     if key == "redaction.patterns":

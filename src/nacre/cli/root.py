@@ -25,6 +25,7 @@ class Entry:
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
+        "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
@@ -68,6 +69,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
         "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("db:db", "Look after the database."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
         "config": Entry("config:config", "Show and change settings."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),

@@ -62,6 +62,11 @@ def provider_of(settings: Settings, name: str) -> Provider:
     return _with_own(provider or Provider(name, name, "chat", needs_key="key" in own), own)
 
 
+def is_built_in(name: str) -> bool:
+    """Whether nacre knows a provider by itself."""
+    return name in _built_in()
+
+
 @cache
 def _built_in() -> Mapping[str, Provider]:
     tables: dict[str, dict[str, Any]] = tomllib.loads((files("nacre.llm") / "providers.toml").read_text("utf-8"))
