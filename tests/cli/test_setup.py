@@ -177,6 +177,7 @@ def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, hom
         (("--auth", "openai-api-key", "--model", "gpt-6-luna"), ["--key-env VAR or --key-stdin"]),
         (("--model", "gpt-6-luna"), ["--provider"]),
         (("--provider", "anthropic", "--key-env", "NOT_SET"), ["no key in $NOT_SET"]),
+        (("--provider", "anthropic", "--key-env", "gsk_0123456789abcdef"), ["the variable that --key-env names"]),
         (("--none", "--model", "x"), ["--none"]),
         (("--auth", "by-magic"), ["anthropic-token"]),
     ],
@@ -187,6 +188,7 @@ def test_in_a_pipe_it_asks_nothing_and_names_what_is_missing(
     failed = process("setup", *arguments, code=2, stdin=subprocess.DEVNULL)
     for name in named:
         assert name in failed.err
+    assert "gsk_" not in failed.err
     assert not home.exists() or not (home / "config.toml").exists()
 
 

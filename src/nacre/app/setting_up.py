@@ -168,7 +168,7 @@ def apply(settings: Settings, wish: Wish) -> Done:
         for key, value in changed.items():
             write_setting(settings.config, key, value)
     except OSError as error:
-        hint = "make it writable, or set NACRE_HOME; in the environment the same is set by NACRE_MODELS_DEFAULT and kin"
+        hint = "make it writable, or set NACRE_HOME; in the environment, NACRE_MODELS_DEFAULT sets the model"
         raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
     after = load_settings(settings.home, settings.environ)
     notes = [f"${_variable(key)} is set and goes before the file" for key in changed if _is_overridden(settings, key)]

@@ -153,7 +153,8 @@ def _ways(settings: Settings, clock: Clock) -> Iterator[Way]:
         names = (name,) if method.kind == BEARER and method.login else (name, "")
         places = tuple(place for place in of_methods[method.provider] if place.method in names)
         taken = next((one for one in of_methods[method.provider] if _is_taken(settings, one, method.provider)), None)
-        is_used = method.provider in used and taken is not None and taken in places
+        by_program = method.through in used and settings["models.auth"] == name
+        is_used = by_program or (method.provider in used and taken is not None and taken in places)
         yield Way(name, method.provider, method.label, places, is_used)
     for name, provider in providers(settings).items():
         if name in of_methods or not (provider.needs_key or provider.api_key):

@@ -15,6 +15,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.render.signing_in import kept_in, programs
 from nacre.cli.setup_choices import through, with_key
 from nacre.errors import NacreError
+from nacre.llm.capabilities import capabilities_of
 from nacre.llm.credentials import credential_for
 from nacre.llm.methods import BEARER, methods
 from nacre.llm.proposing import listed_here, proposed
@@ -129,13 +130,16 @@ class Dialog:
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
         """A model's name: one that is proposed, by its number, or any other."""
         wish = Wish(f"{provider}:", base_url=base_url)
-        names = proposed(provider_of(setting_up.wished(settings, wish), provider))
+        able = provider_of(setting_up.wished(settings, wish), provider)
+        names = proposed(able)
         present = settings["models.default"]
         if present.partition(":")[0] == provider:
             names = list(dict.fromkeys([present.partition(":")[2], *names]))
         paper = self._paper()
         paper.line(bold("Which model?"), dim("  a number, or any other name"))
-        paper.table([(f"{number:>4}", name) for number, name in enumerate(names, start=1)])
+        paper.table(
+            [(f"{number:>4}", name, dim(_price(settings, able, name))) for number, name in enumerate(names, start=1)]
+        )
         self._show(paper)
         while True:
             said = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
@@ -237,6 +241,16 @@ def _first(settings: Settings, options: Sequence[Option]) -> int:
 
 def _models_of(option: Option) -> bool:
     return option.note.startswith("answers")
+
+
+def _price(settings: Settings, provider: Provider, model: str) -> str:
+    """What a model costs, in words; empty where that is not known."""
+    price = capabilities_of(settings, provider, model).price
+    if price is None:
+        return ""
+    if not (price.input or price.output):
+        return "free"
+    return f"US$ {price.input:.2f} for a million tokens read, {price.output:.2f} written"
 
 
 def _server(name: str, names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -117,7 +118,8 @@ def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None
         where = "standard input"
     elif variable:
         secret = run.environ.get(variable, "").strip()
-        where = f"${variable.upper() if variable.islower() else variable}" if "-" not in variable else "that variable"
+        is_name = re.fullmatch(r"[A-Z][A-Z0-9_]*", variable)  # else it may be the key itself
+        where = f"${variable}" if is_name else "the variable that --key-env names"
     else:
         return None
     return checked_key(secret, where)
