@@ -199,9 +199,9 @@ def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
 ) -> None:
     key = shape.format(f"{CORE}-plain-{CORE[::-1]}")
 
-    def reply(request: Request) -> Reply | dict[str, bool]:
+    def reply(request: Request) -> Reply | dict[str, str]:
         quoted = f"key {request.key} of {json.dumps(dict(request.headers))}"
-        return {"ready": True} if len(provider.calls) == 1 else Reply(status=401, message=quoted)
+        return {"metal": "mercury"} if len(provider.calls) == 1 else Reply(status=401, message=quoted)
 
     with FakeProvider(reply) as provider:
         address = ("--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin")

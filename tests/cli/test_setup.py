@@ -19,7 +19,7 @@ from tests.keyrings import ForgetfulKeyring, MemoryKeyring, TalkativeKeyring
 
 KEY = "sk-ant-api03-" + "k" * 20 + "tail"
 TOKEN = "sk-ant-oat01-" + "t" * 20 + "tail"
-READY = {"ready": True}
+READY = {"metal": "mercury"}
 
 
 @pytest.fixture

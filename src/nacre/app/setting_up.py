@@ -11,18 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
-
+from nacre.app import offering
 from nacre.app.context import Context
-from nacre.app.models import NONE, model_for
+from nacre.app.models import NONE
 from nacre.app.signing_in import keep
 from nacre.errors import AnswerUnusable, CredentialsUnusable, ModelRefused, NacreError, Unavailable
 from nacre.llm import logins
-from nacre.llm.answers import ask, schema_of
 from nacre.llm.credentials import credential_for, mask, own_variable
 from nacre.llm.methods import BEARER, Method, method_of, methods
 from nacre.llm.providers import is_built_in, provider_of, providers
-from nacre.model.prompting import Prompt, Task
+from nacre.model.prompting import Task
 from nacre.settings import Settings, Value, check, load_settings, write_setting
 
 ANSWERED, UNUSABLE, UNREACHABLE, REFUSED, SKIPPED = "answered", "unusable", "unreachable", "refused", "skipped"
@@ -71,12 +69,6 @@ class Done:
     kept: str
     masked: str
     notes: tuple[str, ...] = ()
-
-
-class _Ready(msgspec.Struct, forbid_unknown_fields=True):
-    """What the test asks for."""
-
-    ready: bool
 
 
 def full_name(settings: Settings, model: str, provider: str) -> str:
@@ -128,20 +120,19 @@ def try_model(context: Context, wish: Wish) -> Tried:
     """Ask the model that is wished for one short question. Raises SettingsInvalid."""
     began = time.perf_counter()
     try:
-        settings = wished(context.settings, wish)
-        model = model_for(replace(context, settings=settings), Task.TEST, background=False)
-        if model is None:
-            return Tried(SKIPPED)
-        try:
-            ask(model, _PROMPT, _Ready)
-        finally:
-            model.close()
+        trial = offering.try_model(replace(context, settings=_soon(wished(context.settings, wish))))
     except NacreError as error:
         kinds = {AnswerUnusable: UNUSABLE, Unavailable: UNREACHABLE}
         outcome = next((kinds[kind] for kind in type(error).__mro__ if kind in kinds), REFUSED)
         seconds = time.perf_counter() - began
         return Tried(outcome, seconds, _as_given(wish, error.message), _as_given(wish, error.hint or ""))
-    return Tried(ANSWERED, time.perf_counter() - began)
+    return Tried(ANSWERED, trial.seconds)
+
+
+def _soon(settings: Settings) -> Settings:
+    """Settings with which a model has half a minute to answer: somebody waits."""
+    seconds = min(_TEST_SECONDS, settings["models.timeout_seconds"])
+    return replace(settings, values={**settings.values, "models.timeout_seconds": Value(seconds, "setup")})
 
 
 def _as_given(wish: Wish, text: str) -> str:
@@ -226,9 +217,3 @@ def _is_overridden(settings: Settings, key: str) -> bool:
 
 def _variable(key: str) -> str:
     return "NACRE_" + key.replace(".", "_").upper()
-
-
-_PROMPT = Prompt(
-    Task.TEST, "You answer with one JSON object and nothing else.", 'Say that you are ready: {"ready": true}',
-    schema_of(_Ready), name="ready", version="setup/1", output_tokens=256, timeout_seconds=_TEST_SECONDS,
-)  # fmt: skip
