@@ -49,9 +49,7 @@ class Asked:
     "setup",
     examples=[
         "nacre setup",
-        "nacre setup --provider ollama --model qwen3:8b",
         "nacre setup --auth anthropic-api-key --key-env ANTHROPIC_API_KEY --model claude-haiku-5-5 --yes",
-        "nacre setup --background --daily-budget 1",
         "nacre setup --none",
     ],
 )
