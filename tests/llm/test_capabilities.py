@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelRefused
+from nacre.llm.proposing import proposed
+from nacre.llm.providers import Provider, provider_of
 from nacre.llm.registry import describe
 from nacre.model.prompting import Capabilities, Price
 from nacre.settings import load_settings
@@ -30,6 +32,23 @@ def test_a_provider_before_a_name_and_a_date_after_it_do_not_matter(tmp_path: Pa
     assert found.known
     assert (found.window, found.output) == (200_000, 32_000)
     assert found.price == Price(Decimal(15), Decimal(75), Decimal("1.5"), Decimal("18.75"))
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-haiku-5-5", "openrouter:anthropic/claude-haiku-5.5"])
+def test_a_window_ends_where_longer_prompts_cost_more(tmp_path: Path, name: str) -> None:
+    found = able(tmp_path, name)
+    assert (found.window, found.answers) == (100_000, "schema")
+    assert found.price == Price(Decimal("0.1"), Decimal("0.5"), Decimal("0.01"), Decimal("0.125"))
+
+
+def test_every_model_that_setup_proposes_has_a_price(tmp_path: Path) -> None:
+    names = [f"{name}:{model}" for name in ("anthropic", "openai", "openrouter") for model in proposed(known(name))]
+    assert len(names) >= 6
+    assert [name for name in names if able(tmp_path, name).price is None] == []
+
+
+def known(name: str) -> Provider:
+    return provider_of(load_settings("/nowhere", {}), name)
 
 
 def test_a_model_that_nobody_knows_gets_little_and_says_so(tmp_path: Path) -> None:
