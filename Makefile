@@ -20,6 +20,10 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 2
 
+.PHONY: test-live
+test-live: $(VENV)/.installed-dev  ## tests that ask real models, of every provider whose key is in the environment
+	$(BIN)/python -m pytest -m live
+
 FUZZ_SECONDS ?= 600
 
 .PHONY: fuzz

@@ -10,6 +10,7 @@ from hypothesis import settings
 
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
+_KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")
 _AGENTS = ("CLAUDECODE", "CURSOR_", "GEMINI_CLI", "OPENCODE", "CLINE_", "AUGMENT_", "GOOSE_", "AI_AGENT")
 _TERMINAL = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "EDITOR", "VISUAL")
 
@@ -20,6 +21,7 @@ settings.load_profile("nacre")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
+    config.addinivalue_line("markers", "live: the test asks a real provider; it runs with make test-live only")
 
 
 @pytest.fixture(autouse=True)
@@ -28,14 +30,17 @@ def user_home(
 ) -> Path:
     """An empty home of a user, nacre's home within; the embedding model is off unless the test is marked."""
     home = tmp_path_factory.mktemp("home")
+    is_live = request.node.get_closest_marker("live")
     for name in list(os.environ):
-        if name.startswith((*_SET_BY_PEOPLE, *_AGENTS)) or name in _TERMINAL:
+        is_key = name.endswith(_KEYS) and not is_live
+        if name.startswith((*_SET_BY_PEOPLE, *_AGENTS)) or is_key or name in _TERMINAL:
             monkeypatch.delenv(name)
     for name in _HOMES:
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("NACRE_HOME", str(home / ".nacre"))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     if not request.node.get_closest_marker("embedding"):
         monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
     return home

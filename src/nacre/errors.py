@@ -6,7 +6,8 @@ NacreError
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
 │                           RemoteUnreachable, ModelUnavailable, BudgetSpent
-├── ModelRefused            the model's provider says no; trying again does not help
+├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong
+├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
 ├── AnswerUnusable          a model answered, but not what it was asked for
 ├── RemoteRefused           the remote says no; SecretFound: nacre does
 └── StoreUnusable           the home cannot be used as it is: SchemaTooNew, VaultUnusable, RepositoryUnusable
@@ -130,6 +131,18 @@ class ModelRefused(NacreError):
     """The language model's provider refuses the call."""
 
     code = "model_refused"
+
+
+class PromptTooLong(ModelRefused):
+    """The language model cannot read so much at once."""
+
+    code = "prompt_too_long"
+
+
+class CredentialsUnusable(NacreError):
+    """A key, or the file that holds it, cannot be used."""
+
+    code = "credentials_unusable"
 
 
 class AnswerUnusable(NacreError):

@@ -18,7 +18,7 @@ import msgspec
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.model.prompting import Task
+from nacre.model.prompting import OWN_CALL_VARIABLE, Task
 from nacre.model.session import Speaker
 
 
@@ -77,7 +77,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("models.timeout_seconds", float, 120.0, "so long a model may take to answer"),
     Setting("models.providers", dict[str, dict[str, str]], {}, "more providers: name = {base_url = …, key = …}"),
     Setting("models.capabilities", dict[str, dict[str, Any]], {}, "what a model can do, where nacre has it wrong"),
-    Setting("models.auth", str, "", "how nacre signs in: see nacre setup"),
+    Setting(
+        "models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty takes what it finds"
+    ),
     Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
@@ -110,7 +112,13 @@ _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "embedding.model": ("minilm", "none"),
     "scoring.profile": ("nacre", "agenr"),
-}
+    "models.auth": (
+        "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
+    ),
+}  # fmt: skip
+_MAY_HOLD_KEYS = frozenset({"models.providers"})
+"""What is wrong with them is told without what they hold."""
+
 _LEAST = {
     "git.commit_after_seconds": 0,
     "git.commit_after_operations": 1,
@@ -192,6 +200,11 @@ def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | N
     return Settings(folder, config, database, values, environ, user_home)
 
 
+def is_own_call(environ: Mapping[str, str] | None = None) -> bool:
+    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
+    return bool((os.environ if environ is None else environ).get(OWN_CALL_VARIABLE))
+
+
 def check(key: str, value: Any) -> Any:
     """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
     setting = known(key)
@@ -200,9 +213,11 @@ def check(key: str, value: Any) -> Any:
             value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
         converted = msgspec.convert(value, setting.type, strict=False)
     except (ValueError, RecursionError) as error:
+        if key in _MAY_HOLD_KEYS:
+            raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
         raise SettingsInvalid(f"{key} cannot be {value!r}: {error}", hint=setting.summary) from error
     if key in _CHOICES and converted not in _CHOICES[key]:
-        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(_CHOICES[key])}")
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, _CHOICES[key]))}")
     if key in _LEAST and converted < _LEAST[key]:
         raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
     if key == "redaction.patterns":

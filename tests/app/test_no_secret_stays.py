@@ -20,6 +20,7 @@ from nacre.app.recalling import recall
 from nacre.app.syncing import State
 from nacre.cli.root import cli
 from nacre.model.recall import RecallQuery
+from nacre.testing.fake_provider import FakeProvider, Reply, Request
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.registry import builtins
 from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
@@ -190,6 +191,43 @@ def test_nothing_of_it_stays_whichever_option_of_leaving_and_forgetting_holds_it
     nacre("show", lamp)
     nacre("commit")
     assert is_kept(home) == []
+
+
+@pytest.mark.parametrize("shape", ["{}", "sk-ant-api03-{}", "sk-proj-{}"])
+def test_a_key_that_nacre_is_given_is_in_credentials_toml_and_nowhere_else(
+    home: Path, tmp_path: Path, shape: str
+) -> None:
+    key = shape.format(f"{CORE}-plain-{CORE[::-1]}")
+
+    def reply(request: Request) -> Reply | dict[str, str]:
+        quoted = f"key {request.key} of {json.dumps(dict(request.headers))}"
+        return {"metal": "mercury"} if len(provider.calls) == 1 else Reply(status=401, message=quoted)
+
+    with FakeProvider(reply) as provider:
+        address = ("--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin")
+        told = nacre("setup", *address, "--model", "m", "--background", "--json", stdin=key)
+        told += nacre("setup", *address, "--model", "other", stdin=key, code=1)
+        told += nacre("setup", *address, "--model", "other", "--json", stdin=f"{key} and more", code=2)
+        for name, (file, text) in list(EXAMPLES.items())[:3]:
+            path = tmp_path / "in" / name / file
+            path.parent.mkdir(parents=True)
+            path.write_text(text, encoding="utf-8")
+        told += nacre("ingest", str(tmp_path / "in"), code=None)
+        told += nacre("store", "The gate is painted green.", "--subject", "Gate")
+        told += nacre("recall", "what is green?")
+    for words in (
+        "auth status", "auth status --json", "config show", "config show --json", "config get models.providers",
+        "doctor", "health", "commit", "log",
+    ):  # fmt: skip
+        told += nacre(*words.split(), code=None)
+    nacre("export", str(tmp_path / "all.jsonl"), "--sessions")
+    nacre("backup", "create", str(tmp_path / "backup.zip"))
+    nacre("backup", "restore", str(tmp_path / "backup.zip"), "--to", str(tmp_path / "back"))
+    assert key not in told
+    assert key in (home / "credentials.toml").read_text(encoding="utf-8")
+    assert {place.partition(": ")[0] for place in is_kept(home)} == {str(home / "credentials.toml")}
+    assert is_kept(tmp_path / "back") == []
+    assert CORE not in (tmp_path / "all.jsonl").read_text(encoding="utf-8")
 
 
 def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path) -> None:

@@ -18,6 +18,9 @@ BROAD_EXCEPT = {
     "app/reading.py",  # carried over to the thread that reads on, and raised there
     "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
     "app/rereading.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
+    "llm/calling.py",  # carried over to the thread that waits, and raised there
+    "llm/sampling.py",  # anybody's callback: whatever it raises, there is no answer
+    "llm/keyrings.py",  # backends raise whatever their system does
     "embed/onnx.py",  # the runtimes raise bare exceptions; both become EmbedderUnavailable
     "embed/cross_encoder.py",  # the same, as RerankerUnavailable
 }

@@ -98,6 +98,40 @@ def terminal() -> Nacre:
     return run
 
 
+@pytest.fixture
+def dialog() -> Callable[..., Outcome]:
+    """``dialog("setup", answers=[("Number", "1")])``: each answer is typed when its question stands there."""
+    pty = pytest.importorskip("pty")
+
+    def run(
+        *arguments: str, answers: Sequence[tuple[str, str]], environ: dict[str, str] | None = None, **options: Any
+    ) -> Outcome:
+        mine, theirs = pty.openpty()
+        started = subprocess.Popen(
+            command(*arguments), stdin=theirs, stdout=options.get("stdout", theirs), stderr=theirs, close_fds=True,
+            start_new_session=True, env=environment({"TERM": "xterm-256color", **(environ or {})}),
+        )  # fmt: skip
+        os.close(theirs)
+        shown, seen, waiting = bytearray(), 0, list(answers)
+        while True:
+            try:
+                read = os.read(mine, 4096)
+            except OSError:
+                break
+            if not read:
+                break
+            shown += read
+            if waiting and waiting[0][0].encode() in shown[seen:]:
+                seen = len(shown)
+                os.write(mine, waiting.pop(0)[1].encode() + b"\n")
+        os.close(mine)
+        assert not waiting, shown.decode()
+        out = started.stdout.read().decode() if started.stdout else shown.decode().replace("\r\n", "\n")
+        return Outcome(started.wait(timeout=60), out, shown.decode() if started.stdout else "")
+
+    return run
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "nacre", *arguments]
 

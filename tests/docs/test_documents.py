@@ -30,7 +30,7 @@ def test_links_in_documents_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-PROSE = frozenset("as begins commits does has is knows keeps needs never reads records writes".split())
+PROSE = frozenset("as begins commits does has is knows keeps needs never reads records works writes".split())
 """What follows the name in a sentence that is not about a command."""
 
 
@@ -93,7 +93,9 @@ def keys_of(value: Any) -> set[str]:
         "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
         "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
         "list", "todo", "health", "doctor", "db stats",
-        "db path", "review", "config show", "config get recall.limit", "ingest", "store something-new-to-keep",
+        "db path", "review", "config show", "config get recall.limit", "auth status",
+        "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
+        "ingest", "store something-new-to-keep",
         "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
         "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
         "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
@@ -111,6 +113,9 @@ def test_every_name_in_an_answer_is_documented(command: str, tmp_path: Path) -> 
     if "{tmp}/in" in command:
         runner.invoke(cli, ["export", f"{tmp_path}/in.jsonl"], catch_exceptions=False)
         runner.invoke(cli, ["backup", "create", f"{tmp_path}/in.zip"], catch_exceptions=False)
+    if command == "auth remove openai":
+        keyed = ["setup", "--provider", "openai", "--model", "m", "--key-stdin", "--no-test"]
+        runner.invoke(cli, keyed, input="sk-not-a-real-key", catch_exceptions=False)
     listed = json.loads(runner.invoke(cli, ["sessions", "list", "--json"], catch_exceptions=False).stdout)
     places = {"{tmp}": str(tmp_path), "{session}": listed["sessions"][0]["session"]}
     arguments = [re.sub(r"\{\w+\}", lambda match: places[match[0]], word) for word in command.split()]

@@ -29,6 +29,7 @@ from nacre.app.swapping import put_in_place
 from nacre.app.using import fold_usage
 from nacre.app.writing import apply_intents
 from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
+from nacre.llm import key_file
 from nacre.lock import FileLock
 from nacre.model.reports import Progress
 from nacre.storage.snapshot import Snapshot
@@ -192,6 +193,10 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             path = Path(parent, name)
             if name.startswith(settings.database.name) and Path(parent) == settings.home:
                 continue
+            if name == key_file.NAME and Path(parent) == settings.home:
+                note = f"{name} was left out: nacre setup gives keys anew"
+                work.notes += [note] if note not in work.notes else []
+                continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue
             if path.is_symlink() or not path.is_file():
@@ -227,13 +232,21 @@ def _blocks(work: _Writing, name: str, source: BinaryIO) -> Iterator[bytes]:
     """A file's bytes; credentials are taken out of the files that may hold some."""
     if name in _WITH_CREDENTIALS:
         text = source.read().decode("utf-8", "replace")
-        clean = work.context.redactor.clean(text)
+        clean = work.context.redactor.clean(_without_keys(work.context, text))
         if clean != text:
             work.notes.append(f"{name}: what looked like a secret was taken out")
         yield clean.encode("utf-8")
         return
     while block := source.read(_BLOCK):
         yield block
+
+
+def _without_keys(context: Context, text: str) -> str:
+    """A text without the keys of models that the config holds, whatever they look like."""
+    for own in context.settings["models.providers"].values():
+        if key := own.get("api_key"):
+            text = text.replace(key, "[REDACTED:api-key]")
+    return text
 
 
 def _place(path: Path) -> Place | None:

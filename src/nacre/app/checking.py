@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from nacre import private
+from nacre.app import signing_in
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
 from nacre.app.drift import format_checks
@@ -19,6 +20,7 @@ from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.app.watching.standing import standing
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
+from nacre.llm.credentials import place_for
 from nacre.model.reports import Check
 from nacre.recall.scoring import days_between
 from nacre.storage.co_recall import STEP
@@ -55,6 +57,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
         _disk(context),
         _model(context),
         *_reranker(context),
+        *_credentials(context),
     ]
 
 
@@ -192,6 +195,28 @@ def _reranker(context: Context) -> Iterator[Check]:
         return
     if loaded:
         yield Check("reranker", OK, str(context.settings["recall.reranker"]))
+
+
+def _credentials(context: Context) -> Iterator[Check]:
+    """Whether nacre can sign in to the models that are set, and where a credential should not lie as it does."""
+    settings = context.settings
+    own = settings["models.providers"]
+    for provider in sorted(signing_in.in_use(settings) | {name for name in own if "api_key" in own[name]}):
+        try:
+            yield _credential(context, provider)
+        except NacreError as error:
+            yield Check("credentials", WARNING, error.message, error.hint)
+
+
+def _credential(context: Context, provider: str) -> Check:
+    """Raises ModelRefused."""
+    place = place_for(context.settings, provider, clock=context.clock)
+    if place is None and signing_in.expects_key(context.settings, provider):
+        return Check("credentials", WARNING, f"no key of {provider} is found", f"nacre setup --provider {provider}")
+    if place is None or place.credential is None:
+        return Check("credentials", OK, f"{provider} needs none from nacre")
+    told = f"{provider}: {place.credential.masked} from {place.origin}"
+    return Check("credentials", WARNING, place.warning, place.hint) if place.warning else Check("credentials", OK, told)
 
 
 def _model(context: Context) -> Check:

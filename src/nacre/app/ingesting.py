@@ -288,6 +288,8 @@ def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
     tallies.bytes_done += event.size
     if event.is_excluded:
         tallies.excluded[str(event.path)] = "tool"
+    elif event.is_own:
+        tallies.excluded[str(event.path)] = "nacre's own call"
     elif event.problem:
         tallies.problems.append(event.problem)
     else:

@@ -24,6 +24,7 @@ from nacre.model.session import Flag, Session, ToolCall, Turn
 from nacre.redact.redactor import Redactor
 from nacre.storage.foreign import ForeignDatabase, open_foreign
 from nacre.text import shorten
+from nacre.transcripts import own_calls
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
 from nacre.transcripts.injected import strip
@@ -109,6 +110,8 @@ class FileFailed:
     size: int
     problem: Problem | None
     is_excluded: bool = False
+    is_own: bool = False
+    """A session that nacre began itself, to ask a model."""
 
 
 Event = Batch | FileDone | FileFailed
@@ -180,6 +183,8 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
                 yield FileFailed(job.path, job.size, problem)
             elif adapter.tool in excluded_tools:
                 yield FileFailed(job.path, job.size, None, is_excluded=True)
+            elif adapter.tool in own_calls.TOOLS and _is_own_call(job.path, adapter):
+                yield FileFailed(job.path, job.size, None, is_own=True)
             else:
                 yield from _read_source(job, adapter, source, redactor)
     except NotTheirs as error:
@@ -192,6 +197,14 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
     except Exception as error:  # noqa: BLE001 - a format that drifted, or anybody's adapter, costs its own file only
         message = f"the adapter failed: {type(error).__name__}: {error}"
         yield _failed(job, redactor, message, "report it with the tool's version")
+
+
+def _is_own_call(path: Path, adapter: Adapter) -> bool:
+    with path.open("rb") as file:
+        if not own_calls.may_be_own(file.read(own_calls.HEAD_BYTES)):
+            return False
+    with FileSource(path) as source:
+        return own_calls.is_own_call(parsed(adapter, source))
 
 
 def _read_source(job: Job, adapter: Adapter, source: AnySource, redactor: Redactor) -> Iterator[Event]:

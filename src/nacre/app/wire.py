@@ -80,6 +80,7 @@ class _Failed:
     message: bytes | None
     hint: bytes | None
     is_excluded: bool
+    is_own: bool
 
 
 _SETUP = msgspec.msgpack.Decoder(Setup)
@@ -138,7 +139,7 @@ def pack(event: Event) -> Frame:
         case FileFailed():
             problem = event.problem
             texts = (_bytes(problem.message), _bytes(problem.hint)) if problem else (None, None)
-            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded)))
+            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded, event.is_own)))
 
 
 def unpack(frame: Frame, job: Job) -> Event:
@@ -149,7 +150,7 @@ def unpack(frame: Frame, job: Job) -> Event:
         failed = _FAILED.decode(frame.body)
         message = _text(failed.message)
         problem = None if message is None else Problem(str(job.path), message, _text(failed.hint))
-        return FileFailed(job.path, job.size, problem, failed.is_excluded)
+        return FileFailed(job.path, job.size, problem, failed.is_excluded, failed.is_own)
     done = _DONE.decode(frame.body)
     tally = Tally(Counter(done.unknown), done.corrupt, done.oversized)
     cursor = replace(done.cursor, carry=json.loads(done.carry))

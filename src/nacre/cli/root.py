@@ -25,6 +25,7 @@ class Entry:
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
+        "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
@@ -68,7 +69,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
         "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("db:db", "Look after the database."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
         "config": Entry("config:config", "Show and change settings."),
+        "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",
@@ -115,6 +118,12 @@ class Root(Group):
         arguments = list(args or ())
         run = Run(as_json=boundary.wants_json(arguments))
         raise SystemExit(boundary.guard(run, lambda: self._run(arguments, run)))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, but within one of nacre's own calls of a model none."""
+        from nacre.settings import is_own_call  # which nearly every command loads, and help does without
+
+        return None if is_own_call() else super().invoke(ctx)
 
     def _run(self, arguments: list[str], run: Run) -> Any:
         return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)

@@ -9,6 +9,15 @@ from enum import StrEnum
 from typing import Any
 
 MILLION = Decimal(1_000_000)
+TIMEOUT_SECONDS = 120.0
+"""So long a prompt waits that says nothing else; ``models.timeout_seconds`` replaces it."""
+
+
+OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
+"""The beginning of each question that goes through an agent's command: a session that begins so is not read."""
+
+OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
+"""Set in the environment of such a command: nacre, run there by a hook, does nothing."""
 
 
 class Task(StrEnum):
@@ -97,7 +106,7 @@ class Prompt:
     shared: str = ""
     version: str = ""
     output_tokens: int = 4_096
-    timeout_seconds: float = 120.0
+    timeout_seconds: float = TIMEOUT_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

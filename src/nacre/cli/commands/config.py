@@ -23,15 +23,20 @@ def config() -> None:
 @config.command("show", examples=["nacre config show", "nacre config show --json"])
 @click.pass_obj
 def show(run: Run) -> None:
-    """Show every setting, its value, and where the value comes from."""
+    """Show every setting, its value, and where the value comes from.
+
+    What is a key, or looks like one, is shown by its last four characters.
+    """
+    from nacre.app.hiding import hidden
     from nacre.settings import SETTINGS
 
     settings = run.settings
+    shown = {setting.key: hidden(settings, settings[setting.key]) for setting in SETTINGS}
     record = {
         "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
         "settings": [
             {
-                "key": setting.key, "value": settings[setting.key], "origin": settings.values[setting.key].origin,
+                "key": setting.key, "value": shown[setting.key], "origin": settings.values[setting.key].origin,
                 "variable": setting.variable, "default": setting.default, "summary": setting.summary,
             }
             for setting in SETTINGS
@@ -47,7 +52,7 @@ def show(run: Run) -> None:
             [
                 (
                     bold(setting.key),
-                    _told(settings[setting.key]),
+                    _told(shown[setting.key]),
                     dim(settings.values[setting.key].origin),
                     dim(setting.summary),
                 )
@@ -63,8 +68,10 @@ def show(run: Run) -> None:
 @click.argument("key", type=TEXT)
 @click.pass_obj
 def get(run: Run, key: str) -> None:
-    """Print one setting's value."""
-    value, origin = run.settings[key], run.settings.values[key].origin
+    """Print one setting's value; of a key its last four characters."""
+    from nacre.app.hiding import hidden
+
+    value, origin = hidden(run.settings, run.settings[key]), run.settings.values[key].origin
     run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
 
 
@@ -84,16 +91,20 @@ def set_value(run: Run, key: str, value: str) -> None:
 
     VALUE is text, a number, true or false; lists and tables are written as in TOML.
     """
+    from nacre.app.hiding import hidden
     from nacre.settings import known, write_setting
 
     path = run.settings.config
     written = write_setting(path, key, value)
+    shown = hidden(run.settings, written)
+    if shown != written:
+        run.warnings.append(f"{path} now holds what looks like a key; nacre setup keeps keys in a better place")
     variable = known(key).variable
     if run.settings.values[key].origin == f"${variable}":
         run.warnings.append(f"${variable} is set and goes before the file")
     run.answer(
-        {"key": key, "value": written, "path": str(path)},
-        lambda paper: paper.line(bold(key), f" = {_told(written)}", dim(f"  in {path}")),
+        {"key": key, "value": shown, "path": str(path)},
+        lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
     )
 
 

@@ -1,0 +1,43 @@
+"""``nacre models``."""
+
+from __future__ import annotations
+
+import click
+
+from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.run import Run
+
+
+@click.group(
+    "models", cls=DefaultGroup,
+    examples=["nacre models", "nacre models test", "nacre models test ollama:qwen3"],
+)  # fmt: skip
+@click.pass_context
+def models(ctx: click.Context) -> None:
+    """Tell which language models are set, and whether they answer."""
+    if ctx.invoked_subcommand:
+        return
+    from nacre.app import offering
+    from nacre.cli.records.models import models_record
+    from nacre.cli.render.models import render_models
+
+    run: Run = ctx.obj
+    uses, offers = offering.uses(run.context), offering.offers(run.context)
+    settings = run.settings
+    run.answer(models_record(settings, uses, offers), lambda paper: render_models(paper, settings, uses, offers))
+
+
+@models.command("test", examples=["nacre models test", "nacre models test anthropic:claude-haiku-4-5 --json"])
+@click.argument("name", type=TEXT, default="", metavar="[PROVIDER:MODEL]")
+@click.pass_obj
+def test(run: Run, name: str) -> None:
+    """Ask a model one short question, and tell its time, tokens and cost.
+
+    Without a name it is the model of models.default. The question is sent to its provider.
+    """
+    from nacre.app import offering
+    from nacre.cli.records.models import trial_record
+    from nacre.cli.render.models import render_trial
+
+    trial = offering.try_model(run.context, name)
+    run.answer(trial_record(trial), lambda paper: render_trial(paper, trial))

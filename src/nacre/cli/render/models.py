@@ -1,0 +1,91 @@
+"""Language models, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.render.words import count
+from nacre.model.prompting import Capabilities, Price, Task
+from nacre.settings import Settings
+
+if TYPE_CHECKING:
+    from nacre.app.offering import Offer, Trial
+
+_ANSWERS = {
+    "schema": "its provider holds it to a schema",
+    "tool": "held to a schema as a tool that it must call",
+    "json": "held to JSON, told of the schema",
+    "text": "told of the schema",
+}
+
+
+def render_models(paper: Paper, settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> None:
+    """Each model with what it is for, then what goes on without being asked."""
+    if not offers:
+        paper.line("No language model is set: everything works by rules.")
+        paper.line(dim("nacre setup sets one; nacre models test provider:model tries one first"))
+        return
+    for offer in offers:
+        paper.line(bold(offer.name), "  ", dim(offer.label))
+        paper.facts(_facts(settings, offer), indent=2)
+        paper.blank()
+    idle = [task.value for task, name in uses.items() if name == "none"]
+    if idle:
+        paper.line(dim(f"without a model: {', '.join(idle)}"))
+    paper.line(dim(_background(settings)))
+
+
+def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:
+    able = offer.capabilities
+    is_default = offer.name == settings["models.default"]
+    tasks = ", ".join(task.value for task in offer.tasks)
+    facts: list[tuple[str, Cell]] = [("for", f"{tasks}{' (the default)' if is_default else ''}")]
+    if offer.problem is None or offer.credential:
+        key = offer.credential or ("missing" if offer.needs_key else "none is needed")
+        facts += [("key", key), ("reads", _size(able)), ("answers", _ANSWERS[able.answers])]
+        facts.append(("price", _price(able.price)))
+    if offer.problem:
+        facts.append(("problem", Span(offer.problem.message, "red")))
+        facts.append(("", dim(offer.problem.hint or "")))
+    return facts
+
+
+def _size(able: Capabilities) -> str:
+    cache = ", and keeps what it read before" if able.caches else ""
+    unknown = "" if able.known else "; nacre does not know this model and guesses low"
+    return f"{able.window:,} tokens, answers up to {able.output:,}{cache}{unknown}"
+
+
+def _price(price: Price | None) -> str:
+    if price is None:
+        return "not known; models.capabilities tells it"
+    if not price.input and not price.output:
+        return "free"
+    return (
+        f"{_dollars(price.input)} in, {_dollars(price.output)} out, {_dollars(price.cached)} cached, a million tokens"
+    )
+
+
+def _dollars(amount: Decimal) -> str:
+    return f"${amount:,.2f}" if amount == round(amount, 2) else f"${amount.normalize():f}"
+
+
+def _background(settings: Settings) -> str:
+    if not settings["models.background"]:
+        return "in the background: off (models.background)"
+    return f"in the background: on, up to ${settings['models.daily_budget_usd']:,.2f} a day"
+
+
+def render_trial(paper: Paper, trial: Trial) -> None:
+    """That it answers, and what that took."""
+    tokens = trial.tokens
+    whole = tokens.input + tokens.cached + tokens.written
+    cost = "cost not known" if trial.cost is None else f"${trial.cost.normalize():f}" if trial.cost else "free"
+    paper.line(Span("✓ ", "green"), bold(trial.name), f" answers: {trial.answer}")
+    facts = [f"{trial.seconds:.2f} s", f"{count(whole, 'token')} in, {tokens.output:,} out", cost]
+    if trial.model and trial.model != trial.name.partition(":")[2]:
+        facts.append(f"by {trial.model}")
+    paper.line(dim(" · ".join(facts)))

@@ -1,0 +1,104 @@
+"""What ``nacre setup`` makes of its options, and what it asks for or names where they leave something open."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from nacre.app import setting_up
+from nacre.app.models import NONE
+from nacre.app.setting_up import Wish
+from nacre.app.signing_in import programs
+from nacre.llm.methods import methods
+from nacre.llm.proposing import proposed
+from nacre.llm.providers import provider_of
+
+if TYPE_CHECKING:
+    from nacre.cli.commands.setup import Asked
+    from nacre.settings import Settings
+
+
+class Asks(Protocol):
+    """Somebody who can be asked."""
+
+    def key(self, settings: Settings, wish: Wish) -> str | None:
+        """The key for the wished provider."""
+
+    def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
+        """The name of a model."""
+
+
+def settle(settings: Settings, asked: Asked, somebody: Asks | None) -> Wish:
+    """What is wished for: the options, and for what is missing the answers of somebody.
+
+    Raises UsageError where nobody can be asked, naming the options that are missing.
+    """
+    rest = Wish(embedding=asked.embedding, background=asked.background, daily_budget=asked.daily_budget)
+    if not asked.names_model:
+        return rest
+    provider = _provider(settings, asked)
+    if provider == NONE:
+        return Wish(NONE, embedding=asked.embedding, daily_budget=asked.daily_budget)
+    if asked.base_url is None:
+        provider_of(settings, provider)  # raises where there is none
+    method = setting_up.method_for(provider, asked.auth, asked.secret)
+    wish = Wish(
+        f"{provider}:", method.name if method else asked.auth, asked.secret, asked.base_url, asked.embedding,
+        asked.background, asked.daily_budget,
+    )  # fmt: skip
+    missing = []
+    if setting_up.needs_key(settings, wish):
+        secret = somebody.key(settings, wish) if somebody else None
+        wish = with_key(wish, secret) if secret else wish
+        missing += [] if secret else ["--key-env VAR or --key-stdin"]
+    model, wanted = _model(settings, asked, provider, somebody)
+    missing += wanted
+    if missing:
+        raise click.UsageError(f"{provider} needs more: add {', '.join(missing)}", click.get_current_context())
+    return replace(wish, model=setting_up.full_name(settings, model, provider))
+
+
+def with_key(wish: Wish, secret: str) -> Wish:
+    """A wish with a key, and the method that is the key's. Raises CredentialsUnusable."""
+    method = setting_up.method_for(wish.provider, wish.auth, secret)
+    return replace(wish, auth=method.name if method else wish.auth, secret=secret)
+
+
+def _provider(settings: Settings, asked: Asked) -> str:
+    """The provider that the options name, by itself, in the model, or by a way to sign in; else the present one."""
+    if asked.provider:
+        return asked.provider
+    if asked.model:
+        named = setting_up.full_name(settings, asked.model, "")
+        if not named.startswith(":"):
+            return named.partition(":")[0]
+    if asked.auth:
+        return through(settings, asked.auth)
+    present: str = settings["models.default"].partition(":")[0]
+    if present == NONE:
+        raise click.UsageError("say whose model it is: add --provider", click.get_current_context())
+    return present
+
+
+def through(settings: Settings, auth: str) -> str:
+    """The provider that a way to sign in leads to: the tool's own command, where it is installed, uses its login."""
+    method = methods()[auth]
+    installed = {one.provider for one in programs(settings) if one.path}
+    return method.through if method.through in installed else method.provider
+
+
+def _model(settings: Settings, asked: Asked, provider: str, somebody: Asks | None) -> tuple[str, list[str]]:
+    """The model's name, and the options that are missing for it."""
+    present = settings["models.default"]
+    if asked.model:
+        return asked.model, []
+    if present.partition(":")[0] == provider:
+        return present, []
+    if somebody:
+        return somebody.model(settings, provider, asked.base_url), []
+    names = [] if asked.base_url else proposed(provider_of(settings, provider))
+    if asked.takes_proposals and names:
+        return names[0], []
+    return "", [f"--model NAME{f' (or --yes for {names[0]})' if names else ''}"]

@@ -1,0 +1,119 @@
+"""Connections to providers, and the errors that every maker's library raises in the same way."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
+from typing import Any, TypeVar
+
+import msgspec
+
+from nacre.errors import ModelRefused, NacreError, PromptTooLong
+from nacre.llm import failing
+from nacre.llm.calling import Calls, CutOff
+from nacre.llm.failing import Asked
+from nacre.model.prompting import Capabilities
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+CONNECT_SECONDS = 10.0
+MAKERS = ("api.anthropic.com", "api.openai.com")
+_UNABLE = re.compile(
+    r"response_format|json_schema|json_object|text\.format|output_config|output_format|tool_choice|structured output",
+    re.I,
+)
+_GRACE_SECONDS = 1.0
+"""So much longer than the library waits, that its own error, which says more, comes first."""
+
+
+def load_library(name: str, asked: Asked) -> ModuleType:
+    """A maker's library. Raises ModelRefused where it is not installed."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise failing.no_library(asked, name) from error
+
+
+def http_client(asked: Asked) -> Any:
+    """The connections a library uses, or ``None`` for its own. No proxy stands between nacre and this very machine."""
+    if not asked.is_here:
+        return None
+    import httpx2  # which comes with the libraries
+
+    return httpx2.Client(trust_env=False, follow_redirects=True)
+
+
+def keep_to_maker(client: Any, asked: Asked, headers: Mapping[str, str]) -> None:
+    """Send a maker's own headers to the maker alone.
+
+    The libraries add what stands in ``ANTHROPIC_CUSTOM_HEADERS``, ``OPENAI_CUSTOM_HEADERS`` and ``OPENAI_ORG_ID`` to
+    every call, to whichever server it goes, and have no option against it.
+    """
+    if asked.host in MAKERS:
+        return
+    client._custom_headers = dict(headers)
+    if hasattr(client, "organization"):
+        client.organization = client.project = None
+
+
+def timeout_of(seconds: float) -> Any:
+    """The times a library waits: for a connection, and for bytes."""
+    import httpx2
+
+    return httpx2.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+
+
+def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: Callable[[], Any]) -> Any:
+    """What ``work`` returns; whatever the library raises is said in nacre's words."""
+    import httpx2
+
+    try:
+        return calls.run(work, seconds + _GRACE_SECONDS)
+    except NacreError:
+        raise
+    except CutOff:
+        raise failing.cut_off(asked) from None
+    except library.APIStatusError as error:
+        raise failing.refusal(asked, error.status_code, _said(error), error.response.headers) from error
+    except (TimeoutError, library.APITimeoutError, httpx2.TimeoutException) as error:
+        raise failing.late(asked, seconds) from error
+    except library.APIConnectionError as error:
+        raise failing.unreachable(asked, error) from error
+    except httpx2.TransportError as error:
+        raise failing.broken(asked) from error
+    except (library.APIError, json.JSONDecodeError, AssertionError, KeyError, TypeError, ValueError) as error:
+        raise failing.strange(asked) from error  # what a library makes of an answer that is none
+
+
+def body_of(asked: Asked, response: Any, shape: type[S]) -> S:
+    """The body of a success, as the provider writes it. Raises ModelUnavailable for anything else."""
+    body: bytes = response.content
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise failing.strange(asked, response.headers.get("content-type", ""), body) from error
+
+
+def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> Capabilities:
+    """What to ask with instead, where a provider says it cannot hold this model to a schema in that way.
+
+    ``steps`` says what comes after each way. Raises the error where that was not the reason, or nothing is left.
+    """
+    if able.answers not in steps or isinstance(error, PromptTooLong) or not _UNABLE.search(error.message):
+        raise error
+    return replace(able, answers=steps[able.answers])
+
+
+def _said(error: Any) -> str:
+    """What a provider says of an error: its message and its codes."""
+    body = error.body
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    if isinstance(inner, Mapping):
+        return " ".join(str(inner[key]) for key in ("code", "type", "message") if inner.get(key))
+    if isinstance(body, list) and body:  # as Gemini writes it
+        return json.dumps(body[0])
+    return "" if "<" in str(inner or "")[:200] else str(inner or "")

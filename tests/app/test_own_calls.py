@@ -1,0 +1,56 @@
+"""Nacre never learns from the questions that it asks models itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nacre.app.ingesting import IngestOptions, ingest
+from nacre.model.prompting import OWN_CALL
+from nacre.testing.steps import Agent, Owner
+from tests.app.conftest import World
+from tests.app.shapes import write
+
+QUESTION = f"{OWN_CALL}\n\nYou extract memories.\n\nRemember that the staging cluster is rebuilt on Sundays."
+ANSWER = "We rebuild the staging cluster on Sundays."
+
+
+@pytest.mark.parametrize("shape", ["claude-code", "codex"])
+def test_a_session_that_nacre_began_itself_is_not_read(shape: str, world: World, tmp_path: Path) -> None:
+    path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])
+    context = world.context()
+    for _ in range(2):
+        report = ingest(context, IngestOptions(paths=(path,), vectors=False))
+        assert (report.turns, report.memories, report.excluded) == (0, (), {"nacre's own call": 1})
+        assert not report.problems
+    assert not [state for state in context.archive.all() if state.pack]
+    context.database.close()
+
+
+@pytest.mark.parametrize("shape", ["claude-code", "codex"])
+def test_a_session_that_is_read_while_it_begins_is_known_as_nacres_own_later(
+    shape: str, world: World, tmp_path: Path
+) -> None:
+    path = write(tmp_path / "in", shape, [Owner(QUESTION), Agent(ANSWER)])
+    whole = path.read_bytes()
+    first = whole.index(b"\n") + 1 if shape == "codex" else 10
+    path.write_bytes(whole[:first])
+    context = world.context()
+    ingest(context, IngestOptions(paths=(path,), vectors=False))
+    path.write_bytes(whole)
+    report = ingest(context, IngestOptions(paths=(path,), vectors=False))
+    assert (report.turns, report.memories) == (0, ())
+    context.database.close()
+
+
+@pytest.mark.parametrize("shape", ["claude-code", "codex"])
+@pytest.mark.parametrize("quote", ["What does {} mean?", "{}"])
+def test_a_session_that_quotes_such_a_question_is_read(shape: str, quote: str, world: World, tmp_path: Path) -> None:
+    said = "Remember that the staging cluster is rebuilt on Sundays."
+    steps = [Owner(said), Agent("Noted."), Owner(quote.format(QUESTION)), Agent("I see.")]
+    context = world.context()
+    report = ingest(context, IngestOptions(paths=(write(tmp_path / "in", shape, steps),), vectors=False))
+    assert report.turns == 4
+    assert not report.excluded
+    context.database.close()

@@ -1,0 +1,96 @@
+"""``nacre models``: what is set, what it can do, and whether it answers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.cli.conftest import Nacre, command, environment
+
+METAL = {"metal": "Mercury"}
+KEY = "sk-boat-0123456789abcdefghij"
+
+
+def configure(user_home: Path, text: str) -> None:
+    folder = user_home / ".nacre"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / "config.toml").write_text(text, encoding="utf-8")
+
+
+def test_without_a_model_it_says_how_to_set_one(nacre: Nacre) -> None:
+    assert "nacre setup" in nacre("models").out
+    assert nacre("models", "--json").json["models"] == []
+    assert nacre("models", "test", "--json", code=2).error["message"] == "no model is set"
+
+
+def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    configure(user_home, '[models]\ndefault = "anthropic:claude-haiku-4-5"\nrecall = "openai:gpt-5-mini"\n')
+    shown = nacre("models")
+    assert "$1.00 in, $5.00 out" in shown.out
+    assert "$ANTHROPIC_API_KEY" in shown.out
+    assert "there is no key for OpenAI" in shown.out
+    assert KEY not in shown.out
+    record = nacre("models", "--json").json
+    assert record["tasks"]["recall"] == "openai:gpt-5-mini"
+    assert record["tasks"]["extraction"] == "anthropic:claude-haiku-4-5"
+    able, unable = sorted(record["models"], key=lambda model: model["name"])
+    assert able["problem"] is None
+    assert unable["problem"]["hint"]
+
+
+def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(nacre: Nacre, user_home: Path) -> None:
+    with FakeProvider([METAL], repeats=True) as provider:
+        price = '[models.capabilities."fake:m"]\nprice = {input = 1000000, output = 2000000}\n'
+        configure(user_home, provider.config() + price)
+        assert "Mercury" in nacre("models", "test").out
+        record = nacre("models", "test", "fake:m", "--json").json
+    tokens = record["tokens"]
+    assert record["answer"] == "Mercury"
+    assert record["cost_usd"] == tokens["input"] + tokens["cached"] + 2 * tokens["output"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "code", "told"),
+    [
+        (Reply(status=401), 1, "does not accept"),
+        (Reply(fault="html"), 5, "web page"),
+        (Reply("It is mercury."), 1, "not of the shape"),
+    ],
+)
+def test_a_model_that_does_not_is_one_line_and_an_exit_code(
+    nacre: Nacre, user_home: Path, reply: Reply, code: int, told: str
+) -> None:
+    with FakeProvider([reply], repeats=True) as provider:
+        configure(user_home, provider.config())
+        error = nacre("models", "test", "--json", code=code).error
+    assert told in error["message"]
+    assert "fake:m" in error["message"]
+    assert error["hint"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
+def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path) -> None:
+    with FakeProvider([Reply(fault="hang")]) as provider:
+        configure(user_home, provider.config())
+        started = subprocess.Popen(
+            command("models", "test"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        while not provider.calls:
+            time.sleep(0.02)
+        began = time.monotonic()
+        started.send_signal(signal.SIGINT)
+        _, err = started.communicate(timeout=30)
+        took = time.monotonic() - began
+    assert started.returncode == 130
+    assert "interrupted" in err
+    assert took < 5

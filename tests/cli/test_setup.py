@@ -1,0 +1,349 @@
+"""nacre setup and nacre auth: by options, on a terminal, with and without a keyring, a network, a home to write to."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import keyring
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.cli.conftest import Nacre, Outcome
+from tests.keyrings import ForgetfulKeyring, MemoryKeyring, TalkativeKeyring
+
+KEY = "sk-ant-api03-" + "k" * 20 + "tail"
+TOKEN = "sk-ant-oat01-" + "t" * 20 + "tail"
+READY = {"metal": "mercury"}
+
+
+@pytest.fixture
+def home() -> Path:
+    return Path(os.environ["NACRE_HOME"])
+
+
+@pytest.fixture
+def anthropic(home: Path) -> Iterator[FakeProvider]:
+    """Anthropic is the fake provider, which is ready whenever it is asked."""
+    with FakeProvider([READY], repeats=True) as provider:
+        home.mkdir(mode=0o700)
+        config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
+        (home / "config.toml").write_text(config, encoding="utf-8")
+        yield provider
+
+
+@pytest.fixture
+def ring() -> Iterator[MemoryKeyring]:
+    before = keyring.get_keyring()
+    memory = MemoryKeyring()
+    keyring.set_keyring(memory)
+    yield memory
+    keyring.set_keyring(before)
+
+
+def kept(home: Path) -> str:
+    path = home / "credentials.toml"
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+def test_a_setup_by_options_tries_the_model_keeps_the_key_apart_and_says_what_it_wrote(
+    nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIVEN", KEY)
+    done = nacre(
+        "setup", "--provider", "anthropic", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model",
+        "claude-haiku-5-5", "--embedding", "none", "--background", "--daily-budget", "0.5", "--yes", "--json",
+    )  # fmt: skip
+    assert [call.key for call in anthropic.calls] == [KEY]
+    record = done.json
+    assert record["model"] == "anthropic:claude-haiku-5-5"
+    assert (record["auth"], record["background"], record["daily_budget_usd"]) == ("anthropic-api-key", True, 0.5)
+    assert record["credential"] == {"kept": str(home / "credentials.toml"), "masked": "sk-…tail"}
+    assert record["test"]["outcome"] == "answered"
+    assert stat.S_IMODE((home / "credentials.toml").stat().st_mode) == 0o600
+    assert KEY in kept(home)
+    assert KEY not in (home / "config.toml").read_text(encoding="utf-8")
+    assert KEY not in done.out
+
+
+def test_with_a_keyring_the_key_is_there_and_nowhere_else(
+    nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring
+) -> None:
+    nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=f"{KEY}\n")
+    assert ring.kept == {("nacre", "anthropic"): KEY}
+    assert not (home / "credentials.toml").exists()
+    way = next(way for way in nacre("auth", "status", "--json").json["ways"] if way["method"] == "anthropic-api-key")
+    assert (way["origin"], way["masked"], way["used"]) == ("keyring", "sk-…tail", True)
+    assert nacre("auth", "remove", "anthropic", "--json").json["removed"] == ["keyring"]
+    assert ring.kept == {}
+
+
+@pytest.mark.parametrize("broken", [ForgetfulKeyring, TalkativeKeyring])
+def test_where_the_keyring_does_not_keep_a_key_the_file_does(
+    nacre: Nacre, anthropic: FakeProvider, home: Path, ring: MemoryKeyring, broken: type[MemoryKeyring]
+) -> None:
+    keyring.set_keyring(broken())
+    done = nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    assert KEY in kept(home)
+    assert KEY not in done.out + done.err
+
+
+def test_running_it_again_changes_only_what_is_asked(
+    nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIVEN", KEY)
+    nacre("setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5")
+    asked = len(anthropic.calls)
+    only = nacre("setup", "--background", "--daily-budget", "2", "--json").json
+    assert [one["key"] for one in only["changed"]] == ["models.background", "models.daily_budget_usd"]
+    assert len(anthropic.calls) == asked
+    model = nacre("setup", "--model", "claude-sonnet-5-5", "--json").json
+    assert model["changed"] == [{"key": "models.default", "value": "anthropic:claude-sonnet-5-5"}]
+    assert (model["background"], model["daily_budget_usd"]) == (True, 2)
+    assert nacre("setup", "--model", "claude-sonnet-5-5", "--json").json["changed"] == []
+    assert KEY in kept(home)
+
+
+def test_none_goes_back_to_no_model_for_every_task_and_keeps_the_key(
+    nacre: Nacre, anthropic: FakeProvider, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIVEN", KEY)
+    nacre("setup", "--auth", "anthropic-api-key", "--key-env", "GIVEN", "--model", "claude-haiku-5-5", "--background")
+    nacre("config", "set", "models.extraction", "anthropic:claude-opus-5-5")
+    done = nacre("setup", "--none", "--json").json
+    assert (done["model"], done["background"]) == ("none", False)
+    assert nacre("config", "get", "models.extraction", "--json").json["value"] == ""
+    assert KEY in kept(home)
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (Reply(status=401, message="invalid x-api-key"), "does not accept"),
+        (Reply(status=404, message="model: claude-haiku-5-5"), "has no model"),
+        (Reply(status=402, message="no credit"), "no credit left"),
+    ],
+)
+def test_what_the_provider_refuses_is_told_and_nothing_is_written(
+    nacre: Nacre, home: Path, reply: Reply, message: str
+) -> None:
+    with FakeProvider([reply], repeats=True) as provider:
+        config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
+        home.mkdir(mode=0o700)
+        (home / "config.toml").write_text(config, encoding="utf-8")
+        arguments = ("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5")
+        failed = nacre(*arguments, stdin=KEY, code=1)
+        assert message in failed.err
+        assert "nothing was changed" in failed.err
+        assert "NACRE_ANTHROPIC" not in failed.err
+        assert KEY not in failed.err
+        assert (home / "config.toml").read_text(encoding="utf-8") == config
+        assert kept(home) == ""
+        assert nacre(*arguments, "--no-test", stdin=KEY).code == 0
+    assert KEY in kept(home)
+
+
+def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(nacre: Nacre, home: Path) -> None:
+    with FakeProvider() as gone:
+        url = f"{gone.url}/v1"
+    done = nacre("setup", "--provider", "mine", "--base-url", url, "--model", "m")
+    assert "not tested" in done.out
+    assert nacre("config", "get", "models.default").out == "mine:m\n"
+
+
+def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, home: Path) -> None:
+    with FakeProvider([READY], repeats=True) as provider:
+        nacre(
+            "setup", "--provider", "mine", "--base-url", f"{provider.url}/v1", "--key-stdin", "--model", "qwen3:8b",
+            stdin="no-shape-of-a-key-42",
+        )  # fmt: skip
+        assert provider.calls[0].key == "no-shape-of-a-key-42"
+        assert provider.calls[0].body["model"] == "qwen3:8b"
+        again = nacre("setup", "--model", "other", "--json").json
+        assert provider.calls[1].key == "no-shape-of-a-key-42"
+    assert again["model"] == "mine:other"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((), ["--provider", "--model", "--key-env", "--none"]),
+        (("--provider", "anthropic"), ["--key-env VAR or --key-stdin", "--model NAME"]),
+        (("--auth", "openai-api-key", "--model", "gpt-6-luna"), ["--key-env VAR or --key-stdin"]),
+        (("--model", "gpt-6-luna"), ["--provider"]),
+        (("--provider", "anthropic", "--key-env", "NOT_SET"), ["no key in $NOT_SET"]),
+        (("--provider", "anthropic", "--key-env", "gsk_0123456789abcdef"), ["the variable that --key-env names"]),
+        (("--none", "--model", "x"), ["--none"]),
+        (("--auth", "by-magic"), ["anthropic-token"]),
+    ],
+)
+def test_in_a_pipe_it_asks_nothing_and_names_what_is_missing(
+    process: Nacre, home: Path, arguments: tuple[str, ...], named: list[str]
+) -> None:
+    failed = process("setup", *arguments, code=2, stdin=subprocess.DEVNULL)
+    for name in named:
+        assert name in failed.err
+    assert "gsk_" not in failed.err
+    assert not home.exists() or not (home / "config.toml").exists()
+
+
+def test_a_login_that_is_missing_is_told_with_how_to_sign_in(nacre: Nacre) -> None:
+    failed = nacre("setup", "--auth", "anthropic-oauth", "--model", "claude-haiku-5-5", code=1)
+    assert ".credentials.json" in failed.err
+    assert "run claude and sign in" in failed.err
+
+
+@pytest.mark.parametrize(("auth", "secret"), [("anthropic-api-key", TOKEN), ("anthropic-token", KEY)])
+def test_a_key_of_another_method_is_told_apart(nacre: Nacre, home: Path, auth: str, secret: str) -> None:
+    failed = nacre("setup", "--auth", auth, "--key-stdin", "--model", "claude-haiku-5-5", stdin=secret, code=1)
+    assert f"no credential for {auth}" in failed.err
+    assert secret not in failed.err
+    assert not (home / "credentials.toml").exists()
+
+
+def test_a_variable_that_goes_before_the_key_that_is_kept_is_told(
+    nacre: Nacre, anthropic: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-api03-an-older-one-0000")
+    done = nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    assert "$ANTHROPIC_API_KEY holds another key" in done.err
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="nothing is read-only for root")
+def test_on_a_home_that_cannot_be_written_to_it_says_so(nacre: Nacre, anthropic: FakeProvider, home: Path) -> None:
+    nacre("health")
+    home.chmod(0o500)
+    try:
+        failed = nacre("setup", "--provider", "ollama", "--model", "m", "--no-test", code=5)
+        assert "cannot write" in failed.err
+        assert nacre("auth", "status").code == 0
+    finally:
+        home.chmod(0o700)
+
+
+Dialog = Callable[..., Outcome]
+
+
+def test_on_a_terminal_it_asks_for_everything_and_shows_no_key(
+    dialog: Dialog, nacre: Nacre, anthropic: FakeProvider, home: Path
+) -> None:
+    shown = dialog(
+        "setup",
+        answers=[
+            ("Number", "1"), ("API key", KEY), ("Model [1]", "2"), ("Vectors [", ""), ("background? [", "y"),
+            ("a day [", "0.25"),
+        ],
+    )  # fmt: skip
+    assert shown.code == 0, shown.out
+    assert KEY not in shown.out
+    assert "answered" in shown.out
+    assert "at most US$ 0.25 a day" in shown.out
+    assert KEY in kept(home)
+    assert [call.key for call in anthropic.calls] == [KEY]
+    assert nacre("config", "get", "models.default").out == "anthropic:claude-sonnet-5-5\n"
+
+
+def test_on_a_terminal_only_what_the_options_leave_open_is_asked(
+    dialog: Dialog, anthropic: FakeProvider, home: Path
+) -> None:
+    shown = dialog("setup", "--auth", "anthropic-api-key", answers=[("API key", KEY), ("Model [1]", "claude-other")])
+    assert shown.code == 0, shown.out
+    assert anthropic.calls[0].body["model"] == "claude-other"
+
+
+def test_what_is_refused_on_a_terminal_is_set_only_if_the_owner_says_so(dialog: Dialog, home: Path) -> None:
+    with FakeProvider([Reply(status=401, message="no")], repeats=True) as provider:
+        home.mkdir(mode=0o700)
+        config = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
+        (home / "config.toml").write_text(config, encoding="utf-8")
+        shown = dialog(
+            "setup", "--auth", "anthropic-api-key", "--model", "m", answers=[("API key", KEY), ("all the same?", "n")]
+        )
+    assert shown.code == 1
+    assert "nothing was changed" in shown.out
+    assert kept(home) == ""
+
+
+def test_the_dialog_leaves_everything_at_a_word(dialog: Dialog, home: Path) -> None:
+    shown = dialog("setup", answers=[("Number", "8")])
+    assert shown.code == 0, shown.out
+    assert "nothing: it was so" in shown.out
+
+
+def test_status_shows_every_method_and_where_its_credential_is(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    login = user_home / ".claude" / ".credentials.json"
+    login.parent.mkdir()
+    login.write_text(json.dumps({"claudeAiOauth": {"accessToken": TOKEN, "expiresAt": 1_000_000_000_000}}))
+    login.chmod(0o644)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "sk-or-v1-" + "r" * 24 + "last")
+    ways = {way["method"] or way["provider"]: way for way in nacre("auth", "status", "--json").json["ways"]}
+    states = {name: way["state"] for name, way in ways.items() if way["state"] != "missing"}
+    assert states == {"anthropic-oauth": "expired", "openai-api-key": "found", "openrouter": "found"}
+    assert ways["anthropic-oauth"]["expires"] == "2001-09-09T01:46:40Z"
+    assert "can be read by others (644)" in ways["anthropic-oauth"]["warning"]
+    told = nacre("auth", "status").out
+    for words in ("has expired", "run claude once", "sk-…tail from $OPENAI_API_KEY", "sk-…last", "644"):
+        assert words in " ".join(told.split()), told
+    assert TOKEN not in told
+    assert not Path(os.environ["NACRE_HOME"]).exists()
+
+
+def test_removing_a_key_takes_it_out_of_the_config_too_and_leaves_what_is_not_nacres(
+    nacre: Nacre, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "p" * 24 + "tail")
+    done = nacre("auth", "remove", "openai", "--json").json
+    assert done == {"provider": "openai", "removed": [str(home / "config.toml")], "left": ["$OPENAI_API_KEY"]}
+    assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
+    assert nacre("auth", "remove", "openai", code=3).code == 3
+    assert nacre("auth", "remove", "nobody", code=1).code == 1
+
+
+SHOWN: list[tuple[str, Any]] = [
+    ("models.providers", '{mine = {base_url = "https://models.example/v1", api_key = "no-shape-of-a-key-42"}}'),
+    ("models.providers", '{mine = {base_url = "https://models.example/v1", key = "no-shape-of-a-key-42"}}'),
+    ("git.remote", "https://me:gh" + "p_0123456789abcdefghijklmnopqrstuvwxyz@git.example/vault.git"),
+    ("redaction.allow", '["sk-ant-api03-0123456789abcdefghij", "gh' + 'p_0123456789abcdefghijklmnopqrstuvwxyz"]'),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), SHOWN[:3], ids=["key", "key under the wrong name", "address"])
+def test_settings_are_shown_without_keys(nacre: Nacre, key: str, value: str) -> None:
+    said = nacre("config", "set", key, value)
+    shown = [said, nacre("config", "get", key), nacre("config", "show"), nacre("config", "show", "--json")]
+    shown.append(nacre("config", "get", key, "--json"))
+    for one in shown:
+        assert "no-shape-of-a-key" not in one.out + one.err
+        assert "0123456789abcdef" not in one.out + one.err
+    assert "keeps keys in a better place" in said.err
+
+
+def test_a_setting_of_another_shape_is_told_without_the_key_in_it(nacre: Nacre) -> None:
+    for value in ('{mine = {base_url = 7, api_key = "no-shape-of-a-key-42"}}', '{mine = "no-shape-of-a-key-42'):
+        failed = nacre("config", "set", "models.providers", value, code=2)
+        assert "no-shape-of-a-key" not in failed.err
+
+
+def test_a_backup_holds_no_key_and_says_so(nacre: Nacre, anthropic: FakeProvider, home: Path, tmp_path: Path) -> None:
+    nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    done = nacre("backup", "create", str(tmp_path / "all.zip"))
+    assert "credentials.toml was left out" in done.out
+    nacre("backup", "restore", str(tmp_path / "all.zip"), "--to", str(tmp_path / "back"))
+    assert not any(KEY.encode() in path.read_bytes() for path in (tmp_path / "back").rglob("*") if path.is_file())
+
+
+def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, home: Path) -> None:
+    assert "credentials" not in nacre("doctor").out
+    nacre("config", "set", "models.default", "anthropic:claude-haiku-5-5")
+    assert "no key of anthropic is found" in nacre("doctor").out
+    nacre("config", "set", "models.providers", '{anthropic = {api_key = "sk-ant-api03-0123456789abcdef"}}')
+    assert "the key of anthropic is written in" in nacre("doctor").out

@@ -1,0 +1,35 @@
+"""Homes whose models are the fake provider's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nacre.llm.registry import open_model
+from nacre.model.prompting import Prompt, Task
+from nacre.protocols import LanguageModel
+from nacre.settings import load_settings
+
+SCHEMA = {
+    "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"], "additionalProperties": False,
+}  # fmt: skip
+PROMPT = Prompt(Task.TEST, "You name parts of boats.", "Which part?", SCHEMA, shared="A long list.", name="part")
+
+Open = Callable[..., LanguageModel]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    """Open a model of a configuration; all are closed in the end."""
+    models: list[LanguageModel] = []
+
+    def open_one(name: str, config: str, environ: dict[str, str] | None = None) -> LanguageModel:
+        (tmp_path / "config.toml").write_text(config, encoding="utf-8")
+        models.append(open_model(load_settings(tmp_path, {"HOME": str(tmp_path), **(environ or {})}), name))
+        return models[-1]
+
+    yield open_one
+    for model in models:
+        model.close()

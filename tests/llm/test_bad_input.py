@@ -1,0 +1,194 @@
+"""Whatever a provider does wrong is one clear line that names provider, model and remedy."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from nacre.errors import AnswerUnusable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.llm.answers import ask
+from nacre.model.prompting import Completion, Prompt
+from nacre.protocols import LanguageModel
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.llm.conftest import PROMPT, Open
+from tests.llm.test_answers import Part
+
+APIS = ["anthropic", "openai", "chat"]
+QUICK = replace(PROMPT, timeout_seconds=1.0)
+"""So little time that there is only one try."""
+KEY = "sk-boat-0123456789abcdefghij"
+
+
+def failure(opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model: str = "m") -> NacreError:
+    with FakeProvider([reply], repeats=True) as provider:
+        config = provider.config(api).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
+        asked = opened(f"fake:{model}", config, {"BOAT_KEY": KEY})
+        with pytest.raises(NacreError) as raised:
+            asked.complete(prompt)
+    told = f"{raised.value.message} {raised.value.hint}"
+    assert f"fake:{model}" in told or ("fake" in told and model in told)
+    assert raised.value.hint
+    assert KEY not in told
+    assert "\n" not in told
+    return raised.value
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize(
+    ("reply", "kind", "told", "remedy"),
+    [
+        (Reply(status=401, message=f"Incorrect API key: {KEY}"), ModelRefused, "does not accept", "BOAT_KEY"),
+        (Reply(status=403, message="revoked"), ModelRefused, "does not let", "allow"),
+        (Reply(status=402, message="pay first"), ModelRefused, "no credit", "add credit"),
+        (Reply(status=429, message="no", code="insufficient_quota"), ModelRefused, "no credit", "add credit"),
+        (Reply(status=400, message="Your credit balance is too low"), ModelRefused, "no credit", "add credit"),
+        (Reply(status=404, message="model: m"), ModelRefused, "has no model m", "check its name"),
+        (Reply(status=413, message="too large"), PromptTooLong, "too long", "larger window"),
+        (Reply(status=400, message="maximum context length is 9"), PromptTooLong, "too long", "larger window"),
+        (
+            Reply(status=400, message="max_tokens: 64000 > 32000, the maximum allowed number of output tokens"),
+            ModelRefused,
+            "so long an answer",
+            "output = ",
+        ),
+        (Reply(status=418, message="a teapot"), ModelRefused, "refuses .* 418: .*a teapot", "models.providers"),
+        (Reply(status=500, message="oh"), ModelUnavailable, r"fails \(500\)", "later"),
+        (Reply(status=529, message="busy"), ModelUnavailable, "overloaded", "later"),
+        (Reply(status=429, message="slow down"), ModelUnavailable, "fewer calls", "later"),
+        (Reply(fault="html"), ModelUnavailable, "web page", "sign-in"),
+        (Reply(fault="garbage"), ModelUnavailable, "no JSON", "base_url"),
+        (Reply({"word": "hull"}, fault="truncated"), ModelUnavailable, "broke off", "later"),
+        (Reply(fault="drop"), ModelUnavailable, "127.0.0.1", "base_url"),
+        (Reply(fault="hang"), ModelUnavailable, "within 0.2 seconds", "models.timeout_seconds"),
+    ],
+)
+def test_what_goes_wrong_is_named_with_its_remedy(
+    opened: Open, api: str, reply: Reply, kind: type[NacreError], told: str, remedy: str
+) -> None:
+    prompt = replace(QUICK, timeout_seconds=0.2) if reply.fault == "hang" else QUICK
+    error = failure(opened, api, reply, prompt)
+    assert isinstance(error, kind)
+    assert remedy in str(error.hint)
+    with pytest.raises(kind, match=told):
+        raise error
+
+
+@pytest.mark.parametrize("fault", ["half-stream", "html", "garbage", "hang", "drop"])
+def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
+    prompt = replace(PROMPT, output_tokens=30_000, timeout_seconds=0.3 if fault == "hang" else 1.0)
+    error = failure(opened, "anthropic", Reply({"word": "hull"}, fault=fault), prompt, "claude-opus-4-8")
+    assert isinstance(error, ModelUnavailable)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open, api: str) -> None:
+    began = time.monotonic()
+    error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.2))
+    assert isinstance(error, ModelUnavailable)
+    assert "did not answer within" in error.message
+    assert time.monotonic() - began < 15
+
+
+def test_a_model_that_ignores_the_schema_is_asked_once_more_and_then_not_believed(opened: Open) -> None:
+    with FakeProvider(["I would rather not say."], repeats=True) as provider:
+        with pytest.raises(AnswerUnusable):
+            ask(opened("fake:m", provider.config()), PROMPT, Part)
+        assert len(provider.calls) == 2
+
+
+def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
+    with FakeProvider([]) as provider:
+        encrypted = provider.config().replace("http://", "https://")
+        with pytest.raises(ModelUnavailable, match=r"does not speak TLS.*fake:m") as raised:
+            opened("fake:m", encrypted).complete(QUICK)
+    assert not raised.value.retry
+
+
+def test_a_certificate_that_nobody_vouches_for_is_no_matter_of_trying_again(opened: Open, tmp_path: Path) -> None:
+    with _server_of_its_own_certificate(tmp_path) as port:
+        own = f'[models.providers.fake]\nbase_url = "https://127.0.0.1:{port}/v1"\n'
+        with pytest.raises(ModelUnavailable, match="certificate") as raised:
+            opened("fake:m", own).complete(QUICK)
+    assert not raised.value.retry
+    assert "SSL_CERT_FILE" in str(raised.value.hint)
+
+
+@contextmanager
+def _server_of_its_own_certificate(folder: Path) -> Iterator[int]:
+    """The port of a server that vouches for itself."""
+    x509 = pytest.importorskip("cryptography.x509")
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "127.0.0.1")])
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(7).not_valid_before(datetime(2020, 1, 1)).not_valid_after(datetime(2090, 1, 1))  # noqa: DTZ001
+    plain = serialization.NoEncryption()
+    pem = made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    pem += key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    (folder / "server.pem").write_bytes(pem)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(folder / "server.pem")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        greeting = Thread(target=_greet, args=(server, tls))
+        greeting.start()
+        yield server.getsockname()[1]
+        greeting.join()
+
+
+def _greet(server: socket.socket, tls: ssl.SSLContext) -> None:
+    connection, _ = server.accept()
+    with connection, suppress(OSError):
+        tls.wrap_socket(connection, server_side=True).close()
+
+
+def test_nothing_listens(opened: Open) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        own = f'[models.providers.ollama]\nbase_url = "http://127.0.0.1:{port}/v1"\n'
+        began = time.monotonic()
+        with pytest.raises(ModelUnavailable, match=f"nothing answers at 127.0.0.1:{port}") as raised:
+            opened("ollama:qwen3", own).complete(PROMPT)
+    assert "start Ollama" in str(raised.value.hint)
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_a_call_that_hangs_is_cut_off_at_once(opened: Open, api: str) -> None:
+    with FakeProvider([Reply(fault="hang")]) as provider:
+        model = opened("fake:m", provider.config(api))
+        ended: list[object] = []
+        waiting = Thread(target=lambda: ended.append(_outcome(model)))
+        waiting.start()
+        while not provider.calls:
+            time.sleep(0.01)
+        model.close()
+        waiting.join(2)
+        assert not waiting.is_alive()
+    assert isinstance(ended[0], ModelUnavailable)
+    assert "cut off" in ended[0].message
+
+
+def _outcome(model: LanguageModel) -> Completion | NacreError:
+    try:
+        return model.complete(PROMPT)
+    except NacreError as error:
+        return error
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_is_awaited() -> Iterator[None]:
+    began = time.monotonic()
+    yield
+    assert time.monotonic() - began < 60

@@ -1,0 +1,82 @@
+"""What a model can do is known by its name, and the owner knows better."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from nacre.errors import ModelRefused
+from nacre.llm.proposing import proposed
+from nacre.llm.providers import Provider, provider_of
+from nacre.llm.registry import describe
+from nacre.model.prompting import Capabilities, Price
+from nacre.settings import load_settings
+
+
+def able(tmp_path: Path, name: str, config: str = "") -> Capabilities:
+    (tmp_path / "config.toml").write_text(config, encoding="utf-8")
+    return describe(load_settings(tmp_path, {"HOME": str(tmp_path)}), name)[1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "anthropic:claude-opus-4-1", "anthropic:claude-opus-4-1-20250805", "openrouter:anthropic/claude-opus-4-1",
+        "openrouter:anthropic/Claude-Opus-4-1@20250805",
+    ],
+)  # fmt: skip
+def test_a_provider_before_a_name_and_a_date_after_it_do_not_matter(tmp_path: Path, name: str) -> None:
+    found = able(tmp_path, name)
+    assert found.known
+    assert (found.window, found.output) == (200_000, 32_000)
+    assert found.price == Price(Decimal(15), Decimal(75), Decimal("1.5"), Decimal("18.75"))
+
+
+@pytest.mark.parametrize("name", ["anthropic:claude-haiku-5-5", "openrouter:anthropic/claude-haiku-5.5"])
+def test_a_window_ends_where_longer_prompts_cost_more(tmp_path: Path, name: str) -> None:
+    found = able(tmp_path, name)
+    assert (found.window, found.answers) == (100_000, "schema")
+    assert found.price == Price(Decimal("0.1"), Decimal("0.5"), Decimal("0.01"), Decimal("0.125"))
+
+
+def test_every_model_that_setup_proposes_has_a_price(tmp_path: Path) -> None:
+    names = [f"{name}:{model}" for name in ("anthropic", "openai", "openrouter") for model in proposed(known(name))]
+    assert len(names) >= 6
+    assert [name for name in names if able(tmp_path, name).price is None] == []
+
+
+def known(name: str) -> Provider:
+    return provider_of(load_settings("/nowhere", {}), name)
+
+
+def test_a_model_that_nobody_knows_gets_little_and_says_so(tmp_path: Path) -> None:
+    found = able(tmp_path, "openrouter:somebody/something-7b")
+    assert not found.known
+    assert found.price is None
+    assert found.window <= 32_000
+
+
+def test_what_runs_on_this_machine_costs_nothing(tmp_path: Path) -> None:
+    assert able(tmp_path, "ollama:qwen3").price == Price()
+
+
+@pytest.mark.parametrize("pattern", ["ollama:qwen3:14b", "qwen3:14b", "qwen3*", "ollama:*"])
+def test_the_owner_says_what_a_model_can_do(tmp_path: Path, pattern: str) -> None:
+    own = f'[models.capabilities."{pattern}"]\nwindow = 40960\nanswers = "json"\nprice = {{input = 0.5}}\n'
+    found = able(tmp_path, "ollama:qwen3:14b", own)
+    assert (found.window, found.answers, found.known) == (40_960, "json", True)
+    assert found.price is not None
+    assert found.price.cached == Decimal("0.5")
+
+
+@pytest.mark.parametrize("own", ["windows = 3", 'window = "wide"', "price = {inputs = 3}", 'answers = "loudly"'])
+def test_what_the_owner_writes_wrongly_is_named(tmp_path: Path, own: str) -> None:
+    with pytest.raises(ModelRefused, match=r"models\.capabilities\.m"):
+        able(tmp_path, "ollama:m", f"[models.capabilities.m]\n{own}\n")
+
+
+@pytest.mark.parametrize("name", ["claude-cli:opus", "claude-cli:default", "codex-cli:gpt-5.2-codex", "codex-cli:"])
+def test_agents_commands_hold_every_model_to_a_schema(tmp_path: Path, name: str) -> None:
+    assert able(tmp_path, name).answers == "schema"

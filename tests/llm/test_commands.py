@@ -1,0 +1,215 @@
+"""Agents' own commands as models: held to a schema, without tools, and nothing of it is ever learned."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from nacre.errors import ModelRefused, ModelUnavailable, NacreError
+from nacre.llm.registry import open_model
+from nacre.llm.sampling import SamplingModel
+from nacre.protocols import LanguageModel
+from nacre.settings import load_settings
+from tests.llm.conftest import PROMPT
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-ins for the commands are scripts")
+
+NOTES = "import json, os, sys, time\nfrom pathlib import Path\n"
+CLAUDE = """
+given = sys.stdin.read()
+Path(os.environ["NOTES"]).write_text(json.dumps({
+    "arguments": sys.argv[1:], "given": given, "folder": os.getcwd(), "held": os.listdir(),
+    "marked": os.environ.get("NACRE_OWN_CALL"), "inside": os.environ.get("CLAUDECODE"),
+}))
+print(json.dumps({
+    "type": "result", "subtype": "success", "is_error": False, "result": "", "session_id": "5e55-1",
+    "structured_output": {"word": "hull"}, "total_cost_usd": 0.01, "modelUsage": {"claude-sonnet-4-6": {}},
+    "usage": {"input_tokens": 10, "output_tokens": 3, "cache_read_input_tokens": 7, "cache_creation_input_tokens": 2},
+}))
+"""
+CODEX = """
+given = sys.stdin.read()
+schema = sys.argv[sys.argv.index("--output-schema") + 1]
+Path(os.environ["NOTES"]).write_text(json.dumps({
+    "arguments": sys.argv[1:], "given": given, "schema": json.loads(Path(schema).read_text()),
+    "folder": os.getcwd(), "marked": os.environ.get("NACRE_OWN_CALL"),
+}))
+print("Reading prompt from stdin...", file=sys.stderr)
+for event in [
+    {"type": "thread.started", "thread_id": "01a1-1"}, {"type": "turn.started"},
+    {"type": "item.completed", "item": {"id": "i0", "type": "error", "message": "a mere warning"}},
+    {"type": "item.completed", "item": {"id": "i1", "type": "agent_message", "text": json.dumps({"word": "hull"})}},
+    {"type": "turn.completed", "usage": {"input_tokens": 20, "cached_input_tokens": 8, "output_tokens": 4}},
+]:
+    print(json.dumps(event))
+"""
+
+Installed = Callable[[str, str], LanguageModel]
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Installed:
+    """Put a command of that name on PATH, and open the model that goes by it."""
+
+    def install(program: str, body: str, model: str = "default") -> LanguageModel:
+        folder = tmp_path / "bin"
+        folder.mkdir(exist_ok=True)
+        script = folder / program
+        script.write_text(f"#!{sys.executable}\n{NOTES}{body}", encoding="utf-8")
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+        environ = {"PATH": f"{folder}:/usr/bin:/bin", "NOTES": str(tmp_path / "notes"), "HOME": str(tmp_path)}
+        return open_model(load_settings(tmp_path, {**environ, "CLAUDECODE": "1"}), f"{program}-cli:{model}")
+
+    return install
+
+
+def notes(folder: Path) -> Any:
+    return json.loads((folder / "notes").read_text())
+
+
+def test_claude_answers_without_tools_settings_servers_or_a_session(installed: Installed, tmp_path: Path) -> None:
+    completion = installed("claude", CLAUDE, "sonnet").complete(PROMPT)
+    assert json.loads(completion.text) == {"word": "hull"}
+    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.written) == (10, 7, 2)
+    assert completion.model == "claude-sonnet-4-6"
+    assert completion.more["cost_usd"] == 0.01
+    told = notes(tmp_path)
+    pairs = dict(zip(told["arguments"], told["arguments"][1:], strict=False))
+    assert pairs["--tools"] == ""
+    assert pairs["--setting-sources"] == ""
+    assert pairs["--model"] == "sonnet"
+    assert json.loads(pairs["--json-schema"])["required"] == ["word"]
+    assert {"-p", "--strict-mcp-config", "--no-session-persistence"} <= set(told["arguments"])
+    assert PROMPT.text in told["given"]
+    assert PROMPT.text not in " ".join(told["arguments"])
+    assert told["held"] == []
+    assert not Path(told["folder"]).exists()
+    assert told["inside"] is None
+
+
+def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, tmp_path: Path) -> None:
+    completion = installed("codex", CODEX, "gpt-5.2-codex").complete(PROMPT)
+    assert json.loads(completion.text) == {"word": "hull"}
+    assert (completion.tokens.input, completion.tokens.cached, completion.tokens.output) == (12, 8, 4)
+    told = notes(tmp_path)
+    assert told["arguments"][0] == "exec"
+    assert {"--json", "--ephemeral", "read-only", "--ignore-user-config", "gpt-5.2-codex"} <= set(told["arguments"])
+    assert "features.shell_tool=false" in told["arguments"]
+    assert told["arguments"][-1] == "-"
+    assert told["schema"]["properties"] == {"word": {"type": "string"}}
+    assert PROMPT.text in told["given"]
+
+
+@pytest.mark.parametrize(("program", "body"), [("claude", CLAUDE), ("codex", CODEX)])
+def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
+    installed: Installed, tmp_path: Path, program: str, body: str
+) -> None:
+    installed(program, body).complete(PROMPT)
+    assert notes(tmp_path)["marked"] == "1"
+    home = tmp_path / "inner"
+    environ = {**os.environ, "NACRE_OWN_CALL": "1", "NACRE_HOME": str(home)}
+    ran = subprocess.run(
+        [sys.executable, "-m", "nacre", "store", "The hull is red", "--json"],
+        env=environ, capture_output=True, check=True,
+    )  # fmt: skip
+    assert ran.stdout == b""
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "body", "kind", "told"),
+    [
+        ("claude", "print(json.dumps({'is_error': True, 'result': 'run /login'}))", ModelRefused, "not signed in"),
+        ("claude", "sys.exit('Invalid API key · Please run /login')", ModelRefused, "not signed in"),
+        ("claude", "print(json.dumps({'is_error': True, 'result': 'usage limit'}))", ModelUnavailable, "no more"),
+        ("claude", "print('<html>hello')", ModelUnavailable, "web page"),
+        ("claude", "print('{\"result\": \"ha')", ModelUnavailable, "broke off"),
+        ("claude", "sys.exit(3)", ModelUnavailable, "failed for"),
+        ("codex", "print(json.dumps({'type': 'turn.failed', 'error': {'message': 'model is not supported'}}))",
+         ModelRefused, "no answer of"),
+        ("codex", "sys.exit('Not logged in: 401 Unauthorized')", ModelRefused, "not signed in"),
+        ("codex", "pass", ModelUnavailable, "broke off"),
+    ],
+)  # fmt: skip
+def test_a_command_that_fails_is_one_line_with_a_remedy(
+    installed: Installed, program: str, body: str, kind: type[NacreError], told: str
+) -> None:
+    with pytest.raises(kind, match=told) as raised:
+        installed(program, body).complete(PROMPT)
+    assert f"{program}-cli:default" in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_command_that_is_not_installed_says_so(tmp_path: Path) -> None:
+    environ = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
+    with pytest.raises(ModelRefused, match="'claude' is not installed"):
+        open_model(load_settings(tmp_path, environ), "claude-cli:sonnet")
+
+
+def test_a_command_that_hangs_is_ended_with_all_it_started(installed: Installed, tmp_path: Path) -> None:
+    child = "import subprocess\nsleeper = subprocess.Popen(['sleep', '60'])\n"
+    body = f"{child}Path(os.environ['NOTES']).write_text(json.dumps([os.getpid(), sleeper.pid]))\ntime.sleep(60)\n"
+    with pytest.raises(ModelUnavailable, match="within"):
+        installed("claude", body).complete(replace(PROMPT, timeout_seconds=3))
+    deadline = time.monotonic() + 10
+    while any(_runs(number) for number in notes(tmp_path)):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_command_is_cut_off_at_once(installed: Installed, tmp_path: Path) -> None:
+    model = installed("claude", 'Path(os.environ["NOTES"]).write_text("1")\ntime.sleep(60)\n')
+    ended: list[NacreError] = []
+
+    def ask() -> None:
+        try:
+            model.complete(PROMPT)
+        except NacreError as error:
+            ended.append(error)
+
+    waiting = Thread(target=ask)
+    waiting.start()
+    while not (tmp_path / "notes").exists():
+        time.sleep(0.01)
+    model.close()
+    waiting.join(5)
+    assert [error.message for error in ended] == ["the call of claude-cli:default was cut off"]
+
+
+def _runs(number: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_clients_model_is_asked_by_a_callback_and_may_say_no() -> None:
+    asked: list[tuple[str, str, int]] = []
+
+    def sample(system: str, text: str, most: int) -> tuple[str, str]:
+        asked.append((system, text, most))
+        return '{"word": "hull"}', "some-model"
+
+    model = SamplingModel(sample)
+    completion = model.complete(PROMPT)
+    assert (completion.text, completion.model) == ('{"word": "hull"}', "some-model")
+    assert "additionalProperties" in asked[0][0]
+    assert asked[0][1].endswith(PROMPT.text)
+
+    def refuse(system: str, text: str, most: int) -> tuple[str, str]:
+        raise RuntimeError("the user said no")
+
+    with pytest.raises(ModelUnavailable, match="mcp-sampling"):
+        SamplingModel(refuse).complete(PROMPT)

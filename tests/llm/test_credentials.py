@@ -1,0 +1,256 @@
+"""Where a key comes from: in which order, of which kind, and what is told of one that cannot be used."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import keyring
+import pytest
+from keyring.backend import KeyringBackend
+
+from nacre.errors import ModelRefused
+from nacre.llm import keyrings
+from nacre.llm.credentials import Credential, credential_for
+from nacre.settings import load_settings
+from tests.keyrings import LockedKeyring, MemoryKeyring
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SOON, GONE = NOW.timestamp() + 3600, NOW.timestamp() - 3600
+TOKEN = "sk-ant-oat01-" + "t" * 24
+
+Find = Callable[..., Credential | None]
+
+
+@pytest.fixture
+def ring() -> Iterator[MemoryKeyring]:
+    before = keyring.get_keyring()
+    memory = MemoryKeyring()
+    keyring.set_keyring(memory)
+    yield memory
+    keyring.set_keyring(before)
+
+
+@pytest.fixture
+def find(tmp_path: Path) -> Find:
+    """Look for the key of a provider in a home with these files, settings and variables."""
+
+    def look(provider: str, config: str = "", files: dict[str, Any] | None = None, **environ: str) -> Credential | None:
+        home = tmp_path / ".nacre"
+        home.mkdir(exist_ok=True)
+        (home / "config.toml").write_text(config, encoding="utf-8")
+        for name, content in (files or {}).items():
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+            path.chmod(0o600)
+        settings = load_settings(home, {"HOME": str(tmp_path), **environ})
+        return credential_for(settings, provider, clock=lambda: NOW)
+
+    return look
+
+
+def claude(ends: float = SOON, token: str = TOKEN) -> dict[str, Any]:
+    login = {"claudeAiOauth": {"accessToken": token, "refreshToken": "r", "expiresAt": int(ends * 1000)}}
+    return {".claude/.credentials.json": login}
+
+
+def codex(ends: float = SOON, key: str | None = None) -> dict[str, Any]:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": ends}).encode()).decode().rstrip("=")
+    return {".codex/auth.json": {"OPENAI_API_KEY": key, "tokens": {"access_token": f"head.{claims}.sign"}}}
+
+
+KEPT = {".nacre/credentials.toml": '[keys]\nanthropic = "from-the-file-0001"\nmistral = "from-the-file-0002"\n'}
+OWN = '[models.providers.anthropic]\napi_key = "from-the-config-01"\n'
+
+
+def test_a_key_comes_from_the_config_the_environment_the_keyring_the_file_and_other_tools_in_that_order(
+    find: Find, ring: MemoryKeyring
+) -> None:
+    ring.set_password("nacre", "anthropic", "from-the-keyring-1")
+    environ = {"NACRE_ANTHROPIC_API_KEY": "from-nacres-variable", "ANTHROPIC_API_KEY": "from-the-usual-one"}
+    files = KEPT | claude()
+    order = [
+        found.secret
+        for found in (
+            find("anthropic", OWN, files, **environ), find("anthropic", "", files, **environ),
+            find("anthropic", "", files, ANTHROPIC_API_KEY="from-the-usual-one"), find("anthropic", "", files),
+        )
+        if found
+    ]  # fmt: skip
+    ring.kept.clear()
+    in_file = find("anthropic", "", files)
+    of_claude = find("anthropic", "", {".nacre/credentials.toml": ""})
+    assert in_file is not None
+    assert of_claude is not None
+    assert [*order, in_file.secret, of_claude.secret] == [
+        "from-the-config-01", "from-nacres-variable", "from-the-usual-one", "from-the-keyring-1", "from-the-file-0001",
+        TOKEN,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("auth", "provider", "secret", "kind"),
+    [
+        ("anthropic-api-key", "anthropic", "from-the-usual-one", "api-key"),
+        ("anthropic-token", "anthropic", "a-long-lived-token", "bearer"),
+        ("anthropic-oauth", "anthropic", TOKEN, "bearer"),
+        ("openai-api-key", "openai", "of-the-codex-command", "api-key"),
+        ("openai-subscription", "openai", "head.", "bearer"),
+    ],
+)
+def test_each_method_takes_the_credential_that_is_its_own(
+    find: Find, auth: str, provider: str, secret: str, kind: str
+) -> None:
+    found = find(
+        provider, f'models.auth = "{auth}"', claude() | codex(key="of-the-codex-command"),
+        ANTHROPIC_API_KEY="from-the-usual-one", CLAUDE_CODE_OAUTH_TOKEN="a-long-lived-token",
+    )  # fmt: skip
+    assert found is not None
+    assert (found.secret.startswith(secret), found.kind) == (True, kind)
+
+
+def test_a_token_that_nacre_was_given_signs_in_as_one(find: Find, ring: MemoryKeyring) -> None:
+    ring.set_password("nacre", "anthropic", TOKEN)
+    found = find("anthropic")
+    assert found is not None
+    assert (found.kind, found.origin) == ("bearer", "keyring")
+
+
+def test_a_method_of_one_provider_does_not_narrow_another(find: Find) -> None:
+    found = find("mistral", 'models.auth = "anthropic-oauth"', KEPT)
+    assert found is not None
+    assert found.secret == "from-the-file-0002"
+
+
+@pytest.mark.parametrize(
+    ("provider", "files", "auth", "remedy"),
+    [
+        ("anthropic", claude(GONE), "anthropic-oauth", "run claude once"),
+        ("openai", codex(GONE), "openai-subscription", "run codex once"),
+        ("anthropic", claude(GONE), "", "run claude once"),
+    ],
+)
+def test_a_login_that_has_expired_is_told_with_what_renews_it(
+    find: Find, provider: str, files: dict[str, Any], auth: str, remedy: str
+) -> None:
+    with pytest.raises(ModelRefused, match=r"has expired \(2026-11-20 11:00 UTC\)") as refused:
+        find(provider, f'models.auth = "{auth}"', files)
+    assert remedy in str(refused.value.hint)
+
+
+def test_an_expired_login_does_not_stand_in_the_way_of_a_key(find: Find) -> None:
+    found = find("openai", "", codex(GONE, key="of-the-codex-command"))
+    assert found is not None
+    assert found.secret == "of-the-codex-command"
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {".claude/.credentials.json": "not json " + TOKEN},
+        {".claude/.credentials.json": "[" * 100_000},
+        {".nacre/credentials.toml": f"[keys\nanthropic = {TOKEN}"},
+        {".claude/.credentials.json": TOKEN + "x" * 300_000},
+    ],
+    ids=["words", "deep", "toml", "large"],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_is_named_without_what_it_holds(find: Find, files: dict[str, Any]) -> None:
+    with pytest.raises(ModelRefused) as refused:
+        find("anthropic", "", files)
+    told = f"{refused.value} {refused.value.hint}"
+    assert Path(next(iter(files))).name in told
+    assert TOKEN not in told
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{}",
+        "[]",
+        '{"claudeAiOauth": 7}',
+        '{"claudeAiOauth": {"accessToken": ""}}',
+        '{"claudeAiOauth": {"accessToken": 1}}',
+    ],
+)
+def test_a_file_without_a_login_holds_none(find: Find, content: str) -> None:
+    assert find("anthropic", "", {".claude/.credentials.json": content}) is None
+
+
+@pytest.mark.parametrize("ends", [1e300, -1e300, float("inf")])
+def test_an_end_that_is_no_time_is_none(find: Find, ends: float) -> None:
+    found = find("openai", 'models.auth = "openai-subscription"', codex(ends))
+    assert found is not None
+
+
+def test_other_tools_homes_are_where_their_variables_say(find: Find, tmp_path: Path) -> None:
+    files = {f"elsewhere/{Path(name).name}": content for name, content in (claude() | codex()).items()}
+    there = str(tmp_path / "elsewhere")
+    assert find("anthropic", "", files, CLAUDE_CONFIG_DIR=there) is not None
+    assert find("openai", "", files, CODEX_HOME=there) is not None
+    assert find("openai", "", files) is None
+
+
+def test_a_variable_that_the_config_names_holds_the_key(find: Find) -> None:
+    config = '[models.providers.mine]\nbase_url = "https://models.example/v1"\nkey = "THEIR_KEY"\n'
+    found = find("mine", config, THEIR_KEY="of-their-variable-1")
+    assert found is not None
+    assert found.origin == "$THEIR_KEY"
+
+
+def test_a_keyring_that_never_answers_is_told_and_not_waited_for(
+    find: Find, ring: MemoryKeyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keyring.set_keyring(LockedKeyring())
+    monkeypatch.setattr(keyrings, "_PATIENCE_SECONDS", 0.05)
+    with pytest.raises(ModelRefused, match="the keyring does not answer"):
+        find("mistral")
+    assert find("mistral", MISTRAL_API_KEY="from-the-usual-one") is not None
+    assert find("mistral", "", KEPT) is not None
+
+
+@pytest.mark.parametrize("backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"])
+def test_without_a_keyring_that_works_the_file_is_read(find: Find, ring: MemoryKeyring, backend: str) -> None:
+    keyring.set_keyring(_backend(backend))
+    found = find("anthropic", "", KEPT)
+    assert found is not None
+    assert found.origin.endswith("credentials.toml")
+
+
+def test_a_provider_that_wants_no_key_opens_nothing(find: Find, ring: MemoryKeyring) -> None:
+    keyring.set_keyring(LockedKeyring())
+    assert find("ollama") is None
+
+
+@pytest.mark.parametrize(
+    ("secret", "shown"),
+    [("sk-abcdefghijklmnop", "sk-…mnop"), ("eyJhbGciOiJIUzI1", "…UzI1"), ("sk-short", "sk-…"), ("x", "…")],
+)
+def test_a_credential_is_shown_by_its_last_four_characters_at_most(secret: str, shown: str) -> None:
+    credential = Credential("api-key", secret, "$SOMEWHERE")
+    assert credential.masked == shown
+    assert secret not in f"{credential!r} {credential}" or len(secret) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+def test_a_symbolic_link_to_a_login_is_followed_and_a_pipe_is_not_waited_for(find: Find, tmp_path: Path) -> None:
+    find("anthropic", "", {"real/login.json": claude()[".claude/.credentials.json"]})
+    (tmp_path / ".claude").mkdir()
+    (tmp_path / ".claude" / ".credentials.json").symlink_to(tmp_path / "real" / "login.json")
+    assert find("anthropic") is not None
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / ".claude" / ".credentials.json").unlink()
+    (tmp_path / ".claude" / ".credentials.json").symlink_to(tmp_path / "pipe")
+    with pytest.raises(ModelRefused, match="not a regular file"):
+        find("anthropic")
+
+
+def _backend(name: str) -> KeyringBackend:
+    from keyring.core import load_keyring
+
+    return load_keyring(name)

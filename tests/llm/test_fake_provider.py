@@ -1,0 +1,95 @@
+"""The fake provider speaks what the makers' own libraries understand."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import anthropic
+import httpx2
+import openai
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+
+SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+ASKED: Any = [{"role": "user", "content": "Which word?"}]
+
+
+def claude(provider: FakeProvider) -> anthropic.Anthropic:
+    return anthropic.Anthropic(api_key="k", base_url=provider.url, max_retries=0)
+
+
+def gpt(provider: FakeProvider) -> openai.OpenAI:
+    return openai.OpenAI(api_key="k", base_url=f"{provider.url}/v1", max_retries=0)
+
+
+def test_anthropics_library_reads_a_message_whole_and_streamed() -> None:
+    with FakeProvider([{"word": "hull"}], repeats=True) as provider, claude(provider) as client:
+        whole = client.messages.create(model="m", max_tokens=50, messages=ASKED)
+        assert json.loads(whole.content[0].text) == {"word": "hull"}  # type: ignore[union-attr]
+        with client.messages.stream(model="m", max_tokens=50, messages=ASKED) as stream:
+            streamed = stream.get_final_message()
+    assert streamed.content[0].text == whole.content[0].text  # type: ignore[union-attr]
+    assert streamed.stop_reason == whole.stop_reason == "end_turn"
+    assert streamed.usage.output_tokens == whole.usage.output_tokens
+
+
+def test_anthropics_library_reads_a_forced_tool_whole_and_streamed() -> None:
+    tools: Any = [{"name": "answer", "input_schema": SCHEMA}]
+    choice: Any = {"type": "tool", "name": "answer"}
+    more: Any = {"model": "m", "max_tokens": 50, "messages": ASKED, "tools": tools, "tool_choice": choice}
+    with FakeProvider([{"word": "hull"}], repeats=True) as provider, claude(provider) as client:
+        whole = client.messages.create(**more)
+        with client.messages.stream(**more) as stream:
+            streamed = stream.get_final_message()
+    assert streamed.content[0].input == whole.content[0].input == {"word": "hull"}  # type: ignore[union-attr]
+
+
+def test_openais_library_reads_chat_and_responses_whole_and_streamed() -> None:
+    with FakeProvider([{"word": "hull"}], repeats=True) as provider, gpt(provider) as client:
+        chat = client.chat.completions.create(model="m", messages=ASKED)
+        parts = client.chat.completions.create(model="m", messages=ASKED, stream=True)
+        spoken = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
+        response = client.responses.create(model="m", input=ASKED)
+        with client.responses.stream(model="m", input=ASKED) as stream:
+            streamed = stream.get_final_response()
+    assert chat.choices[0].message.content == spoken == response.output_text == streamed.output_text
+    assert json.loads(spoken) == {"word": "hull"}
+
+
+def test_openais_library_reads_vectors_in_both_encodings() -> None:
+    with FakeProvider(dimensions=8) as provider, gpt(provider) as client:
+        packed = client.embeddings.create(model="m", input=["hull", "mast"])
+        plain = client.embeddings.create(model="m", input=["hull", "mast"], encoding_format="float")
+        short = client.embeddings.create(model="m", input="hull", dimensions=4)
+    assert packed.data[1].embedding == pytest.approx(plain.data[1].embedding, abs=1e-6)
+    assert len(short.data[0].embedding) == 4
+
+
+def test_ollamas_own_chat_is_answered_whole_and_in_lines() -> None:
+    with FakeProvider([{"word": "hull"}], repeats=True) as provider:
+        whole = httpx2.post(f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": False})
+        lines = httpx2.post(f"{provider.url}/api/chat", json={"model": "m", "messages": ASKED, "stream": True})
+        listed = httpx2.get(f"{provider.url}/api/tags").json()
+    spoken = "".join(json.loads(line)["message"]["content"] for line in lines.text.splitlines())
+    assert spoken == whole.json()["message"]["content"]
+    assert listed["models"] == [{"name": "m"}]
+
+
+@pytest.mark.parametrize("status", [401, 402, 404, 429, 500, 529])
+def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
+    reply = Reply(status=status, message="not now", headers={"retry-after": "7"})
+    with FakeProvider([reply], repeats=True) as provider, claude(provider) as one, gpt(provider) as other:
+        with pytest.raises(anthropic.APIStatusError, match="not now") as first:
+            one.messages.create(model="m", max_tokens=50, messages=ASKED)
+        with pytest.raises(openai.APIStatusError, match="not now") as second:
+            other.chat.completions.create(model="m", messages=ASKED)
+    assert first.value.status_code == second.value.status_code == status
+    assert first.value.response.headers["retry-after"] == "7"
+    assert len(provider.calls) == 2
+
+
+def test_it_closes_while_a_call_hangs() -> None:
+    with FakeProvider([Reply(fault="hang")]) as provider, pytest.raises(httpx2.TimeoutException):
+        httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05)

@@ -1,0 +1,196 @@
+"""Prompts go to providers in their own formats, and come back as one kind of answer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from nacre.errors import ModelRefused, PromptTooLong
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.llm.conftest import PROMPT, Open
+
+PART = {"word": "hull"}
+APIS = ["anthropic", "openai", "chat"]
+
+
+@pytest.mark.parametrize("api", APIS)
+@pytest.mark.parametrize("answers", ["schema", "tool", "json", "text"])
+def test_a_model_answers_in_whatever_way_it_can_be_held_to_a_schema(opened: Open, api: str, answers: str) -> None:
+    able = f'[models.capabilities.m]\nwindow = 9000\nanswers = "{answers}"\n'
+    with FakeProvider([PART]) as provider:
+        completion = opened("fake:m", provider.config(api) + able).complete(PROMPT)
+        [request] = provider.calls
+    assert json.loads(completion.text) == PART
+    assert completion.model == "m"
+    assert not completion.is_cut
+    asked = json.dumps(request.body)
+    assert ("additionalProperties" in asked) or (answers == "json" and "schema" in asked)
+    assert ("tool_choice" in request.body) == (answers == "tool")
+    assert ("Answer with one JSON object" in asked) == (answers in ("json", "text"))
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_tokens_are_counted_and_those_of_the_cache_apart(opened: Open, api: str) -> None:
+    config = "[models.capabilities.m]\ncaches = true\n"
+    with FakeProvider([PART], repeats=True) as provider:
+        model = opened("fake:m", provider.config(api) + config)
+        first = model.complete(PROMPT).tokens
+        again = model.complete(replace(PROMPT, text="Which other part?")).tokens
+    assert first.output == again.output > 0
+    assert first.cached == 0
+    assert again.cached > 0
+    assert (first.written > 0) == (api == "anthropic")
+    whole = first.input + first.cached + first.written
+    assert abs(whole - (again.input + again.cached + again.written)) < 5
+
+
+def test_what_is_alike_in_many_prompts_comes_first_and_is_marked_to_be_kept(opened: Open) -> None:
+    with FakeProvider([PART]) as provider:
+        opened("fake:claude-opus-4-8", provider.config("anthropic")).complete(PROMPT)
+        body = provider.calls[0].body
+    assert body["system"][-1]["cache_control"] == {"type": "ephemeral"}
+    shared, text = body["messages"][0]["content"]
+    assert shared["text"] == PROMPT.shared
+    assert "cache_control" in shared
+    assert "cache_control" not in text
+
+
+def test_a_long_answer_of_anthropic_is_streamed_and_is_the_same(opened: Open) -> None:
+    with FakeProvider([PART], repeats=True) as provider:
+        model = opened("fake:claude-opus-4-8", provider.config("anthropic"))
+        short = model.complete(PROMPT)
+        long = model.complete(replace(PROMPT, output_tokens=30_000))
+        assert [bool(call.body.get("stream")) for call in provider.calls] == [False, True]
+    assert long.text == short.text
+    assert long.tokens.output == short.tokens.output
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_an_answer_that_ran_out_of_tokens_says_so(opened: Open, api: str) -> None:
+    with FakeProvider([Reply('{"word": "hu', is_cut=True)]) as provider:
+        assert opened("fake:m", provider.config(api)).complete(PROMPT).is_cut
+
+
+def test_a_model_never_gets_more_room_for_its_answer_than_it_has(opened: Open) -> None:
+    with FakeProvider([PART]) as provider:
+        opened("fake:claude-3-haiku-20240307", provider.config("anthropic")).complete(
+            replace(PROMPT, output_tokens=60_000)
+        )
+        assert provider.calls[0].body["max_tokens"] == 4_096
+
+
+def test_a_server_that_knows_no_schemas_is_asked_with_less_and_remembers(opened: Open) -> None:
+    def answer(request: Any) -> Any:
+        if request.body.get("response_format", {}).get("type") == "json_schema":
+            return Reply(status=400, message="response_format.type must be json_object")
+        return PART
+
+    able = '[models.capabilities.m]\nanswers = "schema"\n'
+    with FakeProvider(answer) as provider:
+        model = opened("fake:m", provider.config() + able)
+        assert json.loads(model.complete(PROMPT).text) == PART
+        model.complete(PROMPT)
+        kinds = [call.body["response_format"]["type"] for call in provider.calls]
+    assert kinds == ["json_schema", "json_object", "json_object"]
+
+
+def test_a_claude_that_takes_neither_schema_nor_tool_is_told_in_words(opened: Open) -> None:
+    def answer(request: Any) -> Any:
+        for key in ("output_config", "tool_choice"):
+            if key in request.body:
+                return Reply(status=400, message=f"{key}: is not supported by this model")
+        return PART
+
+    with FakeProvider(answer) as provider:
+        model = opened("fake:claude-haiku-4-5", provider.config("anthropic"))
+        assert json.loads(model.complete(PROMPT).text) == PART
+        model.complete(PROMPT)
+        assert len(provider.calls) == 4
+        assert "Answer with one JSON object" in json.dumps(provider.calls[-1].body)
+
+
+def test_keys_come_from_the_variable_that_a_provider_names(opened: Open) -> None:
+    with FakeProvider([PART]) as provider:
+        own = f'[models.providers.fake]\nbase_url = "{provider.url}/v1"\nkey = "BOAT_KEY"\n'
+        opened("fake:m", own, {"BOAT_KEY": "a-key-of-boats"}).complete(PROMPT)
+        assert provider.calls[0].key == "a-key-of-boats"
+    with pytest.raises(ModelRefused, match="no key") as refused:
+        opened("fake:m", own)
+    assert "BOAT_KEY" in str(refused.value.hint)
+
+
+def test_what_is_built_in_can_be_sent_elsewhere(opened: Open) -> None:
+    with FakeProvider([PART]) as provider:
+        own = f'[models.providers.anthropic]\nbase_url = "{provider.url}"\n'
+        model = opened("anthropic:claude-haiku-4-5", own, {"ANTHROPIC_API_KEY": "k"})
+        assert json.loads(model.complete(PROMPT).text) == PART
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_headers_that_are_meant_for_the_maker_go_to_nobody_else(
+    opened: Open, api: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for maker in ("ANTHROPIC", "OPENAI"):
+        monkeypatch.setenv(f"{maker}_CUSTOM_HEADERS", "x-gateway-key: secret-of-the-gateway")
+        monkeypatch.setenv(f"{maker}_API_KEY", "key-of-the-maker")
+        monkeypatch.setenv(f"{maker}_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-maker")
+    with FakeProvider([PART]) as provider:
+        opened("fake:m", provider.config(api)).complete(PROMPT)
+        sent = " ".join(provider.calls[0].headers.values())
+    assert "of-the" not in sent
+
+
+def test_no_proxy_is_asked_for_what_runs_on_this_machine(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with FakeProvider([PART]) as provider:
+        assert opened("fake:m", provider.config()).complete(PROMPT).text
+
+
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [
+        ('base_url = "http://models.example/v1"', "in the clear to models.example"),
+        ('base_url = "models.example"', "no address"),
+        ('base_url = "https://models.example"\nkey = "sk-live-0123456789abcdef"', "no name of an environment variable"),
+        ('base_url = "https://models.example"\napi = "soap"', "cannot be 'soap'"),
+        ('base_url = "https://models.example"\ncolour = "red"', "no key 'colour'"),
+    ],
+)
+def test_a_provider_that_is_written_wrongly_is_named_and_its_key_is_not(opened: Open, own: str, told: str) -> None:
+    with pytest.raises(ModelRefused, match=told) as refused:
+        opened("own:m", f"[models.providers.own]\n{own}\n")
+    assert "own" in refused.value.message
+    assert "0123456789" not in f"{refused.value} {refused.value.hint}"
+
+
+def test_plain_http_to_another_machine_is_the_owners_choice(opened: Open) -> None:
+    own = '[models.providers.own]\nbase_url = "http://models.example/v1"\nplain_http = "yes"\n'
+    assert opened("own:m", own).name == "own:m"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("nobody:m", "no provider"), ("ollama", "no model"), ("ollama:", "no model")]
+)
+def test_a_name_that_is_none_says_what_there_is(opened: Open, name: str, told: str) -> None:
+    with pytest.raises(ModelRefused, match=told):
+        opened(name, "")
+
+
+def test_a_library_that_is_not_installed_says_how_to_get_it(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "anthropic", None)
+    with pytest.raises(ModelRefused, match="not installed") as refused:
+        opened("anthropic:claude-haiku-4-5", "", {"ANTHROPIC_API_KEY": "k"})
+    assert refused.value.hint == "pip install 'nacre[anthropic]'"
+
+
+def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> None:
+    with FakeProvider([Reply(status=400, message="prompt is too long: 300000 tokens > 200000 maximum")]) as provider:
+        model = opened("fake:claude-opus-4-8", provider.config("anthropic"))
+        with pytest.raises(PromptTooLong, match="200,000"):
+            model.complete(PROMPT)

@@ -1,0 +1,42 @@
+"""What a model answered can be played again, without the model and without a secret."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nacre.errors import ModelUnavailable
+from nacre.llm.recording import RecordingModel, ReplayingModel
+from nacre.redact.redactor import Redactor
+from nacre.testing.scripted import ScriptedModel
+from tests.canary import SECRET
+from tests.llm.conftest import PROMPT
+
+
+def test_an_answer_is_played_again_to_the_same_prompt(tmp_path: Path) -> None:
+    recording = RecordingModel(ScriptedModel([{"word": "hull"}]), tmp_path / "tapes", Redactor().clean)
+    first = recording.complete(replace(PROMPT, version="parts/1"))
+    replaying = ReplayingModel(tmp_path / "tapes")
+    again = replaying.complete(replace(PROMPT, version="parts/1", timeout_seconds=3))
+    assert (again.text, again.tokens, again.model) == (first.text, first.tokens, first.model)
+    assert again.is_repeated
+    [path] = (tmp_path / "tapes").iterdir()
+    assert path.name.startswith("parts-1-")
+
+
+@pytest.mark.parametrize("change", ["system", "shared", "text"])
+def test_a_prompt_that_changed_has_no_answer(tmp_path: Path, change: str) -> None:
+    RecordingModel(ScriptedModel([{"word": "hull"}]), tmp_path, Redactor().clean).complete(PROMPT)
+    with pytest.raises(ModelUnavailable, match="no cassette"):
+        ReplayingModel(tmp_path).complete(replace(PROMPT, **{change: "Something else."}))
+
+
+def test_no_secret_is_in_a_cassette(tmp_path: Path) -> None:
+    model = ScriptedModel([f'{{"word": "{SECRET}"}}'])
+    prompt = replace(PROMPT, text=f"export API_TOKEN={SECRET}", shared=f"token: {SECRET}")
+    RecordingModel(model, tmp_path, Redactor().clean).complete(prompt)
+    [path] = tmp_path.iterdir()
+    assert SECRET not in path.read_text()
+    assert ReplayingModel(tmp_path).complete(prompt).is_repeated
