@@ -64,7 +64,7 @@ class _Work:
 
 
 def _working(context: Context) -> _Work:
-    return _Work(context, Cleaner(context.redactor.clean_all))
+    return _Work(context, Cleaner(context.redactor.clean_all, context.redactor.find_suspects))
 
 
 def archive(context: Context, on_progress: Notify | None = None) -> ArchiveReport:

@@ -12,6 +12,7 @@ from nacre.archive.sifting import Sieve, Sifted
 from nacre.archive.texts import (
     PAIR_CHARACTERS,
     CleanAll,
+    FindSuspects,
     changes,
     decoded,
     is_encoded,
@@ -24,9 +25,10 @@ from nacre.archive.texts import (
 class Cleaner:
     """Cleans transcripts, one part after another; what it learned of one helps with the next."""
 
-    def __init__(self, clean_all: CleanAll) -> None:
+    def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
+        """``find_suspects`` spares ``clean_all`` most of the texts."""
         self._clean_all = clean_all
-        self._sieve = Sieve(clean_all)
+        self._sieve = Sieve(clean_all, find_suspects)
 
     def lines(self, raw: bytes) -> Payload:
         """Lines of a transcript as the archive keeps them.

@@ -7,12 +7,21 @@ only a line with a string that changes is taken apart, by :mod:`nacre.archive.li
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from nacre.archive.texts import ENCODED_CHARACTERS, CleanAll, changes, decoded, holds_encoded, is_telling_name, texts_in
+from nacre.archive.texts import (
+    ENCODED_CHARACTERS,
+    CleanAll,
+    FindSuspects,
+    changes,
+    decoded,
+    holds_encoded,
+    is_telling_name,
+    texts_in,
+)
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _NUMBER = rb"-?[0-9][0-9.eE+-]*+"
@@ -21,6 +30,10 @@ _TOKENS = re.compile(rb"%b(?:\s*+:\s*+(?:%b|%b|%b|\[)?)?" % (_STRING, _STRING, _
 """A name with its string, number or strings, or with whatever else it names; or a string in a list of other things."""
 
 _VALID = msgspec.json.Decoder(msgspec.Raw)
+_WHOLE = re.compile(rb":\s*-?[0-9]{1,18}\Z")
+"""A number that is written in one way only."""
+
+_PLAIN_BYTES = 400
 _SHORT_BYTES = 200
 _MOST_KNOWN = 100_000
 """About 15 MB."""
@@ -43,8 +56,9 @@ class Sifted:
 class Sieve:
     """Sifts lines; remembers, within bounds, short strings in which nothing changes."""
 
-    def __init__(self, clean_all: CleanAll) -> None:
+    def __init__(self, clean_all: CleanAll, find_suspects: FindSuspects | None = None) -> None:
         self._clean_all = clean_all
+        self._find_suspects = find_suspects
         self._known: set[bytes] = set()
 
     def sift(self, lines: Sequence[bytes]) -> Sifted:
@@ -57,7 +71,7 @@ class Sieve:
                     fresh.setdefault(token, []).append(number)
             elif line and not line.isspace():
                 suspects.add(number)
-        texts = {token: _texts_of(token) for token in fresh}
+        texts = {token: _texts_of(token) for token in self._to_ask(fresh)}
         asked = {text: None for found in texts.values() if found for text in found}
         changed = changes(asked, self._clean_all)
         dirty = {token for token, found in texts.items() if found and not changed.keys().isdisjoint(found)}
@@ -66,6 +80,17 @@ class Sieve:
         self._remember(fresh.keys() - odd)
         sure = {number for token in dirty for number in fresh[token]}
         return Sifted(sorted(suspects), sure, asked, changed)
+
+    def _to_ask(self, fresh: Collection[bytes]) -> Iterable[bytes]:
+        """All but the tokens that say by their bytes that nothing in them is a secret, under whichever mark."""
+        if self._find_suspects is None:
+            return fresh
+        plain = [token for token in fresh if _is_plain(token)]
+        if not _is_text(plain):
+            return fresh
+        suspects = self._find_suspects(plain)
+        spared = {token for number, token in enumerate(plain) if number not in suspects}
+        return [token for token in fresh if token not in spared]
 
     def _remember(self, tokens: set[bytes]) -> None:
         if len(self._known) > _MOST_KNOWN:
@@ -80,6 +105,24 @@ def _is_json(line: bytes) -> bool:
     try:
         _VALID.decode(line)
     except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _is_plain(token: bytes) -> bool:
+    """Whether what is looked at in a token stands there as it is, but for the marks between."""
+    if len(token) > _PLAIN_BYTES or b"\\" in token:
+        return False
+    last = token[-1:]
+    if last == b'"':
+        return token.find(b'"', 1) != len(token) - 1
+    return last == b"]" or _WHOLE.search(token) is not None
+
+
+def _is_text(tokens: Sequence[bytes]) -> bool:
+    try:
+        b"\n".join(tokens).decode()
+    except UnicodeDecodeError:
         return False
     return True
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,9 @@ CleanAll = Callable[[Sequence[str]], Sequence[str]]
 
 PAIR_CHARACTERS = 400
 """A longer value says itself what it is; a shorter one may be a secret by its name alone."""
+
+FindSuspects = Callable[[Sequence[bytes]], Collection[int]]
+"""The numbers of those pieces of text in which a secret may be."""
 
 _DECODER = msgspec.json.Decoder()
 ENCODED_CHARACTERS = 1000
