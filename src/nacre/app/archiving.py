@@ -36,7 +36,7 @@ from nacre.transcripts.registry import adapter_of
 
 SEGMENT_BYTES = 4_000_000
 MOST_WHOLE_BYTES = 64_000_000
-_HEAD_BYTES = 256_000
+_HEAD_BYTES = 64_000
 _MANY = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
@@ -194,8 +194,7 @@ def _is_the_same(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
     context = work.context
     if not work.is_redacted:
         with path.open("rb") as file:
-            raw = file.read(_HEAD_BYTES)
-        head = [(0, Payload(raw[: raw.rfind(b"\n") + 1] or raw))]
+            head = [(0, Payload(file.read(_HEAD_BYTES) + file.readline(MAX_LINE_BYTES)))]
         return _gives_the_same(context, adapter, ArchivedSource(path, head), head)
     pairs = pack.payloads(packing.finder(context, str(path)))
     with FileSource(path) as source:
