@@ -89,7 +89,8 @@ def archive(context: Context, on_progress: Notify | None = None) -> ArchiveRepor
             done += one.size
             if not work.waits and (number % _MANY == 0 or number == len(due)):
                 os.sync()  # all of them reach the disk together
-            notify(Progress("archiving", done, total, f"{work.files:,} of {len(due):,} files"))
+            rate = done / 1_000_000 / (time.perf_counter() - began)
+            notify(Progress("archiving", done, total, f"{number:,} of {len(due):,} files, {rate:.0f} MB/s"))
         pruned = prune_as_set(context)
     finally:
         context.database.tighten()
