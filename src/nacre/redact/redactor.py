@@ -6,7 +6,7 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -318,7 +318,7 @@ class Redactor:
     def _list_suspects(self, texts: Sequence[str]) -> set[int]:
         """The numbers of the texts that have to be looked at alone: in all others is nothing to redact."""
         suspects = {number for number, text in enumerate(texts) if self._owner and self._calls_owner(text)}
-        for first, batch, ends in _iter_batches([text.encode("utf-8", "surrogatepass") for text in texts]):
+        for first, batch, ends in _iter_batches(text.encode("utf-8", "surrogatepass") for text in texts):
             suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
         return suspects
 
@@ -391,16 +391,20 @@ def rule_names() -> list[str]:
     return list(dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules)]))
 
 
-def _iter_batches(pieces: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes], list[int]]]:
+def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
     """Pieces to look at in one go: the number of the first, they themselves, and where each ends among them."""
     first, at = 0, -1
+    batch: list[bytes] = []
     ends: list[int] = []
-    for number, piece in enumerate(pieces, 1):
+    for piece in pieces:
         at += len(piece) + 1
+        batch.append(piece)
         ends.append(at)
-        if at >= BATCH_BYTES or number == len(pieces):
-            yield first, pieces[first:number], ends
-            first, at, ends = number, -1, []
+        if at >= BATCH_BYTES:
+            yield first, batch, ends
+            first, at, batch, ends = first + len(batch), -1, [], []
+    if batch:
+        yield first, batch, ends
 
 
 def _cuts_marker(data: bytes, position: int) -> bool:
