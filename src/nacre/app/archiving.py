@@ -21,7 +21,7 @@ from nacre.app.context import Context
 from nacre.app.pruning import prune_as_set
 from nacre.app.rereading import ArchivedSource, KeptSession, outline, outline_of
 from nacre.archive import packs
-from nacre.archive.lines import clean_lines, clean_whole
+from nacre.archive.lines import Cleaner, clean_whole
 from nacre.archive.packs import LINES, TURNS, Fresh, Pack
 from nacre.archive.payload import Payload
 from nacre.archive.zstd import is_installed
@@ -36,7 +36,7 @@ from nacre.transcripts.registry import adapter_of
 
 SEGMENT_BYTES = 4_000_000
 MOST_WHOLE_BYTES = 64_000_000
-_HEAD_BYTES = 256_000
+_HEAD_BYTES = 64_000
 _MANY = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
@@ -52,6 +52,7 @@ class _NotAsItIs(Exception):  # noqa: N818 - no error: another way is taken
 @dataclass(slots=True)
 class _Work:
     context: Context
+    cleaner: Cleaner
     files: int = 0
     read: int = 0
     stored: int = 0
@@ -61,8 +62,9 @@ class _Work:
     is_redacted: bool = False
     """Whether anything was taken out of the file at hand."""
 
-    def clean_all(self, texts: Sequence[str]) -> list[str]:
-        return self.context.redactor.clean_all(texts)
+
+def _working(context: Context) -> _Work:
+    return _Work(context, Cleaner(context.redactor.clean_all, context.redactor.find_suspects))
 
 
 def archive(context: Context, on_progress: Notify | None = None) -> ArchiveReport:
@@ -74,7 +76,7 @@ def archive(context: Context, on_progress: Notify | None = None) -> ArchiveRepor
     notify = on_progress or (lambda _: None)
     if not is_on(context) or not context.archive_lock.acquire():
         return ArchiveReport()
-    work = _Work(context)
+    work = _working(context)
     try:
         settle(context)
         due = context.archive.due()
@@ -87,7 +89,8 @@ def archive(context: Context, on_progress: Notify | None = None) -> ArchiveRepor
             done += one.size
             if not work.waits and (number % _MANY == 0 or number == len(due)):
                 os.sync()  # all of them reach the disk together
-            notify(Progress("archiving", done, total, f"{work.files:,} of {len(due):,} files"))
+            rate = done / 1_000_000 / (time.perf_counter() - began)
+            notify(Progress("archiving", done, total, f"{number:,} of {len(due):,} files, {rate:.0f} MB/s"))
         pruned = prune_as_set(context)
     finally:
         context.database.tighten()
@@ -118,7 +121,7 @@ def settle(context: Context) -> None:
     with context.archive_lock:
         for state in stale:
             keep = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
-            keep(_Work(context), replace(state, changed=0))
+            keep(_working(context), replace(state, changed=0))
 
 
 def _archive_safely(work: _Work, due: Due) -> None:
@@ -192,8 +195,7 @@ def _is_the_same(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
     context = work.context
     if not work.is_redacted:
         with path.open("rb") as file:
-            raw = file.read(_HEAD_BYTES)
-        head = [(0, Payload(raw[: raw.rfind(b"\n") + 1] or raw))]
+            head = [(0, Payload(file.read(_HEAD_BYTES) + file.readline(MAX_LINE_BYTES)))]
         return _gives_the_same(context, adapter, ArchivedSource(path, head), head)
     pairs = pack.payloads(packing.finder(context, str(path)))
     with FileSource(path) as source:
@@ -224,7 +226,7 @@ def _start(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack |
         return until if fingerprint_of(file, length) == state.fingerprint else 0
     first = next(one for one in reversed(pack.segments) if one.start == 0)  # after a rebuild: by what it says
     file.seek(0)
-    payload = clean_lines(file.read(first.until), work.clean_all)
+    payload = work.cleaner.lines(file.read(first.until))
     return until if packs.digest_of(payload.pack()) == first.digest else 0
 
 
@@ -251,13 +253,17 @@ def _segments(
 ) -> Iterator[Fresh]:
     work.is_redacted = False
     for at, raw in _cut(file, start, size, cuts):
-        payload = clean_lines(raw, work.clean_all) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
-        work.is_redacted |= any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
+        payload = work.cleaner.lines(raw) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
+        work.is_redacted |= payload.text is not raw and _is_redacted(raw, payload)
         digest = packs.digest_of(payload.pack())
         holder = work.context.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (packing.folder_of(work.context) / holder).exists()
         work.read += len(raw)
         yield Fresh(at, at + len(raw), digest, None if is_known else payload, state.changed)
+
+
+def _is_redacted(raw: bytes, payload: Payload) -> bool:
+    return any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
 
 
 def _cut(file: BinaryIO, start: int, size: int, cuts: Sequence[int]) -> Iterator[tuple[int, bytes]]:
@@ -291,7 +297,7 @@ def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> N
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
         raise _NotAsItIs
-    payload = clean_whole(path.read_bytes(), work.clean_all)
+    payload = clean_whole(path.read_bytes(), context.redactor.clean_all)
     if payload is None:
         raise _NotAsItIs
     with FileSource(path) as source:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from nacre.app.context import Context
 from nacre.archive import packs
-from nacre.archive.lines import CleanAll, clean_lines, clean_whole
+from nacre.archive.lines import clean_lines, clean_whole
 from nacre.archive.packs import Pack, Segment, Title
 from nacre.archive.payload import Payload
+from nacre.archive.texts import CleanAll
 from nacre.errors import ArchiveDamaged, NacreError
 from nacre.storage.archive import Archived, Part
 

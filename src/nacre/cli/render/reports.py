@@ -70,7 +70,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 def _archived(report: IngestReport) -> str:
     kept = report.archived
     pruned = f"; {count(kept.pruned, 'transcript')} given up, as the settings say" if kept.pruned else ""
-    return f"{size(kept.read)} in {size(kept.stored)}{pruned}" if kept.files else ""
+    return f"{size(kept.read)} as {size(kept.stored)}, in another {kept.seconds:.1f} s{pruned}" if kept.files else ""
 
 
 def _left_out(report: IngestReport) -> str:
