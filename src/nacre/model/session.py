@@ -121,6 +121,12 @@ class Tokens:
     cached: int = 0
     output: int = 0
 
+    @classmethod
+    def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
+        """Counts in which what was read holds what came from a cache; some providers count it apart, which shows when
+        more came from the cache than was read."""
+        return cls(read - cached if cached <= read else read, cached, output)
+
     @property
     def total(self) -> int:
         """All of them."""

@@ -162,8 +162,7 @@ class Conversation:
     def finish(self, before: Before | None = None) -> Iterator[Session | Turn]:
         """The file ends, for now. The next reading starts at the open turn, else at ``before``."""
         before = self.before or before
-        yield from self.close()
-        yield from self._conclude()
+        yield from self.conclude()
         self._save()
         if before:
             self.source.carry = msgspec.json.decode(before.carry)
@@ -172,11 +171,12 @@ class Conversation:
 
     def end(self) -> Iterator[Session | Turn]:
         """The file was read as a whole: nothing is carried over to the next reading."""
-        yield from self.close()
-        yield from self._conclude()
+        yield from self.conclude()
         self.source.carry.clear()
 
-    def _conclude(self) -> Iterator[Session | Turn]:
+    def conclude(self) -> Iterator[Session | Turn]:
+        """The session ends, for now: what is known of it only then is told."""
+        yield from self.close()
         known = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and known != self._yielded:
             yield known
