@@ -188,6 +188,29 @@ def test_a_command_the_owner_ran_is_noise_with_an_outcome(read: Any, write: Any)
     assert turns[0].tool_calls == (ToolCall("bash", "ls", "exit 2", Action.RUN, error="x"),)
 
 
+@pytest.mark.parametrize(("output", "told"), [
+    ("two loaves burnt\n\nCommand exited with code 3", "exit 3"),
+    ("(no output)\nCommand exited with code 1\n", "exit 1"),
+    ("kneading\n\nCommand aborted", "rejected"),
+    ("Operation aborted", "rejected"),
+    ("Command timed out after 9 seconds", "error: Command timed out after 9 seconds"),
+    ("cat: log: it says\nCommand exited with code 9\nno such oven", "error: cat: log: it says"),
+])  # fmt: skip
+def test_a_failing_command_tells_its_exit_code_and_one_that_was_stopped_did_not_fail(
+    output: str, told: str, read: Any, write: Any
+) -> None:
+    calls = agent(3, "I bake.", ("c1", "bash", {"command": "bake"}))
+    path = write("a.jsonl", header(), said(2, "user", "Bake."), calls, result(4, "c1", "bash", output, error=True))
+    _, turns, _ = read(ADAPTER, path)
+    assert turns[-1].tool_calls[0].outcome == told
+
+
+def test_a_command_that_the_owner_ran_and_stopped_did_not_succeed(read: Any, write: Any) -> None:
+    ran = {"role": "bashExecution", "command": "ls", "output": "x", "exitCode": None, "cancelled": True}
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), entry(3, "message", message=ran)))
+    assert turns[0].tool_calls[0].outcome == "rejected"
+
+
 def test_old_pi_sessions_without_entry_ids_get_hashes(
     read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:
