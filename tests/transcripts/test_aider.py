@@ -235,6 +235,8 @@ def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, writ
         ("agent", PLAN),
         ("agent", "mill.py"), ("agent", "Fine."), ("owner", "What next?"),
     ]  # fmt: skip
+    calls = [(call.name, call.paths, call.outcome) for turn in turns for call in turn.tool_calls]
+    assert calls == [("edit", ("mill.py",), None)]
     assert [session.started for session in sessions] == [utc("2026-11-18 09:00:00"), utc("2026-11-18 14:00:00")]
 
 

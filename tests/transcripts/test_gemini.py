@@ -10,6 +10,7 @@ import pytest
 
 from nacre.errors import TranscriptUnreadable
 from nacre.model.session import Flag, SessionKind, Speaker, Trust
+from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.gemini import ADAPTER
 from nacre.transcripts.reading import read_head
 
@@ -149,6 +150,19 @@ def test_a_torn_last_event_waits(read: Any, write: Any) -> None:
     path = write(f"{NAME}.jsonl", HEADER, user("m1", "Grind the rye."), b'{"id":"m2","type":"gem')
     _, turns, source = read(ADAPTER, path)
     assert (said(turns), source.tally.corrupt) == ([("owner", "Grind the rye.")], 0)
+
+
+def test_an_answer_that_was_cut_off_says_why(read: Any, write: Any) -> None:
+    notices = [
+        {"id": f"n{number}", "timestamp": "2026-11-18T09:00:03.000Z", "type": kind, "content": text}
+        for number, (kind, text) in enumerate((
+            ("info", "An update is there."), ("info", "Request cancelled."), ("error", "quota is used up"),
+        ))
+    ]  # fmt: skip
+    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Grind."), gemini("m2", "I gr"), *notices))
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns[2:]] == [
+        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED), ("system", "quota is used up", Flag.META),
+    ]  # fmt: skip
 
 
 def test_sessions_of_notices_alone_are_none(read: Any, write: Any) -> None:

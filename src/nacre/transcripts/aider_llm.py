@@ -24,6 +24,8 @@ _BLOCK = re.compile(r"^(TO LLM|LLM RESPONSE) (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\n"
 _EDIT = re.compile(
     r"(?:^`{3,}[^\n]*\n)?^<{5,9} SEARCH.*?^>{5,9} REPLACE[^\n]*$(?:\n`{3,}[ \t]*$)?", re.DOTALL | re.MULTILINE
 )
+_EDITED = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTILINE)
+"""The file that an edit names stands above its fence, or as the first line in it."""
 _RULES = re.compile(r"^# (?:\*SEARCH/REPLACE block\* Rules|\*file listing\* format|File editing rules)", re.MULTILINE)
 _HARNESS = re.compile(
     r"\AI added these files to the chat:|\AI have \*added these files|\A#+ Fix any errors|\AThe LLM did not conform"
@@ -106,6 +108,8 @@ class _Reader:
             identity = self.talk.new_id(Speaker.AGENT, str(self.time), said)
             yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
             self.talk.add_text(said)
+            for path in dict.fromkeys(found.strip() for found in _EDITED.findall(text)):
+                self.talk.add_call("", "edit", {"path": path})  # whether it could be applied is not recorded
 
 
 def _plain(group: str, role: str) -> str:
@@ -142,6 +146,6 @@ def _roots(places: Places) -> Sequence[Root]:
 ADAPTER = Adapter(
     tool=TOOL, label="Aider", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="of January 2025 (files name no version)",
-    reads=("what was said, where there is no chat history", "times"),
+    reads=("what was said, where there is no chat history", "edits that the model asked for", "times"),
     leaves_out=("what the tool asked its models", "repeated context", "code of edits", "pages and outputs brought"),
 )  # fmt: skip

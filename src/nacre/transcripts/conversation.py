@@ -15,11 +15,15 @@ import msgspec
 
 from nacre.ids import turn_hash
 from nacre.model.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.text import shorten
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
 
+INTERRUPTION = "[Interrupted by the owner]"
+"""What stands where the owner stopped the agent, in tools that have no words of their own for it."""
+_ERROR_CHARACTERS = 300
 _AWAITED = 50
 """How many late results of outside calls are waited for after their turn was closed."""
 
@@ -92,6 +96,17 @@ class Conversation:
             trust = Trust.UNTRUSTED if judged.trust is Trust.UNTRUSTED else turn.trust
             turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
+
+    def interrupted(self, identity: str, time: datetime | None) -> Iterator[Session | Turn]:
+        """Here the owner stopped the agent: what is open stays as it is."""
+        flags = Flag.META | Flag.INTERRUPTED
+        yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
+
+    def failed(self, identity: str, text: str, time: datetime | None) -> Iterator[Session | Turn]:
+        """The model's provider refused, or could not be reached, as the host tells it."""
+        words = shorten(self.clean(text).text, _ERROR_CHARACTERS)
+        if words:
+            yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
 
     def open(self, turn: OpenTurn, before: Before | None = None) -> Iterator[Session | Turn]:
         """Begin an agent turn; ``before`` is the place of its first record, in a file that is not read as a whole."""

@@ -32,6 +32,7 @@ _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
 """To the end of the message, where the tool puts it: a file may hold the mark that ends it."""
 _HARNESS = re.compile(r"<(hook_context|session_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 _SNAPSHOT = "<state_snapshot>"
+_CANCELLED = "Request cancelled."
 _NUDGE = "System: Please continue."
 _COMMAND = re.compile(r"/[a-z][\w-]*(?:\s|\Z)")
 _EXIT = re.compile(r"(?:^|\\n)Exit Code: (\d+)", re.MULTILINE)
@@ -114,7 +115,9 @@ class _Reader:
                 yield from self.user(identity, message)
             elif kind in _AGENT:
                 yield from self.agent(identity, message)
-            elif kind not in _NOTICES:
+            elif kind in _NOTICES:
+                yield from self.notice(identity, message)
+            else:
                 self.source.unknown(f"message {kind}")
         yield from self.talk.end()
 
@@ -135,6 +138,14 @@ class _Reader:
         yield from self.talk.say(
             Turn(identity, speaker, cleaned.text, time, flags=flags, unique=len(identity) == _UUID_LENGTH)
         )
+
+    def notice(self, identity: str, message: Message) -> Said:
+        """What the tool shows: that the owner stopped the agent, or that the model failed. All else passes."""
+        words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
+        if message.get("type") == "error":
+            yield from self.talk.failed(identity, words, time)
+        elif words.strip() == _CANCELLED:
+            yield from self.talk.interrupted(identity, time)
 
     def speaker(self, text: str) -> tuple[Speaker, Flag]:
         if text == _NUDGE:
@@ -239,6 +250,6 @@ ADAPTER = Adapter(
     tool=TOOL, label="Gemini CLI", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="0.23 (documents), 0.40 (event logs)",
     reads=("what was said", "tool calls with outcome", "model", "tokens", "title", "sub-agents",
-           "folder, where it is recorded"),
-    leaves_out=("thoughts", "notices", "rewound messages", "checkpoints and logs.json"),
+           "folder, where it is recorded", "interruptions", "errors of the model"),
+    leaves_out=("thoughts", "other notices", "rewound messages", "checkpoints and logs.json"),
 )  # fmt: skip

@@ -16,8 +16,8 @@ import msgspec
 
 from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
-from nacre.transcripts.blocks import ABSENT, blocks_of, plain, text_of
-from nacre.transcripts.conversation import Conversation, OpenTurn, is_precise
+from nacre.transcripts.blocks import ABSENT, Block, blocks_of, plain, text_of
+from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
@@ -86,6 +86,8 @@ class Message(msgspec.Struct, gc=False):
     output: msgspec.Raw = ABSENT
     exitCode: int | None = None  # noqa: N815
     cancelled: bool | None = None
+    stopReason: str | None = None  # noqa: N815
+    errorMessage: Any = None  # noqa: N815
     summary: Any = None
     usage: msgspec.Raw = ABSENT
     own: Any = msgspec.field(default=None, name="__openclaw")
@@ -214,8 +216,16 @@ class Reader:
         before = self.talk.place(offset)
         usage = decode(_USAGE, bytes(message.usage)) if message.usage else None
         self.talk.spend(usage.tokens.bounded if usage else Tokens())
-        if not (text.strip() or calls):
-            return
+        if text.strip() or calls:
+            yield from self.answer(entry, text, calls, before)
+        identity = f"{entry.id}-end" if entry.id else self.talk.new_id(Speaker.SYSTEM, entry.timestamp, "end")
+        if message.stopReason == "aborted":
+            yield from self.talk.interrupted(identity, parse_time(entry.timestamp))
+        elif message.stopReason == "error":
+            yield from self.talk.failed(identity, str(message.errorMessage or ""), parse_time(entry.timestamp))
+
+    def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Said:
+        """What the agent says and does."""
         seed = text or " ".join(str(call.id) for call in calls)
         yield from self.talk.open(self.opened(entry, seed), before)
         self.talk.add_text(text)
@@ -330,6 +340,8 @@ ADAPTER = Adapter(
         "group",
         "heartbeats and scheduled runs, marked",
         "summaries",
+        "interruptions",
+        "errors of the model",
     ),
     leaves_out=("thinking", "pictures", "custom entries"),
 )
