@@ -117,6 +117,17 @@ def test_calls_keep_how_they_came_out(read: Any, write: Any) -> None:
     assert turns[-1].trust is Trust.UNTRUSTED
 
 
+def test_a_failing_command_tells_what_it_said_and_not_what_is_said_of_it(read: Any, write: Any) -> None:
+    output = (
+        "Command: make mill\nDirectory: (root)\nOutput: mill.c:3: the stone is missing\nError: (none)\nExit Code: 2\n"
+        "Signal: 0\nBackground PIDs: (none)\nProcess Group PGID: 12"
+    )
+    made = gemini("m2", "", call("run_shell_command", {"command": "make mill"}, output))
+    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Make it."), made))
+    (told,) = turns[1].tool_calls
+    assert (told.outcome, told.error) == ("exit 2", "mill.c:3: the stone is missing")
+
+
 def test_the_folder_is_told_by_the_files_beside_the_chats(read: Any, write: Any, tmp_path: Any) -> None:
     folder = tmp_path / ".gemini" / "tmp"
     path = write(f".gemini/tmp/{NAME}.jsonl", HEADER, user("m1", "Hello"))
@@ -168,3 +179,6 @@ def test_an_answer_that_was_cut_off_says_why(read: Any, write: Any) -> None:
 def test_sessions_of_notices_alone_are_none(read: Any, write: Any) -> None:
     path = write(f"{NAME}.jsonl", HEADER, {"id": "m1", "type": "warning", "content": "A hook failed"})
     assert read(ADAPTER, path)[:2] == ([], [])
+    for kind, text in (("error", "quota is used up"), ("info", "Request cancelled.")):
+        path = write(f"{NAME}.jsonl", HEADER, {"id": "m1", "type": kind, "content": text})
+        assert read(ADAPTER, path)[:2] == ([], [])

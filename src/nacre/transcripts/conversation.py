@@ -98,15 +98,20 @@ class Conversation:
         yield from self._emit(turn)
 
     def interrupted(self, identity: str, time: datetime | None) -> Iterator[Session | Turn]:
-        """Here the owner stopped the agent: what is open stays as it is."""
+        """Here the owner stopped the agent: what is open stays as it is. Before anybody spoke it tells nothing."""
         flags = Flag.META | Flag.INTERRUPTED
-        yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
+        if self._begun:
+            yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
 
     def failed(self, identity: str, text: str, time: datetime | None) -> Iterator[Session | Turn]:
         """The model's provider refused, or could not be reached, as the host tells it."""
         words = shorten(self.clean(text).text, _ERROR_CHARACTERS)
-        if words:
+        if words and self._begun:
             yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
+
+    @property
+    def _begun(self) -> bool:
+        return self.opened is not None or bool(self.source.carry.get("begun"))
 
     def open(self, turn: OpenTurn, before: Before | None = None) -> Iterator[Session | Turn]:
         """Begin an agent turn; ``before`` is the place of its first record, in a file that is not read as a whole."""

@@ -36,6 +36,13 @@ _CANCELLED = "Request cancelled."
 _NUDGE = "System: Please continue."
 _COMMAND = re.compile(r"/[a-z][\w-]*(?:\s|\Z)")
 _EXIT = re.compile(r"(?:^|\\n)Exit Code: (\d+)", re.MULTILINE)
+_SHELL = "run_shell_command"
+_FRAME = re.compile(
+    r"^(?:Command|Directory|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*\n?"
+    r"|^(?:Error|Output|Stdout|Stderr): (?:\((?:none|empty)\)(?:\n|\Z))?",
+    re.MULTILINE,
+)
+"""What the tool says of a command around what the command said."""
 _UUID_LENGTH = 36
 
 
@@ -173,7 +180,8 @@ class _Reader:
         shown = call.get("resultDisplay")
         output = output or (shown if isinstance(shown, str) else "")
         if call.get("status") in ("success", "error", "cancelled"):
-            self.talk.result(key, _outcome(call, output), lambda: output)
+            said = _FRAME.sub("", output) if name == _SHELL else output
+            self.talk.result(key, _outcome(call, output), lambda: said)
 
 
 def _tokens(told: Mapping[str, Any]) -> Tokens:
@@ -185,7 +193,7 @@ def _tokens(told: Mapping[str, Any]) -> Tokens:
 def _outcome(call: Mapping[str, Any], output: str) -> str:
     if call.get("status") == "cancelled":
         return "rejected"
-    code = _EXIT.findall(output) if call.get("name") == "run_shell_command" else []
+    code = _EXIT.findall(output) if call.get("name") == _SHELL else []
     return outcome(output, exit_code=int(code[-1][:9]) if code else None, is_error=call.get("status") == "error")
 
 
