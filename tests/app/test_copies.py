@@ -84,3 +84,31 @@ def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(home: Con
     path.write_text(anew, encoding="utf-8")
     read(home, path)
     assert sorted(turns(home)) == sorted([*SAID, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")])
+
+
+HISTORY = (
+    "# aider chat started at 2026-11-18 09:00:00\n\n#### When do the boats leave?  \n\nAt nine.\n\n"
+    "#### Then we row at eight.  \n\nGood.\n"
+)
+EXPORT = (
+    '{"role":"user","content":"When do the boats leave?","timestamp":"2026-11-18T09:00:00.000Z"}\n',
+    '{"timestamp":"2026-11-18T09:00:00.000Z","type":"session_meta","payload":{"id":"5e55","cwd":"/code/boats"}}\n'
+    '{"timestamp":"2026-11-18T09:00:01.000Z","type":"event_msg","payload":'
+    '{"type":"user_message","message":"When do the boats leave?"}}\n',
+)
+
+
+@pytest.mark.parametrize(("name", "early", "late", "tools"), [
+    ("chat.md", HISTORY[:20], HISTORY, ("markdown", "aider")),
+    ("notes", "When do", HISTORY, ("text", "aider")),
+    ("notes.txt", "Row, row.", "---\ntitle: Boats\n---\n\nRow, row.\n", ("text", "markdown")),
+    ("log.jsonl", EXPORT[0], EXPORT[1], ("jsonl", "codex")),
+])  # fmt: skip
+def test_what_a_file_was_first_taken_for_is_corrected_as_it_grows(
+    name: str, early: str, late: str, tools: tuple[str, str], home: Context, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    for text, tool in zip((early, late, late + late[-20:]), (*tools, tools[1]), strict=True):
+        path.write_text(text, encoding="utf-8")
+        read(home, path)
+        assert {line.session.tool for line in home.sessions.newest(limit=50)} == {tool}

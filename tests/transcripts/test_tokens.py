@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nacre.model.session import Tokens
-from nacre.transcripts import claude_code, codex, gemini, openclaw
+from nacre.transcripts import claude_code, codex, continue_dev, gemini, openclaw
 from nacre.transcripts.adapter import Adapter
 
 CLAUDE = "claude-code"
@@ -114,6 +114,21 @@ def test_thoughts_are_output_and_the_cache_is_no_new_input(read: Any, write: Any
     said = {"id": "a", "type": "gemini", "timestamp": AT.format(2), "content": "There are 12.", "tokens": told}
     sessions, _, _ = read(gemini.ADAPTER, write("session.jsonl", header, asked, said))
     assert sessions[-1].tokens == Tokens(22, 70, 13)
+
+
+def test_continue_counts_by_answer_or_for_the_whole_session(read: Any, write: Any) -> None:
+    whole = {"promptTokens": 900, "completionTokens": 40, "promptTokensDetails": {"cachedTokens": 300}, "totalCost": 1}
+    apart = {"promptTokens": 20, "completionTokens": 5, "promptTokensDetails": {"cachedTokens": 800}}
+    known = []
+    for name, by_answer in (("a", True), ("b", False), ("c", None)):
+        said = {"role": "assistant", "id": "a1", "content": "There are 12.", "usage": apart if by_answer else None}
+        values = {
+            "sessionId": name, "workspaceDirectory": "file:///code/x", "usage": None if by_answer is None else whole,
+            "history": [{"message": {"role": "user", "id": "u1", "content": "Count the trees."}}, {"message": said}],
+        }  # fmt: skip
+        sessions, _, _ = read(continue_dev.ADAPTER, write(f"{name}.json", values))
+        known.append(sessions[-1].tokens)
+    assert known == [Tokens(20, 800, 5), Tokens(600, 300, 40), None]
 
 
 @pytest.mark.parametrize("usage", [{"input_tokens": 10**30}, {"input_tokens": "many"}, [], {"input_tokens": -5}])

@@ -32,6 +32,7 @@ from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
 from nacre.model.session import Session
 from nacre.storage.times import to_ms
+from nacre.transcripts.registry import is_guess
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
@@ -313,10 +314,7 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
             if isinstance(event, Batch):
                 touched |= _store_batch(context, event, projects, tallies, gate)
             else:
-                if event.present is not None:
-                    touched |= context.sessions.retain(
-                        event.tool, kept_name(context.redactor, str(event.path)), event.present
-                    )
+                touched |= _forget_gone(context, event)
                 _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
                 if event.path in tallies.left_out or event.path in tallies.withheld:
                     withhold(context, [(event.tool, kept_name(context.redactor, str(event.path)))])
@@ -329,6 +327,18 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
             tallies.tools[event.tool] += 1
             tallies.unknown.update(event.tally.unknown)
             tallies.corrupt += event.tally.corrupt + event.tally.oversized
+
+
+def _forget_gone(context: Context, done: FileDone) -> set[int]:
+    """Forget what a file does not hold any more, or only seemed to hold; returns the rows of sessions it touched."""
+    name = kept_name(context.redactor, str(done.path))
+    known = context.sessions.cursor(name)
+    touched: set[int] = set()
+    if known and known[0] != done.tool and is_guess(known[0]):
+        touched |= context.sessions.retain(known[0], name, {})
+    if done.present is not None:
+        touched |= context.sessions.retain(done.tool, name, done.present)
+    return touched
 
 
 def _store_batch(

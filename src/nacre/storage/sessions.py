@@ -215,10 +215,12 @@ class Sessions:
         self._db.run("mark_all_extracted")
 
     def find(self, reference: str) -> list[StoredSession]:
-        """Sessions by ``<tool>:<id>``, by the tool's own id, or by its beginning; at most three."""
+        """Sessions by ``<tool>:<id>``, by the tool's own id, or by the beginning of either; at most three."""
         tool, _, native_id = reference.partition(":")
         rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
-        rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference)
+        rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
+        if native_id and not rows:
+            rows = self._db.all("find_sessions_by_native_id", native_id=native_id, tool=tool)
         exact = [row for row in rows if row[2] == reference]
         return [_stored(row) for row in exact or rows]
 

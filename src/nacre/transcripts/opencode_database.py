@@ -111,7 +111,7 @@ ADAPTER = Adapter(
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
         "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",
-        "sub-agents",
+        "sub-agents", "interruptions", "errors of the model",
     ),
     leaves_out=("thinking", "snapshots and patches", "files", "todos", "events", "accounts and credentials"),
 )  # fmt: skip

@@ -123,10 +123,10 @@ SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started,
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
--- By the tool's id alone, or its beginning.
+-- By the tool's id, or its beginning; of one tool, or of any.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
     tokens_input, tokens_cached, tokens_output
-FROM sessions WHERE native_id = :native_id OR substr(native_id, 1, length(:native_id)) = :native_id
+FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
 ORDER BY native_id = :native_id DESC LIMIT 3;
 
 -- list_sessions --
