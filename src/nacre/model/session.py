@@ -47,7 +47,9 @@ class Flag(IntFlag):
     SIDECHAIN = 8
     """Said to or by a sub-agent."""
     COMMAND = 16
-    """The owner's slash command with its arguments."""
+    """The owner's slash command with its arguments, or what they chose in a dialogue."""
+    INTERRUPTED = 32
+    """Here the owner stopped the agent."""
 
 
 class Action(StrEnum):
