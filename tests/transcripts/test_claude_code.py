@@ -318,6 +318,10 @@ def test_the_first_prompt_belongs_to_the_session_that_answers_it(read: Any, writ
     sessions, turns, _ = read(ADAPTER, path)
     assert [turn.id for turn in turns] == ["u1", "a1", "u2"]
     assert [session.native_id for session in sessions][:2] == ["5e55", "01d"]
+    plan = "Implement the following plan:\n\n# Pears\n\nWater them."
+    path = write("t.jsonl", owner("u1", plan, sessionId="01d"), agent("a1", text("I do.")))
+    sessions, turns, _ = read(ADAPTER, path)
+    assert ({session.native_id for session in sessions}, len(turns)) == ({"5e55"}, 3)
 
 
 def test_a_first_prompt_without_an_answer_belongs_to_the_session_its_file_is_named_after(

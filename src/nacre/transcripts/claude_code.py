@@ -89,11 +89,13 @@ class _Open:
 
 @dataclass(frozen=True, slots=True)
 class _First:
-    """What the owner said first: it is told once it is known which session answers."""
+    """What the owner said first, or what was handed over: it is told once it is known which session answers."""
 
     record: Record
+    speaker: Speaker
     text: str
     flags: Flag
+    trust: Trust
 
 
 class _Reader:
@@ -102,7 +104,7 @@ class _Reader:
         self.session: Session | None = None
         self.told: dict[str, Session] = {}
         self.yielded: Session | None = None
-        self.first: _First | None = None
+        self.first: list[_First] = []
         self.links: list[Record] = []
         self.open: dict[str, _Open] = {}
         self.calls: dict[str, _Call] = {}
@@ -383,9 +385,9 @@ class _Reader:
         self, record: Record, speaker: Speaker, text: str, flags: Flag,
         *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED,
     ) -> Iterator[Session | Turn]:  # fmt: skip
-        if speaker is Speaker.OWNER and not self.carry.get("begun"):
-            self.carry["begun"] = True
-            self.first = _First(record, text, flags)
+        if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
+            self.carry["begun"] = speaker is Speaker.OWNER
+            self.first.append(_First(record, speaker, text, flags, trust))
             self.known(record, self.ids_of(record)[1])
             return
         yield from self.say_first(record.sessionId)
@@ -409,10 +411,11 @@ class _Reader:
 
     def say_first(self, answering: str | None) -> Iterator[Session | Turn]:
         """Where the host clears a session to begin another, the first prompt still names the old one."""
-        first, self.first = self.first, None
-        if first:
+        held, self.first = self.first, []
+        self.carry["begun"] = bool(held) or self.carry.get("begun", False)
+        for first in held:
             record = msgspec.structs.replace(first.record, sessionId=answering or first.record.sessionId)
-            yield from self.say(record, Speaker.OWNER, first.text, first.flags)
+            yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
 
     def ids_of(self, record: Record) -> tuple[str, str]:
         """The session of the owner that a record belongs to, and the one it is said in: that or a sub-agent's."""
