@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -178,13 +180,16 @@ def _kept(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 def _standing_in(context: Context, path: str) -> Iterator[Path]:
     """A path of the same names where no file is: adapters take names from it, and look beside it."""
     given = Path(path)
+    parts = given.parts[1:] if given.is_absolute() else given.parts
+    if not _has_subagents(context, path):
+        yield Path(tempfile.gettempdir(), f"nacre-{secrets.token_hex(16)}", *parts)  # nothing is to be there
+        return
     with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
-        place = Path(folder, *given.parts[1:]) if given.is_absolute() else Path(folder, path)
-        if _has_subagents(context, path):
-            (place.with_suffix("") / "subagents").mkdir(parents=True)
+        place = Path(folder, *parts)
+        (place.with_suffix("") / "subagents").mkdir(parents=True)
         yield place
 
 
 def _has_subagents(context: Context, path: str) -> bool:
     beside = Path(path).with_suffix("") / "subagents"
-    return beside.is_dir() or any(state.path.startswith(f"{beside}/") for state in context.archive.all())
+    return beside.is_dir() or context.archive.has_below(f"{beside}{os.sep}")

@@ -67,6 +67,11 @@ class ArchiveIndex:
         row = self._db.one("find_archived", path=path)
         return _archived(row) if row else None
 
+    def has_below(self, beginning: str) -> bool:
+        """Whether the path of any transcript begins so."""
+        beyond = f"{beginning[:-1]}{chr(ord(beginning[-1]) + 1)}"
+        return self._db.one("find_archived_from", first=beginning, beyond=beyond) is not None
+
     def alike(self, fingerprint: str, path: str) -> list[Archived]:
         """Other transcripts that begin with the same bytes."""
         found = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)

@@ -8,6 +8,10 @@ ORDER BY changed DESC, path DESC;
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE path = :path;
 
+-- find_archived_from --
+-- Whether there is a transcript whose path lies in a range: one look into the index of paths.
+SELECT 1 FROM archived WHERE path >= :first AND path < :beyond LIMIT 1;
+
 -- find_archived_alike --
 -- Transcripts that begin as one does.
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
