@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.conftest import SOURCE, Nacre, command, environment, said, write_transcript
 from tests.cli.test_ingest import install
+from tests.stores import OpenCode
 
 STORED = ("sessions", "turns", "turns_fts_docsize", "turns_parts_docsize", "transcript_cursors")
 HERON = """
@@ -156,3 +157,23 @@ def ingest(process: Nacre, folder: Path, talks: Path, *, code: int) -> Any:
     environ = {**install(folder / "site", HERON), "NACRE_INGEST_WORKERS": "2"}
     assert environ["PYTHONPATH"].startswith(str(SOURCE))
     return process("ingest", str(talks), "--no-vectors", "--json", code=code, environ=environ)
+
+
+def test_what_tools_keep_in_databases_is_read_in_processes_as_in_one(process: Nacre, tmp_path: Path) -> None:
+    told = []
+    for workers in ("1", "2"):
+        user = tmp_path / workers
+        places = user / ".config" / "Cursor" / "User" / "workspaceStorage"
+        for name, data in (("empty", b""), ("sealed", bytes(8192))):
+            (places / name).mkdir(parents=True)
+            (places / name / "state.vscdb").write_bytes(data)
+        tool = OpenCode(user / ".local" / "share" / "opencode" / "opencode.db")  # stays open, with a log beside it
+        tool.message(tool.session("ses_1"), "user", {"text": "The lamp of pier nine is lit at dusk."})
+        environ = {"HOME": str(user), "NACRE_HOME": str(user / ".nacre"), "NACRE_INGEST_WORKERS": workers}
+        first, second = (process("ingest", "--no-vectors", "--json", environ=environ, code=1).json for _ in range(2))
+        tool.close()
+        assert [Path(problem["path"]).parent.name for problem in first["problems"]] == ["sealed"]
+        assert [Path(path).parent.name for path in first["empty"]] == ["empty"]
+        assert second["files"] == 0
+        told.append((first["files"], first["turns"], second["skipped"]))
+    assert told[0] == told[1]

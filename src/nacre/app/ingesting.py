@@ -79,6 +79,7 @@ class _Tallies:
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     excluded: dict[str, str] = field(default_factory=dict)
     """Why (``tool``, ``project`` or ``path``), by file or session."""
 
@@ -135,7 +136,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
-        problems=tuple(tallies.problems),
+        empty=tuple(tallies.empty), problems=tuple(tallies.problems),
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,
@@ -153,7 +154,8 @@ def plan(context: Context, options: IngestOptions) -> IngestPlan:
         try:
             adapter = recognise(job)
         except NacreError as error:
-            tallies.problems.append(Problem(str(job.path), error.message, error.hint))
+            told = error.message.removeprefix(f"{job.path} ")
+            tallies.problems.append(Problem(str(job.path), told, error.hint))
             continue
         if adapter is None:
             tallies.unrecognised += 1
@@ -293,6 +295,7 @@ def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
         tallies.problems.append(event.problem)
     else:
         tallies.unrecognised += 1
+        tallies.empty += [str(event.path)] if event.is_empty else []
 
 
 def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Tallies, gate: Gate) -> None:
@@ -377,11 +380,15 @@ def unread(context: Context, files: Sequence[finding.FoundFile]) -> list[Job]:
     return _jobs(context, files, _Tallies(), force=False)
 
 
-def read_jobs(context: Context, jobs: Sequence[Job]) -> IngestReport:
-    """Make just these files searchable: nothing is learned yet, and the ledger does not know of them."""
+def read_jobs(context: Context, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
+    """Make just these files searchable: nothing is learned yet. ``named`` paths are noted in the ledger, as in an
+    ingest."""
     started = time.perf_counter()
     tallies = _Tallies()
     _read(context, jobs, tallies, lambda _: None)
+    if named and tallies.files:
+        _note_paths(context, named, ())
+        apply_intents(context)
     seconds = time.perf_counter() - started
     return IngestReport(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns, bytes_read=tallies.bytes_read,

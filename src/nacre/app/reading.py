@@ -103,12 +103,14 @@ class FileDone:
 
 @dataclass(frozen=True, slots=True)
 class FileFailed:
-    """A file could not be read, or is no transcript or of a tool that is excluded (then ``problem`` is ``None``)."""
+    """A file could not be read, or is no transcript, an empty database, or of a tool that is excluded (then ``problem``
+    is ``None``)."""
 
     path: Path
     size: int
     problem: Problem | None
     is_excluded: bool = False
+    is_empty: bool = False
 
 
 Event = Batch | FileDone | FileFailed
@@ -183,8 +185,10 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
             else:
                 yield from _read_source(job, adapter, source, redactor)
     except NotTheirs as error:
-        is_wanted = job.is_named or job.is_expected
-        yield _failed(job, redactor, error.message, error.hint) if is_wanted else FileFailed(job.path, job.size, None)
+        is_empty = isinstance(error, Empty)
+        is_wanted = job.is_named or (job.is_expected and not is_empty)
+        failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
+        yield _failed(job, redactor, error.message, error.hint) if is_wanted else failed
     except NacreError as error:
         yield _failed(job, redactor, error.message, error.hint)
     except OSError as error:
@@ -218,6 +222,10 @@ class NotTheirs(InvalidInput):
     """A file that is named like a database and is none, or an encrypted one."""
 
 
+class Empty(NotTheirs):
+    """A database without a byte: a tool that just started has one, and some never write into theirs."""
+
+
 @contextlib.contextmanager
 def opened(
     path: Path, tool: str | None = None, cursor: Cursor | None = None
@@ -247,7 +255,9 @@ def opened(
 def _database(path: Path) -> Iterator[ForeignDatabase]:
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
-    if start and start != MAGIC:
+    if not start:
+        raise Empty(f"{path} is empty: it has no sessions yet, or lost them")
+    if start != MAGIC:
         raise NotTheirs(
             f"{path} is no SQLite database, or an encrypted one", hint="have its program export or decrypt it first"
         )
@@ -256,7 +266,8 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
 
 
 def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
-    return FileFailed(job.path, job.size, Problem(str(job.path), shorten(redactor.clean(message), 500), hint))
+    told = shorten(redactor.clean(message.removeprefix(f"{job.path} ")), 500)  # the path is told beside it
+    return FileFailed(job.path, job.size, Problem(str(job.path), told, hint))
 
 
 def recognise(job: Job) -> Adapter | None:
@@ -264,8 +275,8 @@ def recognise(job: Job) -> Adapter | None:
     try:
         with opened(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
-    except NotTheirs:
-        if job.is_named or job.is_expected:
+    except NotTheirs as error:
+        if job.is_named or (job.is_expected and not isinstance(error, Empty)):
             raise
         return None
 

@@ -61,6 +61,8 @@ class _Job:
     cursor: Cursor | None
     carry: str
     is_named: bool
+    is_expected: bool
+    mtime_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class _Failed:
     message: bytes | None
     hint: bytes | None
     is_excluded: bool
+    is_empty: bool
 
 
 _SETUP = msgspec.msgpack.Decoder(Setup)
@@ -122,10 +125,7 @@ def pack_jobs(jobs: list[Job]) -> Frame:
 
 def unpack_jobs(frame: Frame) -> list[Job]:
     """The reverse of :func:`pack_jobs`."""
-    return [
-        Job(Path(os.fsdecode(job.path)), job.size, job.tool, _carrying(job.cursor, job.carry), job.is_named)
-        for job in _JOBS.decode(frame.body)
-    ]
+    return [_unpacked(job) for job in _JOBS.decode(frame.body)]
 
 
 def pack(event: Event) -> Frame:
@@ -138,7 +138,7 @@ def pack(event: Event) -> Frame:
         case FileFailed():
             problem = event.problem
             texts = (_bytes(problem.message), _bytes(problem.hint)) if problem else (None, None)
-            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded)))
+            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded, event.is_empty)))
 
 
 def unpack(frame: Frame, job: Job) -> Event:
@@ -149,7 +149,7 @@ def unpack(frame: Frame, job: Job) -> Event:
         failed = _FAILED.decode(frame.body)
         message = _text(failed.message)
         problem = None if message is None else Problem(str(job.path), message, _text(failed.hint))
-        return FileFailed(job.path, job.size, problem, failed.is_excluded)
+        return FileFailed(job.path, job.size, problem, failed.is_excluded, failed.is_empty)
     done = _DONE.decode(frame.body)
     tally = Tally(Counter(done.unknown), done.corrupt, done.oversized)
     cursor = replace(done.cursor, carry=json.loads(done.carry))
@@ -158,7 +158,17 @@ def unpack(frame: Frame, job: Job) -> Event:
 
 def _packed(job: Job) -> _Job:
     bare = replace(job.cursor, carry={}) if job.cursor else None
-    return _Job(os.fsencode(job.path), job.size, job.tool, bare, _carry_of(job.cursor), job.is_named)
+    return _Job(
+        os.fsencode(job.path), job.size, job.tool, bare, _carry_of(job.cursor), job.is_named, job.is_expected,
+        job.mtime_ns,
+    )  # fmt: skip
+
+
+def _unpacked(job: _Job) -> Job:
+    return Job(
+        Path(os.fsdecode(job.path)), job.size, job.tool, _carrying(job.cursor, job.carry), job.is_named,
+        job.is_expected, job.mtime_ns,
+    )  # fmt: skip
 
 
 def _packed_done(done: FileDone) -> _Done:
