@@ -20,38 +20,30 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     tokens_output = coalesce(max(tokens_output, excluded.tokens_output), tokens_output, excluded.tokens_output)
 RETURNING row;
 
--- next_seq --
--- Where the next turn of a session goes.
-SELECT coalesce(max(seq) + 1, 0) FROM turns WHERE session = :session;
+-- next_seqs --
+-- Where the next turns of some sessions go.
+SELECT value, (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t WHERE t.session = value) FROM json_each(:sessions);
 
 -- find_known_turns --
--- Which turns of a batch are there already, and what they say.
+-- Which of some turns are there already, and what they say.
 SELECT row, identity, session, seq, text, coalesce(tools, '') FROM turns
 WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));
 
 -- insert_turns --
--- A batch of turns in one statement: SQLite does the work outside the interpreter's lock.
-INSERT INTO turns (session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
+-- Turns of many batches in one statement. They are new: what is there already was found before.
+INSERT INTO turns (row, session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
 SELECT
-    value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8, value ->> 9, value ->> 10
-FROM json_each(:turns)
-WHERE true
-ON CONFLICT DO NOTHING;
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, unhex(value ->> 4), value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, value ->> 10, value ->> 11
+FROM json_each(:turns);
 
 -- index_turns --
--- Full text of a batch; the rows were given their numbers just before.
-INSERT INTO turns_fts (rowid, said, did)
-SELECT t.row, value ->> 1, value ->> 2
-FROM json_each(:texts) JOIN turns t ON t.identity = unhex(value ->> 0)
-WHERE t.row >= :first;
+-- Their full text.
+INSERT INTO turns_fts (rowid, said, did) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:texts);
 
 -- index_turn_parts --
--- Identifiers of a batch.
-INSERT INTO turns_parts (rowid, identifiers)
-SELECT t.row, value ->> 1
-FROM json_each(:texts) JOIN turns t ON t.identity = unhex(value ->> 0)
-WHERE t.row >= :first;
+-- Their identifiers.
+INSERT INTO turns_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- next_turn_row --
 -- Rows from here on are new.
@@ -258,10 +250,6 @@ SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_
 -- list_identities --
 -- Whether turns are known by the tool's id alone, or by that and their session.
 SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
-
--- find_identities --
--- What makes some turns the same turns elsewhere.
-SELECT row, identity FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
 
 -- list_folders --
 -- Where sessions worked.
