@@ -1,15 +1,10 @@
-"""Parse and redact transcripts in a thread of their own; the caller stores what arrives.
-
-SQLite works outside the interpreter's lock, so that reading and storing share two cores.
-"""
+"""Parse and redact transcripts; the caller stores what arrives."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import sys
-import threading
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,7 +38,6 @@ MOST_PROCESSES = 4
 """More of them read faster than one can store."""
 
 UNKNOWN_CHARACTERS = 80
-_QUEUE_BATCHES = 6
 _NUMBERS = {int, float}
 _END: Any = object()
 
@@ -142,35 +136,8 @@ def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
     """Read files in order. An error in one file is an event, never the end."""
-    events: queue.Queue[Event | BaseException | None] = queue.Queue(_QUEUE_BATCHES)
-    stopping = threading.Event()
-
-    def work() -> None:
-        try:
-            for job in jobs:
-                for event in read_file(job, redactor, excluded_tools):
-                    if stopping.is_set():
-                        return
-                    events.put(event)
-            events.put(None)
-        except BaseException as error:  # noqa: BLE001 - carried over to the reading thread and raised there
-            events.put(error)
-
-    thread = threading.Thread(target=work, name="nacre-reader", daemon=True)
-    thread.start()
-    try:
-        while (event := events.get()) is not None:
-            if isinstance(event, BaseException):
-                raise event
-            yield event
-    finally:
-        stopping.set()
-        while thread.is_alive():
-            try:
-                events.get(timeout=0.05)
-            except queue.Empty:
-                continue
-        thread.join()
+    for job in jobs:
+        yield from read_file(job, redactor, excluded_tools)
 
 
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:

@@ -6,6 +6,7 @@ It opens no database, no vault and no model, and ends when its input does.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from typing import IO
@@ -14,11 +15,16 @@ from nacre.app import wire
 from nacre.app.reading import read_file
 from nacre.redact.redactor import Redactor
 
+_ALLOCATIONS = 50_000
+"""Between two looks for garbage that refers to itself. Hardly any does; records and turns come by the thousand."""
+
 
 def main() -> None:
     """Read until there is nothing more to read, or nobody to read for."""
     frames_out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what somebody's adapter prints is no frame
+    gc.freeze()
+    gc.set_threshold(_ALLOCATIONS)
     with contextlib.suppress(OSError):  # whoever asked may be gone
         _serve(sys.stdin.buffer, frames_out)
     os._exit(0)
