@@ -304,11 +304,6 @@ class Sessions:
         found = self._db.all("find_places", rows=json.dumps(list(rows)))
         return {row: (session, seq) for row, session, seq in found}
 
-    def rows_at(self, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """The turns at some places, by (session row, seq); places that do not exist are left out."""
-        found = self._db.all("find_rows_at", places=json.dumps(places))
-        return {(session, seq): row for session, seq, row in found}
-
     def authors(self) -> set[str]:
         """People named as authors of turns."""
         return {author for (author,) in self._db.all("list_authors")}

@@ -181,10 +181,6 @@ FROM turns t WHERE t.row IN (SELECT value FROM json_each(:rows));
 -- Where turns stand.
 SELECT row, session, seq FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
 
--- find_rows_at --
--- Turns by place, for the neighbours of hits; answered from the index alone.
-SELECT t.session, t.seq, t.row FROM json_each(:places) p JOIN turns t ON t.session = p.value ->> 0 AND t.seq = p.value ->> 1;
-
 -- find_sessions_of --
 -- The sessions of some hits.
 SELECT row, tool, native_id, project, title, started, kind FROM sessions
