@@ -500,7 +500,7 @@ def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World
 
 
 def test_segments_are_cut_at_line_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.app.archiving.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("nacre.app.cleaning.SEGMENT_BYTES", 1000)
     for number in range(30):
         words = "x" * (number * 90)
         world.transcript(

@@ -13,11 +13,15 @@ from typing import Any
 
 import pytest
 
+from tests.canary import SECRET
 from tests.cli.conftest import SOURCE, Nacre, command, environment, said, write_transcript
 from tests.cli.test_ingest import install
 from tests.stores import OpenCode
 
-STORED = ("sessions", "turns", "turns_fts_docsize", "turns_parts_docsize", "transcript_cursors")
+STORED = (
+    "sessions", "turns", "turns_fts_docsize", "turns_parts_docsize", "transcript_cursors", "archived",
+    "archive_segments",
+)  # fmt: skip
 HERON = """
 import os
 import signal
@@ -57,7 +61,7 @@ def talks(tmp_path: Path) -> Path:
         session = f"8a3b0000-0000-4000-8000-{number:012}"
         told = [
             said("user", f"The lamp of pier {number} is lit at dusk, keep that in mind.", 1, session=session),
-            said("assistant", f"Noted: pier {number} at dusk.", 2, session=session),
+            said("assistant", f"Noted: pier {number} at dusk{f', {SECRET}' * (number % 3 == 0)}.", 2, session=session),
         ]
         write_transcript(folder / f"{session}.jsonl", told)
     with min(folder.iterdir()).open("ab") as file:

@@ -16,7 +16,9 @@ from typing import IO, Any
 
 import msgspec
 
+from nacre.app.cleaning import Portion
 from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job
+from nacre.archive.payload import Payload
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.reports import Problem
 from nacre.model.session import Session, Turn
@@ -34,15 +36,25 @@ class Kind(IntEnum):
     BATCH = 4
     DONE = 5
     FAILED = 6
+    PORTION = 7
+    LAST_PORTION = 8
+
+
+PARTS = frozenset({Kind.BATCH, Kind.PORTION})
+"""After these, more comes of the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a reading process must know before it reads: the owner's patterns, what is no secret, excluded tools."""
+    """What a process must know before it reads: the owner's patterns, what is no secret, excluded tools.
+
+    With ``cleans`` it takes secrets out of files for the archive, and understands nothing of them.
+    """
 
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     excluded_tools: tuple[str, ...] = ()
+    cleans: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,14 @@ class _Done:
 
 
 @dataclass(frozen=True, slots=True)
+class _Portion:
+    start: int
+    of: bytes
+    text: bytes | None
+    lengths: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Failed:
     message: bytes | None
     hint: bytes | None
@@ -89,6 +109,7 @@ _SETUP = msgspec.msgpack.Decoder(Setup)
 _JOBS = msgspec.msgpack.Decoder(list[_Job])
 _BATCH = msgspec.msgpack.Decoder(tuple[Session, tuple[Turn, ...]])
 _DONE = msgspec.msgpack.Decoder(_Done)
+_PORTION = msgspec.msgpack.Decoder(_Portion)
 _FAILED = msgspec.msgpack.Decoder(_Failed)
 
 
@@ -128,9 +149,13 @@ def unpack_jobs(frame: Frame) -> list[Job]:
     return [_unpacked(job) for job in _JOBS.decode(frame.body)]
 
 
-def pack(event: Event) -> Frame:
+def pack(event: Event | Portion) -> Frame:
     """What came of reading."""
     match event:
+        case Portion():
+            text, lengths = (event.payload.text, event.payload.lengths) if event.payload else (None, ())
+            kind = Kind.LAST_PORTION if event.is_last else Kind.PORTION
+            return Frame(kind, _ENCODER.encode(_Portion(event.start, event.of, text, lengths)))
         case Batch():
             return Frame(Kind.BATCH, _ENCODER.encode((event.session, event.turns)))
         case FileDone():
@@ -141,8 +166,12 @@ def pack(event: Event) -> Frame:
             return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded, event.is_empty)))
 
 
-def unpack(frame: Frame, job: Job) -> Event:
+def unpack(frame: Frame, job: Job) -> Event | Portion:
     """The reverse of :func:`pack`, for what came of a job."""
+    if frame.kind in (Kind.PORTION, Kind.LAST_PORTION):
+        part = _PORTION.decode(frame.body)
+        payload = None if part.text is None else Payload(part.text, part.lengths)
+        return Portion(job.path, part.start, part.of, payload, frame.kind is Kind.LAST_PORTION)
     if frame.kind is Kind.BATCH:
         return Batch(job.path, *_BATCH.decode(frame.body))
     if frame.kind is Kind.FAILED:

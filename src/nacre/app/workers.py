@@ -11,12 +11,15 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO
 
 from nacre.app import wire
+from nacre.app.cleaning import Portion, clean_file
 from nacre.app.reading import Event, FileFailed, Job, read_file
+from nacre.archive.lines import Cleaner
 from nacre.model.reports import Problem
 from nacre.redact.redactor import Redactor
 
@@ -27,6 +30,8 @@ _TRIES = 2
 _HINT = "is there enough memory? nacre config set ingest.workers 1 reads in one process"
 
 _Next = Callable[["_Process"], Sequence[Job] | None]
+_Here = Callable[[Job], Iterable[Event | Portion]]
+"""Reads a file without any process."""
 
 
 def read_in_processes(jobs: Sequence[Job], redactor: Redactor, setup: wire.Setup, count: int) -> Iterator[Event]:
@@ -34,29 +39,44 @@ def read_in_processes(jobs: Sequence[Job], redactor: Redactor, setup: wire.Setup
 
     ``setup`` has what makes the ``redactor``, which reads where no process can be started.
     """
+    excluded = frozenset(setup.excluded_tools)
+    for event in _work(jobs, setup, count, lambda job: read_file(job, redactor, excluded)):
+        if not isinstance(event, Portion):
+            yield event
+
+
+def clean_in_processes(
+    jobs: Sequence[Job], redactor: Redactor, setup: wire.Setup, count: int
+) -> Generator[Portion, None, None]:
+    """What is kept of files, in order; nothing of one that a process dies of, twice."""
+    cleaner = Cleaner(redactor.clean_all, redactor.find_suspects)
+    for event in _work(jobs, replace(setup, cleans=True), count, lambda job: clean_file(job, cleaner)):
+        if isinstance(event, Portion):
+            yield event
+
+
+def _work(jobs: Sequence[Job], setup: wire.Setup, count: int, here: _Here) -> Iterator[Event | Portion]:
     pool = _Pool(_loads(jobs), setup, count)
     try:
         for number, load in enumerate(pool.loads):
-            yield from _read_load(pool, number, load, redactor, frozenset(setup.excluded_tools))
+            yield from _read_load(pool, number, load, here)
     finally:
         pool.end()
 
 
-def _read_load(
-    pool: _Pool, number: int, load: Sequence[Job], redactor: Redactor, excluded: frozenset[str]
-) -> Iterator[Event]:
+def _read_load(pool: _Pool, number: int, load: Sequence[Job], here: _Here) -> Iterator[Event | Portion]:
     process = pool.reader_of(number)
     done = deaths = 0
     while done < len(load):
         job = load[done]
         if process is None:
-            yield from read_file(job, redactor, excluded)
+            yield from here(job)
             done += 1
             continue
         frame = process.frames.get()
         if frame is not None:
             yield wire.unpack(frame, job)
-            if frame.kind is not wire.Kind.BATCH:
+            if frame.kind not in wire.PARTS:
                 done, deaths = done + 1, 0
             continue
         deaths += 1
@@ -177,7 +197,7 @@ class _Process:
                 if frame is None:
                     return
                 self.frames.put(frame)
-                files -= frame.kind is not wire.Kind.BATCH
+                files -= frame.kind not in wire.PARTS
             load = self._next(self)
 
 
