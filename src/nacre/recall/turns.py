@@ -17,7 +17,7 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
-from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate
+from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate_ordinary
 from nacre.storage.search import Admission, Held, Match, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
@@ -193,10 +193,9 @@ class TurnRecall:
     def _by_words(self, words: _Lexical, pool: Iterable[Place]) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
-        ordinary, share, reach = words.weights.average_length, self._recipe.neighbours, self._recipe.reach
-        own = {place: normalise(match, words.weights) for place, match in words.known.items() if match.held}
-        held = in_context(own, pool, share=share, reach=reach)
-        scores = {place: saturate(counts, ordinary, words.weights) for place, counts in held.items()}
+        own = normalise(words.known, words.weights)
+        held = in_context(own, pool, share=self._recipe.neighbours, reach=self._recipe.reach)
+        scores = saturate_ordinary(held, words.weights)
         best = max(scores.values(), default=0.0)
         trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
         turns = self._recipe.scale(scores, floor=0.0)
@@ -315,9 +314,8 @@ def _sessions_by_words(words: _Lexical) -> dict[int, float]:
     for (session, _), match in words.known.items():
         held = counts.setdefault(session, {})
         for at, count in match.held.items():
-            held[at] = held.get(at, 0.0) + min(count, 1.0)
-    ordinary = words.weights.average_length
-    return {session: saturate(held, ordinary, words.weights) for session, held in counts.items()}
+            held[at] = held.get(at, 0.0) + (count if count < 1.0 else 1.0)
+    return saturate_ordinary(counts, words.weights)
 
 
 def _sessions_by_meaning(cosines: Mapping[Place, float], turns: int) -> dict[int, float]:

@@ -7,8 +7,9 @@ brought to an ordinary length before they are shared, so that a long answer does
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from nacre.recall.confidence import Signals
 from nacre.recall.question import Question
@@ -19,6 +20,7 @@ MAX_TERMS = 24
 """Terms that a question is searched by: the rarest that the index knows."""
 
 _NOTHING: Held = {}
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,27 @@ def saturate(held: Held, length: float, weights: Weights) -> float:
     return score
 
 
-def normalise(match: Match, weights: Weights) -> Held:
-    """The term counts of a row, as if it were of ordinary length."""
-    b = weights.bm25.b
-    length = 1 - b + b * match.length / weights.average_length
-    return {at: count / length for at, count in match.held.items()}
+def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
+    """As :func:`saturate`, for many rows of ordinary length."""
+    k1, idf = weights.bm25.k1, weights.idf
+    scores = {}
+    for row, held in rows.items():
+        score = 0.0
+        for at, count in held.items():
+            score += idf[at] * count * (k1 + 1) / (count + k1)
+        scores[row] = score
+    return scores
+
+
+def normalise(matches: Mapping[K, Match], weights: Weights) -> dict[K, Held]:
+    """The term counts of rows that hold any, as if they were of ordinary length."""
+    b, average = weights.bm25.b, weights.average_length
+    found = {}
+    for row, match in matches.items():
+        if match.held:
+            length = 1 - b + b * match.length / average
+            found[row] = {at: count / length for at, count in match.held.items()}
+    return found
 
 
 def in_context(
