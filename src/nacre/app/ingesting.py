@@ -115,7 +115,6 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         findings = finding.find(context, options.paths, with_discovery=discovers)
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
-    began_reading = time.perf_counter()
     if options.from_archive:
         _read_archive(context, tallies, notify)
     _read(context, jobs, tallies, notify)
@@ -123,7 +122,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         beside = finding.find_in_projects(context, met)
         tallies.problems += beside.problems
         _read(context, _jobs(context, beside.files, tallies, force=options.force), tallies, notify)
-    read_seconds = time.perf_counter() - began_reading
+    read_seconds = time.perf_counter() - started
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
