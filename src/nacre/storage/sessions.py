@@ -107,12 +107,15 @@ class Sessions:
             tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
             tokens_output=spent and spent.output,
         )  # fmt: skip
+        if row and file:
+            self._db.run("note_session_file", session=row[0], file=file)
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
         """Add turns at the end of a session and to the full text; returns how many are new.
 
-        A turn that is known already stays where it is; one that grew is written anew in its old place.
+        A turn that is known already stays where it is; one that grew is written anew in its old place. Where the
+        session lies in several files, one of them may be an old copy: there a turn never becomes shorter.
         """
         wanted = {turn_identity(session.tool, row, turn): turn for turn in turns}
         next_seq = (self._db.one("next_seq", session=row) or (0,))[0]
@@ -139,9 +142,10 @@ class Sessions:
     ) -> tuple[list[tuple[int, bytes, Turn]], list[tuple[bytes, Turn]]]:
         known = self._db.all("find_known_turns", identities=json.dumps([identity.hex() for identity in wanted]))
         grown = []
+        copied = len(known) > 0 and (self._db.one("count_session_files", session=row) or (0,))[0] > 1
         for turn_row, identity, session, seq, text, tools in known:
             turn = wanted.pop(identity)
-            if session == row and (turn.text != text or _tools(turn) != (tools or None)):
+            if session == row and _differs(turn, text, tools, copied=copied):
                 self._db.run("unindex_turn", row=turn_row)
                 self._db.run("unindex_turn_parts", row=turn_row)
                 self._db.run("delete_turn", row=turn_row)
@@ -173,21 +177,40 @@ class Sessions:
             self._db.run_many(statement, wanted)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """A file was read as a whole: forget what was read from it before and is not ``present`` any more.
+        """A file was read as a whole: forget what it held before and does not hold any more, unless another file does.
 
         ``present`` has the ids of its turns by the native id of their session. Returns the sessions that lost turns.
         """
         touched = set()
-        for row, native_id in self._db.all("list_sessions_of_file", tool=tool, file=file):
-            ids = list(present.get(native_id, ()))
-            gone = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
-            self._forget_turns([turn for (turn,) in gone])
-            if native_id not in present:
+        for row, native_id, held in self._db.all("list_sessions_of_file", tool=tool, file=file):
+            ids = present.get(native_id)
+            others = self._db.all("list_other_files", session=row, file=file)
+            gone = self._gone(row, ids or (), held, [other for _, other in others])
+            self._forget_turns(gone)
+            if ids is not None:
+                self._db.run("hold_turns", session=row, file=file, held=_encode(ids).decode())
+            elif others:
+                self._db.run("leave_session_file", session=row, file=file)
+                self._db.run("move_session", row=row, file=file, other=others[0][0])
+            else:
                 self._db.run("delete_session", row=row)
-            elif gone:
+                continue
+            if gone:
                 self._db.run("limit_extracted", row=row)
                 touched.add(int(row))
         return touched
+
+    def _gone(self, row: int, ids: Sequence[str], held: str | None, others: Sequence[str | None]) -> list[int]:
+        """Turns that a file took back; none where nobody knows what another file of the session holds."""
+        if not others:
+            found = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
+        elif held is None or None in others:
+            return []
+        else:
+            kept = {*ids, *(turn for other in others if other for turn in json.loads(other))}
+            lost = [turn for turn in json.loads(held) if turn not in kept]
+            found = self._db.all("list_turns_named", session=row, ids=_encode(lost).decode())
+        return [int(turn) for (turn,) in found]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
         wanted: list[dict[str, object]] = [{"row": row} for row in rows]
@@ -369,6 +392,14 @@ def shared_identity(scope: str, turn_id: str) -> bytes:
 
 def _deeds(rows: Sequence[tuple[int, bytes, Turn]]) -> list[Deeds]:
     return [Deeds(identity, turn.tool_calls) for _, identity, turn in rows if turn.tool_calls]
+
+
+def _differs(turn: Turn, text: str, tools: str, *, copied: bool) -> bool:
+    """Whether a turn is to be written anew: it says other things than its row, or, with copies about, more of them."""
+    said = _tools(turn) or ""
+    if (turn.text, said) == (text, tools):
+        return False
+    return not copied or len(turn.text) + len(said) > len(text) + len(tools)
 
 
 def _tools(turn: Turn) -> str | None:
