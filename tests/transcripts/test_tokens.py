@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from nacre.model.session import Tokens
-from nacre.transcripts import claude_code, codex, continue_dev, gemini, openclaw
+from nacre.transcripts import claude_code, codex, continue_dev, copilot_cli, gemini, openclaw
 from nacre.transcripts.adapter import Adapter
 
 CLAUDE = "claude-code"
 CODEX = "codex"
 OPENCLAW = "openclaw"
+COPILOT = "copilot-cli"
 AT = "2026-03-01T09:00:{:02d}.000Z"
 
 
@@ -45,6 +46,16 @@ def codex_said(second: int, kind: str, text: str) -> dict[str, Any]:
 def openclaw_said(second: int, role: str, text: str, **facts: Any) -> dict[str, Any]:
     message = {"role": role, "content": [{"type": "text", "text": text}], **facts}
     return {"type": "message", "id": f"{second:08x}", "timestamp": AT.format(second), "message": message}
+
+
+def copilot(second: int, kind: str, **data: Any) -> dict[str, Any]:
+    identity = f"00000000-0000-4000-8000-{second:012d}"
+    return {"type": kind, "data": data, "id": identity, "timestamp": AT.format(second), "parentId": None}
+
+
+def copilot_run(read: int, cached: int, written: int) -> dict[str, Any]:
+    usage = {"inputTokens": read, "outputTokens": written, "cacheReadTokens": cached, "cacheWriteTokens": 0}
+    return {"model-1": {"requests": {"count": 2}, "usage": usage}}
 
 
 CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
@@ -90,6 +101,27 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
             openclaw_said(3, "assistant", "There are 12.", usage={"input": 1, "output": 3, "cost": {"total": 0.1}}),
         ],
         Tokens(11, 30, 5),
+    ),
+    # messages tell what was written; a run that ends tells all, what the messages told among it
+    COPILOT: (
+        copilot_cli.ADAPTER,
+        [
+            copilot(0, "session.start", sessionId="0c0p", startTime=AT.format(0)),
+            copilot(1, "user.message", content="Count the trees in the orchard, please."),
+            copilot(2, "assistant.message", content="I will.", outputTokens=12, messageId="m1"),
+            copilot(3, "assistant.message", content="There are 12.", outputTokens=3, messageId="m2"),
+            copilot(4, "session.shutdown", modelMetrics=copilot_run(100, 80, 20)),
+            copilot(5, "session.resume", sessionId="0c0p"),
+            copilot(6, "user.message", content="And in the other one?"),
+            copilot(7, "assistant.message", content="There are 13.", outputTokens=4, messageId="m3"),
+            copilot(8, "session.shutdown", modelMetrics={"model-1": {"requests": 1}}, tokenDetails={
+                "input": {"tokenCount": 7}, "output": {"tokenCount": 4}, "cache_read": {"tokenCount": 5},
+                "cache_write": {"tokenCount": 2},
+            }),
+            copilot(9, "user.message", content="Thanks."),
+            copilot(10, "assistant.message", content="Good night.", outputTokens=6, messageId="m4"),
+        ],
+        Tokens(29, 85, 30),
     ),
 }  # fmt: skip
 

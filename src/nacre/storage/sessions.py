@@ -115,6 +115,8 @@ class Sessions:
             tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
             tokens_output=spent and spent.output,
         )  # fmt: skip
+        if row and file:
+            self._db.run("note_session_file", session=row[0], file=file)
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
@@ -124,8 +126,9 @@ class Sessions:
     def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
         """Add turns at the end of their sessions and to the full text; returns how many of each batch are new.
 
-        A turn that is known already stays where it is; one that grew is written anew in its old place. The outcome is
-        that of one batch after the other, in a tenth of the statements.
+        A turn that is known already stays where it is; one that grew is written anew in its old place. Where the
+        session lies in several files, one of them may be an old copy: there a turn never becomes shorter. The outcome
+        is that of one batch after the other, in a tenth of the statements.
         """
         return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
@@ -162,12 +165,15 @@ class Sessions:
         self, session: int, turns: Mapping[bytes, Turn], known: Mapping[bytes, Row]
     ) -> Iterator[tuple[int, bytes]]:
         """Take out the turns of a session that grew since they were stored; yields where they stood."""
-        for identity, turn in turns.items():
-            if identity in known:
-                turn_row, _, owner, seq, text, tools = known[identity]
-                if owner == session and (turn.text != text or _tools(turn) != (tools or None)):
-                    self._forget_turns([turn_row])
-                    yield seq, identity
+        changed = {
+            identity: known[identity] for identity, turn in turns.items()
+            if identity in known and known[identity][2] == session and _said(turn) != _said_before(known[identity])
+        }  # fmt: skip
+        copied = bool(changed) and (self._db.one("count_session_files", session=session) or (0,))[0] > 1
+        for identity, row in changed.items():
+            if not copied or _length(_said(turns[identity])) > _length(_said_before(row)):
+                self._forget_turns([row[0]])
+                yield row[3], identity
 
     def index_again(self, rows: Sequence[int]) -> None:
         """Add turns to the full text from which they are missing."""
@@ -183,21 +189,40 @@ class Sessions:
             self._db.run_many(statement, wanted)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """A file was read as a whole: forget what was read from it before and is not ``present`` any more.
+        """A file was read as a whole: forget what it held before and does not hold any more, unless another file does.
 
         ``present`` has the ids of its turns by the native id of their session. Returns the sessions that lost turns.
         """
         touched = set()
-        for row, native_id in self._db.all("list_sessions_of_file", tool=tool, file=file):
-            ids = list(present.get(native_id, ()))
-            gone = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
-            self._forget_turns([turn for (turn,) in gone])
-            if native_id not in present:
+        for row, native_id, held in self._db.all("list_sessions_of_file", tool=tool, file=file):
+            ids = present.get(native_id)
+            others = self._db.all("list_other_files", session=row, file=file)
+            gone = self._gone(row, ids or (), held, [other for _, other in others])
+            self._forget_turns(gone)
+            if ids is not None:
+                self._db.run("hold_turns", session=row, file=file, held=_encode(ids).decode())
+            elif others:
+                self._db.run("leave_session_file", session=row, file=file)
+                self._db.run("move_session", row=row, file=file, other=others[0][0])
+            else:
                 self._db.run("delete_session", row=row)
-            elif gone:
+                continue
+            if gone:
                 self._db.run("limit_extracted", row=row)
                 touched.add(int(row))
         return touched
+
+    def _gone(self, row: int, ids: Sequence[str], held: str | None, others: Sequence[str | None]) -> list[int]:
+        """Turns that a file took back; none where nobody knows what another file of the session holds."""
+        if not others:
+            found = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
+        elif held is None or None in others:
+            return []
+        else:
+            kept = {*ids, *(turn for other in others if other for turn in json.loads(other))}
+            lost = [turn for turn in json.loads(held) if turn not in kept]
+            found = self._db.all("list_turns_named", session=row, ids=_encode(lost).decode())
+        return [int(turn) for (turn,) in found]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
         wanted: list[dict[str, object]] = [{"row": row} for row in rows]
@@ -400,6 +425,18 @@ def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
         seen.update(identified)
     if portion:
         yield portion
+
+
+def _said(turn: Turn) -> tuple[str, str]:
+    return turn.text, _tools(turn) or ""
+
+
+def _said_before(known: Row) -> tuple[str, str]:
+    return known[4], known[5] or ""
+
+
+def _length(said: tuple[str, str]) -> int:
+    return len(said[0]) + len(said[1])
 
 
 def _tools(turn: Turn) -> str | None:

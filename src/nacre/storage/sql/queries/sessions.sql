@@ -61,13 +61,42 @@ DELETE FROM turns_fts WHERE rowid = :row;
 -- And its identifiers.
 DELETE FROM turns_parts WHERE rowid = :row;
 
+-- note_session_file --
+-- A session was read from a file.
+INSERT INTO session_files (session, file) VALUES (:session, :file) ON CONFLICT DO NOTHING;
+
 -- list_sessions_of_file --
--- What was read from a file.
-SELECT row, native_id FROM sessions WHERE tool = :tool AND file = :file;
+-- What was read from a file, and what it held of it when it was last read as a whole.
+SELECT s.row, s.native_id, f.held FROM session_files f JOIN sessions s ON s.row = f.session
+WHERE f.file = :file AND s.tool = :tool;
+
+-- list_other_files --
+-- The other files of a session, and what they held.
+SELECT file, held FROM session_files WHERE session = :session AND file <> :file ORDER BY row;
+
+-- count_session_files --
+-- In how many files a session lies.
+SELECT count(*) FROM session_files WHERE session = :session;
+
+-- hold_turns --
+-- What a file that was read as a whole holds of a session.
+UPDATE session_files SET held = :held WHERE session = :session AND file = :file;
+
+-- leave_session_file --
+-- A file holds nothing of a session any more.
+DELETE FROM session_files WHERE session = :session AND file = :file;
+
+-- move_session --
+-- Its first file is another now.
+UPDATE sessions SET file = :other WHERE row = :row AND file = :file;
 
 -- list_turns_gone --
--- Turns of a session that its file, read as a whole, no longer holds.
+-- Turns of a session that its only file, read as a whole, no longer holds.
 SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT value FROM json_each(:ids));
+
+-- list_turns_named --
+-- Turns of a session by the tool's ids.
+SELECT row FROM turns WHERE session = :session AND native_id IN (SELECT value FROM json_each(:ids));
 
 -- limit_extracted --
 -- What comes next is new to extraction, although fewer turns are left than it has seen.
