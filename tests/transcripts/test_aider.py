@@ -236,7 +236,7 @@ def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, writ
         ("agent", "mill.py"), ("agent", "Fine."), ("owner", "What next?"),
     ]  # fmt: skip
     calls = [(call.name, call.paths, call.outcome) for turn in turns for call in turn.tool_calls]
-    assert calls == [("edit", ("mill.py",), None)]
+    assert calls == [("edit", ("mill.py",), "ok")]
     assert [session.started for session in sessions] == [utc("2026-11-18 09:00:00"), utc("2026-11-18 14:00:00")]
 
 
@@ -293,3 +293,21 @@ def test_pages_and_outputs_in_the_log_of_the_models_are_not_the_owners(read: Any
         ("agent", "The sieve is fine.", Trust.TRUSTED),
     ]  # fmt: skip
     assert turns[0].text == "Read https://mill.example and sum it up."
+
+
+def test_an_edit_that_could_not_be_applied_has_failed(read: Any, write: Any) -> None:
+    blocks = "".join(
+        f"ASSISTANT {name}\nASSISTANT ```\nASSISTANT <<<<<<< SEARCH\nASSISTANT a\nASSISTANT =======\n"
+        "ASSISTANT b\nASSISTANT >>>>>>> REPLACE\nASSISTANT ```\n"
+        for name in ("mill.py", "sieve.py")
+    )
+    log = (
+        "TO LLM 2026-11-18T09:00:00\n-------\nUSER Grind.\n"
+        f"LLM RESPONSE 2026-11-18T09:00:04\n{blocks}"
+        "TO LLM 2026-11-18T09:00:05\n-------\nUSER # 1 SEARCH/REPLACE block failed to match!\nUSER \n"
+        "USER This SEARCH block failed to exactly match lines in sieve.py\n"
+    )
+    _, turns, _ = read(LLM, write(".aider.llm.history", log))
+    assert [(call.input, call.outcome) for call in turns[-1].tool_calls] == [
+        ("mill.py", "ok"), ("sieve.py", "error: # 1 SEARCH/REPLACE block failed to match!"),
+    ]  # fmt: skip

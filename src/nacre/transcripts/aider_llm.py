@@ -16,6 +16,7 @@ from nacre.model.session import Flag, Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.aider_files import CHAT, LLM, TOOL, local_time, roots
 from nacre.transcripts.conversation import Conversation, OpenTurn
+from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.trust import is_outside, is_own
 
 Said = Iterator[Session | Turn]
@@ -29,8 +30,9 @@ _EDITED = re.compile(r"^([^\n`<>]+)\n(?:`{3,}[^\n]*\n)?<{5,9} SEARCH", re.MULTIL
 _RULES = re.compile(r"^# (?:\*SEARCH/REPLACE block\* Rules|\*file listing\* format|File editing rules)", re.MULTILINE)
 _HARNESS = re.compile(
     r"\AI added these files to the chat:|\AI have \*added these files|\A#+ Fix any errors|\AThe LLM did not conform"
-    r"|\A(?:# )?(?:Generate|Write).{0,40}commit message|\ASummarize |\A# \d+ SEARCH/REPLACE blocks? failed"
+    r"|\A(?:# )?(?:Generate|Write).{0,40}commit message|\ASummarize "
 )
+_FAILED = re.compile(r"\A# \d+ SEARCH/REPLACE blocks? failed")
 _PAGE = re.compile(r"^Here is the content of [a-z][a-z0-9+.-]*://\S+:[ \t]*$", re.MULTILINE)
 """To the end of the message: pages are added to what was typed, one after the other."""
 _RAN = re.compile(r"\AI ran this command:\s+(.+?)\s+And got this output:\s", re.DOTALL)
@@ -45,6 +47,7 @@ class _Reader:
         self.talk = Conversation(source, Session(TOOL, source.path.stem, cwd=self.folder))
         self.time: datetime | None = None
         self.answer = ""
+        self.edits: dict[str, str] = {}
 
     def read(self) -> Said:
         text = self.source.text().replace("\r\n", "\n")
@@ -55,9 +58,11 @@ class _Reader:
                 yield from self.begin(time)
             self.time = time or self.time
             yield from self.request(body) if block[1] == "TO LLM" else self.response(body)
+        self.applied("")
         yield from self.talk.end()
 
     def begin(self, time: datetime | None) -> Said:
+        self.applied("")
         yield from self.talk.end()
         name = turn_hash("session", f"llm {time}\n{self.folder}", 0)
         self.talk = Conversation(self.source, Session(TOOL, name, cwd=self.folder, started=time))
@@ -66,21 +71,27 @@ class _Reader:
     def request(self, body: str) -> Said:
         *before, last = re.split(r"^-------\n", body, flags=re.MULTILINE)
         brought = [_plain(group, "USER") for group in (*before, last) if group.startswith("USER")]
+        self.applied(brought[-1] if brought else "")
         if last.startswith("USER"):
             rules = "\n".join(_plain(group, "SYSTEM") for group in before if group.startswith("SYSTEM"))
             yield from self.prompt(_without_rules(brought[-1], rules))
         for text in brought:
             self.hear(text)
 
+    def applied(self, request: str) -> None:
+        """How the last edits came out: the next request names the files in which one could not be applied."""
+        has_failed = _FAILED.match(request)
+        for path, call in self.edits.items():
+            is_error = bool(has_failed) and path in request
+            self.talk.result(call, outcome(request if is_error else "", is_error=is_error), str)
+        self.edits = {}
+
     def prompt(self, text: str) -> Said:
         """What was typed, if it was: without the pages that Aider added for the addresses in it."""
         page = _PAGE.search(text)
         cleaned = self.talk.clean(text[: page.start()] if page else text)
-        if (
-            not cleaned.text
-            or any(mark.match(cleaned.text) for mark in (_HARNESS, _RAN))
-            or self.hands_on(cleaned.text)
-        ):
+        is_tools = any(mark.match(cleaned.text) for mark in (_HARNESS, _FAILED, _RAN))
+        if is_tools or self.hands_on(cleaned.text) or not cleaned.text:
             return
         flags = Flag.INJECTED if cleaned.injected else Flag.NONE
         identity = self.talk.new_id(Speaker.OWNER, str(self.time), cleaned.text)
@@ -108,8 +119,8 @@ class _Reader:
             identity = self.talk.new_id(Speaker.AGENT, str(self.time), said)
             yield from self.talk.open(OpenTurn(identity, self.time, unique=False))
             self.talk.add_text(said)
-            for path in dict.fromkeys(found.strip() for found in _EDITED.findall(text)):
-                self.talk.add_call("", "edit", {"path": path})  # whether it could be applied is not recorded
+            paths = dict.fromkeys(found.strip() for found in _EDITED.findall(text))
+            self.edits = {path: self.talk.add_call("", "edit", {"path": path}) for path in paths}
 
 
 def _plain(group: str, role: str) -> str:
