@@ -41,8 +41,10 @@ def name_in(path: str, native_id: str) -> str:
 def rows_of(context: Context, state: Archived) -> list[int]:
     """The sessions in the index that were read from what this is archived of."""
     path, _, native_id = state.path.partition(_INSIDE)
-    rows = context.archive.sessions_of(state.tool, path)
-    return [row for row in rows if not native_id or context.sessions.get(row).session.native_id == native_id]
+    if not native_id:
+        return context.archive.sessions_of(state.tool, path)
+    found = context.sessions.find(f"{state.tool}:{native_id}")  # one of thousands: they are not all looked at for it
+    return [one.row for one in found if one.file == path and one.session.native_id == native_id]
 
 
 def open_pack(context: Context, state: Archived) -> Pack | None:

@@ -59,7 +59,10 @@ class _Reader:
         return {session for (session,) in found} | set(self.source.carry.get("open", ()))
 
     def session(self, name: str) -> Said:
-        talk = Talk(Part(self.source), session_of(self.facts(name)))
+        facts = self.facts(name)
+        if facts is None:
+            return
+        talk = Talk(Part(self.source), session_of(facts))
         for message, created, data in self.tables.all(statement("opencode_messages"), session=name):
             values = self.values(data)
             if values is not None:
@@ -71,10 +74,12 @@ class _Reader:
         if not talk.is_done:
             self.open.append(name)
 
-    def facts(self, name: str) -> dict[str, Any]:
-        """What is known of a session, in the words of the older files."""
-        (row,) = self.tables.all(statement("opencode_session"), session=name)
-        known = dict(zip(self.columns, row, strict=True))
+    def facts(self, name: str) -> dict[str, Any] | None:
+        """What is known of a session, in the words of the older files; ``None`` where it is gone since then."""
+        rows = self.tables.all(statement("opencode_session"), session=name)
+        if not rows:
+            return None
+        known = dict(zip(self.columns, rows[0], strict=True))
         found = {key: known.get(column) for column, key in _COLUMNS.items()}
         return {**found, "id": name, "time": {"created": known["time_created"]}}
 
