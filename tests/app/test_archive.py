@@ -459,6 +459,33 @@ def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told:
     assert all(one.is_kept for one in with_context(talk, archived.leaving))
 
 
+def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nacre.app.retention.SOON_FILES", 397)  # of the 400 that are kept
+    chats = world.user_home / ".config/Code/User/workspaceStorage"
+    for number, workspace in enumerate(("ferry", "ferry", "ferry", "ferry", "ferry", "depot")):
+        path = chats / workspace / "chatSessions" / f"{number}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        request = {
+            "requestId": f"r{number}", "message": {"text": f"Which quay, the {number}th?"}, "response": [],
+            "timestamp": 1_795_000_000_000 + number,
+        }  # fmt: skip
+        chat = {"version": 3, "responderUsername": "x", "initialLocation": "panel", "sessionId": f"s{number}"}
+        path.write_text(json.dumps({**chat, "requests": [request]}), encoding="utf-8")
+    world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
+    ingest(world)
+    (told,) = with_context(world, archived.leaving)
+    assert (told.files, told.archived, told.days) == (2, 0, None)
+    assert told.in_words() == (
+        "VS Code Copilot Chat keeps the newest 400 sessions of a folder: "
+        "2 transcripts go with the next 397 sessions there; archived 0 of 2"
+    )
+    del world.environ["NACRE_ARCHIVE_ENABLED"]
+    ingest(world)
+    assert [one.is_kept for one in with_context(world, archived.leaving)] == [True]
+
+
 def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World) -> None:
     path = world.transcript("one", says("user", "The quay is closed.", uuid="q-1"))
     with path.open("ab") as file:
@@ -473,7 +500,7 @@ def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World
 
 
 def test_segments_are_cut_at_line_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.app.archiving.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("nacre.app.cleaning.SEGMENT_BYTES", 1000)
     for number in range(30):
         words = "x" * (number * 90)
         world.transcript(

@@ -84,3 +84,77 @@ def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(home: Con
     path.write_text(anew, encoding="utf-8")
     read(home, path)
     assert sorted(turns(home)) == sorted([*SAID, (Speaker.OWNER, "Hello again"), (Speaker.AGENT, "Hi.")])
+
+
+HISTORY = (
+    "# aider chat started at 2026-11-18 09:00:00\n\n#### When do the boats leave?  \n\nAt nine.\n\n"
+    "#### Then we row at eight.  \n\nGood.\n"
+)
+EXPORT = (
+    '{"role":"user","content":"When do the boats leave?","timestamp":"2026-11-18T09:00:00.000Z"}\n',
+    '{"timestamp":"2026-11-18T09:00:00.000Z","type":"session_meta","payload":{"id":"5e55","cwd":"/code/boats"}}\n'
+    '{"timestamp":"2026-11-18T09:00:01.000Z","type":"event_msg","payload":'
+    '{"type":"user_message","message":"When do the boats leave?"}}\n',
+)
+
+
+@pytest.mark.parametrize(("name", "early", "late", "tools"), [
+    ("chat.md", HISTORY[:20], HISTORY, ("markdown", "aider")),
+    ("notes", "When do", HISTORY, ("text", "aider")),
+    ("notes.txt", "Row, row.", "---\ntitle: Boats\n---\n\nRow, row.\n", ("text", "markdown")),
+    ("log.jsonl", EXPORT[0], EXPORT[1], ("jsonl", "codex")),
+])  # fmt: skip
+def test_what_a_file_was_first_taken_for_is_corrected_as_it_grows(
+    name: str, early: str, late: str, tools: tuple[str, str], home: Context, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    for text, tool in zip((early, late, late + late[-20:]), (*tools, tools[1]), strict=True):
+        path.write_text(text, encoding="utf-8")
+        read(home, path)
+        assert {line.session.tool for line in home.sessions.newest(limit=50)} == {tool}
+
+
+MORE: tuple[Step, ...] = (*TALK, Owner("Bring the red oars."), Agent("I will."))
+AND_MORE = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in MORE]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("shape", ["gemini", "gemini-log", "cline", "cline-history", "continue", "claude-code"])
+@pytest.mark.parametrize("longer_first", [True, False])
+def test_two_copies_of_one_session_are_the_union_of_both(
+    shape: str, longer_first: bool, home: Context, tmp_path: Path
+) -> None:
+    old = write(tmp_path / "old" / "tasks", shape, TALK)
+    new = write(tmp_path / "new" / "tasks", shape, MORE)
+    for path in (new, old) if longer_first else (old, new):
+        read(home, path)
+    for path in (old, new, old):
+        os.utime(path, (1, 1))
+        ingest(home, IngestOptions(paths=(path,), vectors=False, force=True))
+        assert turns(home) == AND_MORE
+    assert len(home.sessions.newest()) == 1
+    new.unlink()
+    os.utime(old, (2, 2))
+    read(home, old)
+    assert turns(home) == AND_MORE
+
+
+def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Context, tmp_path: Path) -> None:
+    first = write(tmp_path / "a", "gemini", MORE)
+    second = write(tmp_path / "b", "gemini", MORE)
+    read(home, first)
+    read(home, second)
+    write(tmp_path / "b", "gemini", TALK)
+    read(home, second)
+    assert turns(home) == AND_MORE
+    write(tmp_path / "a", "gemini", TALK)
+    read(home, first)
+    assert turns(home) == SAID
+
+
+@pytest.mark.parametrize("shape", ["gemini", "claude-code"])
+def test_an_old_copy_does_not_shorten_a_message_that_grew(shape: str, home: Context, tmp_path: Path) -> None:
+    new = write(tmp_path / "new", shape, (*TALK[:1], Agent("At nine, when the tide is in.")))
+    old = write(tmp_path / "old", shape, (*TALK[:1], Agent("At nine")))
+    for path in (old, new, old):
+        ingest(home, IngestOptions(paths=(path,), vectors=False, force=True))
+    assert turns(home)[1] == (Speaker.AGENT, "At nine, when the tide is in.")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nacre.app.context import Context
-from nacre.app.ingesting import IngestOptions, ingest
+from nacre.app.ingesting import IngestOptions, ingest, plan
 from nacre.errors import InvalidInput
 from nacre.model.reports import IngestReport
 from nacre.storage.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
@@ -264,11 +264,30 @@ def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(cont
     world.transcript("talk")
     report = read(context)
     told = {Path(problem.path).name: problem.message for problem in report.problems}
-    assert set(told) == {"opencode.db", "opencode-beta.db", "state.vscdb"}
-    assert "empty" in told["opencode.db"]
+    assert set(told) == {"opencode-beta.db", "state.vscdb"}
+    assert report.empty == (str(share / "opencode.db"),)
     assert "encrypted" in told["opencode-beta.db"]
     assert "damaged" in told["state.vscdb"]
-    assert len(read(context).problems) == 3
+    assert len(read(context).problems) == 2
+
+
+def test_an_empty_database_is_told_each_time_and_a_failure_only_where_it_was_named(
+    context: Context, opencode: Callable[[str], Path]
+) -> None:
+    path = opencode("wal")
+    full = path.read_bytes()
+    path.write_bytes(b"")
+    for _ in range(2):
+        report = read(context)
+        assert (report.empty, report.problems, report.unrecognised) == ((str(path),), (), 1)
+    assert plan(context, IngestOptions()).problems == ()
+    (problem,) = ingest(context, IngestOptions(paths=(path,), vectors=False)).problems
+    assert problem.message == "is empty: it has no sessions yet, or lost them"
+    path.write_bytes(full)
+    assert read(context).turns == 1
+    path.write_bytes(b"")  # what was read stays
+    assert read(context).empty == (str(path),)
+    assert texts(context) == ["The ledger needs a nightly export."]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")

@@ -224,6 +224,17 @@ def test_what_a_crash_left_is_swept(world: World) -> None:
     assert own.exists(), "what nacre did not make it leaves alone"
 
 
+def test_what_a_crash_left_of_the_first_shard_is_swept(world: World) -> None:
+    talk(world)
+    context = taken_in(world, fresh=10_000)
+    left = context.shards.write(context.shards.new_name(), [])
+    assert left.is_dir()
+    context.database.close()
+    context = taken_in(world, fresh=1)
+    assert not left.exists()
+    assert [path.name for path in context.settings.index.iterdir()] == [place.name for place in context.shards.places()]
+
+
 def test_only_one_process_makes_shards(world: World) -> None:
     talk(world)
     context = taken_in(world, fresh=10_000)

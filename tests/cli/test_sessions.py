@@ -107,6 +107,12 @@ def test_several_sessions_are_summed_up_one_after_the_other(nacre: Nacre, mended
     assert [one["session_id"] for one in answer["summaries"]] == [SESSION, CHILD]
 
 
+def test_a_session_is_found_by_the_beginning_of_its_id_with_its_tool_or_without(nacre: Nacre, mended: Path) -> None:
+    for reference in (SESSION, SESSION[:8], f"claude-code:{SESSION}", f"claude-code:{SESSION[:8]}"):
+        assert nacre("sessions", "show", reference, "--json").json["session_id"] == SESSION
+    nacre("sessions", "show", f"codex:{SESSION[:8]}", code=3)
+
+
 @pytest.mark.parametrize("command", ["show", "summary", "tail", "export"])
 def test_without_an_id_it_is_the_last_session_of_this_folder(
     nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

@@ -13,10 +13,17 @@ from typing import Any
 
 import pytest
 
+from tests.canary import SECRET
 from tests.cli.conftest import SOURCE, Nacre, command, environment, said, write_transcript
 from tests.cli.test_ingest import install
+from tests.stores import OpenCode
 
-STORED = ("sessions", "turns", "turns_fts_docsize", "turns_parts_docsize", "transcript_cursors")
+STORED = {
+    "sessions": "*", "turns": "*", "turns_fts_docsize": "id, sz", "turns_parts_docsize": "id, sz",
+    "transcript_cursors": "*", "archived": "*", "archive_segments": "*",
+}  # fmt: skip
+"""Tables and columns; what else the full text keeps of a row says in which transaction it came, which time decides."""
+
 HERON = """
 import os
 import signal
@@ -56,7 +63,7 @@ def talks(tmp_path: Path) -> Path:
         session = f"8a3b0000-0000-4000-8000-{number:012}"
         told = [
             said("user", f"The lamp of pier {number} is lit at dusk, keep that in mind.", 1, session=session),
-            said("assistant", f"Noted: pier {number} at dusk.", 2, session=session),
+            said("assistant", f"Noted: pier {number} at dusk{f', {SECRET}' * (number % 3 == 0)}.", 2, session=session),
         ]
         write_transcript(folder / f"{session}.jsonl", told)
     with min(folder.iterdir()).open("ab") as file:
@@ -67,7 +74,10 @@ def talks(tmp_path: Path) -> Path:
 
 def stored(home: Path) -> dict[str, list[Any]]:
     with closing(sqlite3.connect(home / ".nacre" / "nacre.db")) as database:
-        return {table: database.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall() for table in STORED}  # noqa: S608
+        return {
+            table: database.execute(f"SELECT {columns} FROM {table} ORDER BY 1").fetchall()  # noqa: S608
+            for table, columns in STORED.items()
+        }
 
 
 def report_of(outcome: Any) -> dict[str, Any]:
@@ -156,3 +166,23 @@ def ingest(process: Nacre, folder: Path, talks: Path, *, code: int) -> Any:
     environ = {**install(folder / "site", HERON), "NACRE_INGEST_WORKERS": "2"}
     assert environ["PYTHONPATH"].startswith(str(SOURCE))
     return process("ingest", str(talks), "--no-vectors", "--json", code=code, environ=environ)
+
+
+def test_what_tools_keep_in_databases_is_read_in_processes_as_in_one(process: Nacre, tmp_path: Path) -> None:
+    told = []
+    for workers in ("1", "2"):
+        user = tmp_path / workers
+        places = user / ".config" / "Cursor" / "User" / "workspaceStorage"
+        for name, data in (("empty", b""), ("sealed", bytes(8192))):
+            (places / name).mkdir(parents=True)
+            (places / name / "state.vscdb").write_bytes(data)
+        tool = OpenCode(user / ".local" / "share" / "opencode" / "opencode.db")  # stays open, with a log beside it
+        tool.message(tool.session("ses_1"), "user", {"text": "The lamp of pier nine is lit at dusk."})
+        environ = {"HOME": str(user), "NACRE_HOME": str(user / ".nacre"), "NACRE_INGEST_WORKERS": workers}
+        first, second = (process("ingest", "--no-vectors", "--json", environ=environ, code=1).json for _ in range(2))
+        tool.close()
+        assert [Path(problem["path"]).parent.name for problem in first["problems"]] == ["sealed"]
+        assert [Path(path).parent.name for path in first["empty"]] == ["empty"]
+        assert second["files"] == 0
+        told.append((first["files"], first["turns"], second["skipped"]))
+    assert told[0] == told[1]

@@ -213,6 +213,19 @@ def test_what_is_only_pasted_yields_nothing(pasted: str) -> None:
     assert memories(owner(f"look at this\n\n{pasted}")) == []
 
 
+PAGE = (
+    "Retention of backups\n\nTo keep a backup for ever, set the field in your account. Your old backups will not be "
+    "changed, and you must always use the console to delete them."
+)
+
+
+def test_a_page_that_was_copied_as_it_stands_is_not_the_owners_word() -> None:
+    assert memories(owner(PAGE)) == []
+    without_title = PAGE.partition("\n\n")[2]
+    for own in (without_title, f"{PAGE} We always use the console.", PAGE.replace("To keep", "Please keep")):
+        assert memories(owner(own)) != [], own
+
+
 def test_what_the_owner_pastes_back_from_the_agent_is_not_the_owners_word() -> None:
     found = memories(
         agent("Findings:\n1. We always use two spaces in the templates, which breaks the parser."),

@@ -194,6 +194,28 @@ def test_the_outcome_quotes_who_told_it() -> None:
 # What was left
 
 
+def stop() -> Turn:
+    return Turn("stop", Speaker.SYSTEM, "[stopped]", flags=Flag.META | Flag.INTERRUPTED)
+
+
+def test_work_that_the_owner_stopped_is_told_and_its_request_is_left() -> None:
+    asked = owner("Move the billing job to the new scheduler.")
+    cut = summary(asked, agent("I look at the scheduler first.", calls=(run("ls jobs"),)), stop())
+    assert (cut.outcome.ending, cut.outcome.reason) == (Ending.STOPPED, "the owner stopped the agent")
+    assert [one.kind for one in cut.open_ends] == [Loose.REQUEST]
+    went_on = summary(asked, agent("I look first.", calls=(run("ls jobs"),)), stop(), agent("Done: the job is moved."))
+    assert went_on.outcome.reason != "the owner stopped the agent"
+    declined = summary(asked, agent("I would delete it.", calls=(run("rm a.ts", "rejected"),)), stop())
+    assert declined.outcome.reason == "the owner declined the last call"
+
+
+def test_a_pull_request_that_the_host_linked_is_told() -> None:
+    link = Turn("l", Speaker.SYSTEM, "Pull request: https://github.com/acme/orchard/pull/7", flags=Flag.META)
+    assert summary(owner("Open it."), agent("It is open."), link).pull_requests == (
+        "https://github.com/acme/orchard/pull/7",
+    )
+
+
 def left(*turns: Turn) -> list[tuple[Loose, str]]:
     return [(end.kind, end.text) for end in summary(REQUEST, *turns).open_ends]
 

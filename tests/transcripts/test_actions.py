@@ -62,6 +62,22 @@ def test_what_did_not_fail_keeps_nothing_of_its_output(result: str | None) -> No
     assert (call.failed, call.error) == (False, None)
 
 
+@pytest.mark.parametrize("output", [
+    "oven.ts(16,5): error TS1: no such loaf\nnpm error Lifecycle script `check` failed with error:\n"
+    "npm error code 2\nnpm error command failed\n\n\nCommand exited with code 2",
+    "oven.ts(16,5): error TS1: no such loaf\nmake: *** [Makefile:3: bread] Error 2\n",
+    "oven.ts(16,5): error TS1: no such loaf\n    + CategoryInfo          : ParserError: (:) []\n"
+    "    + FullyQualifiedErrorId : EmptyLoaf\n",
+])  # fmt: skip
+def test_what_ran_a_program_does_not_hide_what_the_program_said(output: str) -> None:
+    assert telling(output) == "oven.ts(16,5): error TS1: no such loaf"
+
+
+def test_what_ran_a_program_is_told_where_nothing_else_is() -> None:
+    assert telling("done\nnpm error code ENOENT\n") == "npm error code ENOENT"
+    assert telling("(no output)\nCommand exited with code 1") == ""
+
+
 def test_an_output_that_names_no_error_is_told_by_its_end() -> None:
     assert telling("one\ntwo\nthree\nfour\nfive\n") == "two\nthree\nfour\nfive"
     assert telling("") == ""

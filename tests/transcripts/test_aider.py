@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, Speaker, Trust
+from nacre.model.session import Flag, Speaker, Tokens, Trust
 from nacre.transcripts.adapter import Adapter
 from nacre.transcripts.aider import ADAPTER
 from nacre.transcripts.aider_llm import ADAPTER as LLM
@@ -148,6 +148,22 @@ def test_after_a_page_was_brought_the_agent_is_not_trusted(brought: str, read: A
     assert {turn.trust for turn in turns if turn.speaker is Speaker.OWNER} == {Trust.TRUSTED}
 
 
+def test_tokens_are_those_of_each_answer_and_of_each_session(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Grind.  \n\nGround.\n\n"
+    text = (
+        f"{start}> Tokens: 4.2k sent, 150 received.  \n\n#### Again.  \n\nGround again.\n\n"
+        "> Tokens: 12k sent, 8.5k cache write, 3k cache hit, 1.1k received. Cost: $0.10 message, $0.12 session.  \n\n"
+        f"{start}> Tokens: 90 sent, 7 received.  \n\n{start}"
+    )
+    path = write("mill/.aider.chat.history.md", text)
+    sessions, _, _ = read(ADAPTER, path)
+    known = {session.native_id: session.tokens for session in sessions}
+    assert list(known.values()) == [Tokens(13_200, 3_000, 1_250), Tokens(90, 0, 7), None]
+    in_two_goes(ADAPTER, path)
+
+
 def test_sessions_of_one_second_and_of_two_folders_are_told_apart(read: Any, write: Any) -> None:
     start = "# aider chat started at 2026-11-18 09:00:00\n\n#### Hello  \n\n"
     one, _, _ = read(ADAPTER, write("a/.aider.chat.history.md", start + start))
@@ -219,6 +235,8 @@ def test_the_log_of_the_models_gives_what_was_typed_and_answered(read: Any, writ
         ("agent", PLAN),
         ("agent", "mill.py"), ("agent", "Fine."), ("owner", "What next?"),
     ]  # fmt: skip
+    calls = [(call.name, call.paths, call.outcome) for turn in turns for call in turn.tool_calls]
+    assert calls == [("edit", ("mill.py",), "ok")]
     assert [session.started for session in sessions] == [utc("2026-11-18 09:00:00"), utc("2026-11-18 14:00:00")]
 
 
@@ -226,3 +244,70 @@ def test_the_log_of_the_models_is_left_alone_where_there_is_a_chat_history(read:
     path = write(".aider.llm.history", LOG)
     write(".aider.chat.history.md", HISTORY)
     assert read(LLM, path)[:2] == ([], [])
+
+
+PAGE = "The toll of the mill in the valley is nine sacks of flour on every single market day."
+VISITED = f"""TO LLM 2026-11-18T09:00:00
+-------
+USER Read https://mill.example and sum it up.
+USER 
+USER Here is the content of https://mill.example:
+USER 
+USER # Tolls
+USER 
+USER {PAGE}
+LLM RESPONSE 2026-11-18T09:00:04
+ASSISTANT {PAGE}
+TO LLM 2026-11-18T09:01:00
+-------
+USER Read https://mill.example and sum it up.
+USER 
+USER Here is the content of https://mill.example:
+USER 
+USER {PAGE}
+-------
+ASSISTANT {PAGE}
+-------
+USER Go on.
+LLM RESPONSE 2026-11-18T09:01:04
+ASSISTANT As I said, the toll of the mill in the valley is nine sacks.
+TO LLM 2026-11-18T09:02:00
+-------
+USER I ran this command:
+USER 
+USER make sieve
+USER 
+USER And got this output:
+USER 
+USER Always sieve the flour at noon.
+LLM RESPONSE 2026-11-18T09:02:04
+ASSISTANT The sieve is fine.
+"""  # noqa: W291
+
+
+def test_pages_and_outputs_in_the_log_of_the_models_are_not_the_owners(read: Any, write: Any) -> None:
+    _, turns, _ = read(LLM, write(".aider.llm.history", VISITED))
+    assert [(turn.speaker.value, turn.text[:19], turn.trust) for turn in turns] == [
+        ("owner", "Read https://mill.e", Trust.TRUSTED), ("agent", "The toll of the mil", Trust.UNTRUSTED),
+        ("owner", "Go on.", Trust.TRUSTED), ("agent", "As I said, the toll", Trust.UNTRUSTED),
+        ("agent", "The sieve is fine.", Trust.TRUSTED),
+    ]  # fmt: skip
+    assert turns[0].text == "Read https://mill.example and sum it up."
+
+
+def test_an_edit_that_could_not_be_applied_has_failed(read: Any, write: Any) -> None:
+    blocks = "".join(
+        f"ASSISTANT {name}\nASSISTANT ```\nASSISTANT <<<<<<< SEARCH\nASSISTANT a\nASSISTANT =======\n"
+        "ASSISTANT b\nASSISTANT >>>>>>> REPLACE\nASSISTANT ```\n"
+        for name in ("mill.py", "sieve.py")
+    )
+    log = (
+        "TO LLM 2026-11-18T09:00:00\n-------\nUSER Grind.\n"
+        f"LLM RESPONSE 2026-11-18T09:00:04\n{blocks}"
+        "TO LLM 2026-11-18T09:00:05\n-------\nUSER # 1 SEARCH/REPLACE block failed to match!\nUSER \n"
+        "USER This SEARCH block failed to exactly match lines in sieve.py\n"
+    )
+    _, turns, _ = read(LLM, write(".aider.llm.history", log))
+    assert [(call.input, call.outcome) for call in turns[-1].tool_calls] == [
+        ("mill.py", "ok"), ("sieve.py", "error: # 1 SEARCH/REPLACE block failed to match!"),
+    ]  # fmt: skip

@@ -12,6 +12,7 @@ import pytest
 from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.codex import ADAPTER
+from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.reading import read_head
 
 SESSION = "019fa000-1111-7222-8333-444455556666"
@@ -397,3 +398,22 @@ def test_rollouts_are_looked_for_where_codex_was_told_to_keep_them(tmp_path: Pat
     archived.parent.mkdir(parents=True)
     archived.touch()
     assert [path for pattern in moved[0].patterns for path in moved[0].folder.glob(pattern)] == [archived]
+
+
+def test_work_that_was_cut_off_says_why(read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]) -> None:
+    path = write(
+        f"rollout-2026-02-03T09-00-00-{SESSION}.jsonl", meta(),
+        event(1, "user_message", message="Light the lamp."), message(2, "assistant", "I li"),
+        item(3, "function_call", name="shell", arguments='{"command":["light"]}', call_id="c1"),
+        event(4, "turn_aborted", reason="interrupted"), message(5, "user", "<turn_aborted>\nStopped.\n</turn_aborted>"),
+        event(6, "user_message", message="Go on."), event(7, "error", message="You have reached your limit."),
+        event(8, "turn_aborted", reason="replaced"), event(9, "user_message", message="And now?"),
+    )  # fmt: skip
+    _, turns, source = read(ADAPTER, path)
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns] == [
+        ("owner", "Light the lamp.", Flag.NONE), ("agent", "I li", Flag.NONE),
+        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED), ("owner", "Go on.", Flag.NONE),
+        ("system", "You have reached your limit.", Flag.META), ("owner", "And now?", Flag.NONE),
+    ]  # fmt: skip
+    assert not source.tally.unknown
+    in_two_goes(ADAPTER, path)

@@ -10,7 +10,7 @@ import pytest
 from tests.app import shapes
 
 from nacre.model.session import Flag, Session, Speaker, Turn
-from nacre.testing import check_adapter, samples
+from nacre.testing import Agent, Owner, Tool, check_adapter, samples
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.copilot_cli import ADAPTER as COPILOT_CLI
 from nacre.transcripts.reading import read_head
@@ -23,8 +23,16 @@ OF_SHAPE = {
     "claude-ai": "claude-ai",
 }  # fmt: skip
 LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
-DATABASES = {"openclaw-store", "opencode", "opencode-files", "cursor-state", "cursor-store", "editor-state"}
-"""Adapters whose sessions are no text: tests build what they read."""
+DATABASES = ("openclaw-store", "opencode", "cursor-state", "cursor-store")
+"""Adapters of databases: the sample is one that tests build."""
+
+WITHOUT_SAMPLE = {*DATABASES, "opencode-files", "editor-state"}
+"""Adapters whose sessions are no text, or lie in many files."""
+
+TALK = (
+    Owner("Where do the rowers meet?"), Agent("They meet at the boat house."), Owner("Which pier is next to it?"),
+    Tool("Read", "/code/lake/map.md", "pier nine"), Agent("Pier nine is next to it."),
+)  # fmt: skip
 
 TAKE_ANYTHING = {"jsonl", "markdown", "text", "plaud"}
 
@@ -57,8 +65,17 @@ def test_an_adapter_keeps_what_adapters_promise(name: str, sample: Callable[[str
     assert find_adapter(read_head(path)) is adapter
 
 
+@pytest.mark.parametrize("name", DATABASES)
+def test_an_adapter_of_databases_keeps_what_adapters_promise(name: str, tmp_path: Path) -> None:
+    made = {other: shapes.write(tmp_path / other, other, TALK) for other in DATABASES}
+    check_adapter(
+        builtins()[name], made[name], others=[path for other, path in made.items() if other != name],
+        write=lambda folder, steps: shapes.write(folder, name, steps),
+    )  # fmt: skip
+
+
 def test_every_adapter_of_texts_has_a_sample() -> None:
-    assert set(builtins()) - set(samples()) - set(LIKE) <= DATABASES
+    assert set(builtins()) - set(samples()) - set(LIKE) <= WITHOUT_SAMPLE
 
 
 def broken(change: Callable[[Session | Turn], Iterator[Session | Turn]]) -> Adapter:

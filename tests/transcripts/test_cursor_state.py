@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bubble, write_state
 
-from nacre.model.session import SessionKind, Trust
+from nacre.model.session import SessionKind, Tokens, Trust
 from nacre.storage.foreign import open_foreign
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.cursor_state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
@@ -126,6 +126,17 @@ def test_bubbles_stand_in_the_order_of_the_headers_with_tools_in_their_turn(look
     assert turns[3].time == at(START + 60_000)
     assert turns[2].time == datetime(2026, 11, 18, 9, 0, 5, tzinfo=UTC)
     assert (found.unknown, found.corrupt) == ({}, 0)
+
+
+def test_what_answers_cost_is_counted_where_bubbles_tell(look: Any, tmp_path: Path) -> None:
+    bubbles = [
+        bubble(1, "Count the trees.", tokenCount={"inputTokens": 9, "outputTokens": 0}),
+        bubble(2, "I will.", tokenCount={"inputTokens": 0, "outputTokens": 0}),
+        bubble(2, "There are twelve.", tokenCount={"inputTokens": 300, "outputTokens": 40}),
+        bubble(2, "In two rows.", tokenCount="many"),
+    ]
+    found = look(write_state(tmp_path / "state.vscdb", {}, conversation("c1", bubbles)))
+    assert found.sessions["c1"].tokens == Tokens(300, 0, 40)
 
 
 def test_words_that_lie_only_in_the_rich_text_are_read(look: Any, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from nacre.errors import TranscriptUnreadable
 from nacre.model.session import Flag, SessionKind, Speaker, Trust
+from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.gemini import ADAPTER
 from nacre.transcripts.reading import read_head
 
@@ -116,6 +117,17 @@ def test_calls_keep_how_they_came_out(read: Any, write: Any) -> None:
     assert turns[-1].trust is Trust.UNTRUSTED
 
 
+def test_a_failing_command_tells_what_it_said_and_not_what_is_said_of_it(read: Any, write: Any) -> None:
+    output = (
+        "Command: make mill\nDirectory: (root)\nOutput: mill.c:3: the stone is missing\nError: (none)\nExit Code: 2\n"
+        "Signal: 0\nBackground PIDs: (none)\nProcess Group PGID: 12"
+    )
+    made = gemini("m2", "", call("run_shell_command", {"command": "make mill"}, output))
+    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Make it."), made))
+    (told,) = turns[1].tool_calls
+    assert (told.outcome, told.error) == ("exit 2", "mill.c:3: the stone is missing")
+
+
 def test_the_folder_is_told_by_the_files_beside_the_chats(read: Any, write: Any, tmp_path: Any) -> None:
     folder = tmp_path / ".gemini" / "tmp"
     path = write(f".gemini/tmp/{NAME}.jsonl", HEADER, user("m1", "Hello"))
@@ -151,6 +163,22 @@ def test_a_torn_last_event_waits(read: Any, write: Any) -> None:
     assert (said(turns), source.tally.corrupt) == ([("owner", "Grind the rye.")], 0)
 
 
+def test_an_answer_that_was_cut_off_says_why(read: Any, write: Any) -> None:
+    notices = [
+        {"id": f"n{number}", "timestamp": "2026-11-18T09:00:03.000Z", "type": kind, "content": text}
+        for number, (kind, text) in enumerate((
+            ("info", "An update is there."), ("info", "Request cancelled."), ("error", "quota is used up"),
+        ))
+    ]  # fmt: skip
+    _, turns, _ = read(ADAPTER, write(f"{NAME}.jsonl", HEADER, user("m1", "Grind."), gemini("m2", "I gr"), *notices))
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns[2:]] == [
+        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED), ("system", "quota is used up", Flag.META),
+    ]  # fmt: skip
+
+
 def test_sessions_of_notices_alone_are_none(read: Any, write: Any) -> None:
     path = write(f"{NAME}.jsonl", HEADER, {"id": "m1", "type": "warning", "content": "A hook failed"})
     assert read(ADAPTER, path)[:2] == ([], [])
+    for kind, text in (("error", "quota is used up"), ("info", "Request cancelled.")):
+        path = write(f"{NAME}.jsonl", HEADER, {"id": "m1", "type": kind, "content": text})
+        assert read(ADAPTER, path)[:2] == ([], [])

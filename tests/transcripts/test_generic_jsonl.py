@@ -155,6 +155,28 @@ def test_a_statement_that_repeats_a_fetched_page_is_not_trusted(read: Any, write
     assert [turn.trust for turn in turns if turn.text == page] == [Trust.UNTRUSTED, Trust.UNTRUSTED]
 
 
+@pytest.mark.parametrize(("made", "answered"), [
+    (
+        {"type": "tool_call", "function": {"name": "fetch"}, "arguments": '{"url":"https://tide.example"}'},
+        {"type": "tool_result", "name": "fetch", "result": "The tide comes at nine on every day of this week."},
+    ),
+    (
+        {"type": "function_call", "name": "browse", "call_id": "c1", "arguments": {"url": "https://tide.example"}},
+        {"type": "function_call_output", "call_id": "c1",
+         "output": {"page": "The tide comes at nine on every day of this week."}},
+    ),
+])  # fmt: skip
+def test_calls_and_results_may_be_records_of_their_own(made: Any, answered: Any, read: Any, write: Any) -> None:
+    asked = {"role": "user", "content": "When does the tide come?"}
+    said = {"role": "assistant", "content": "The tide comes at nine on every day of this week."}
+    _, turns, source = read(ADAPTER, write("a.jsonl", asked, made, answered, said))
+    assert [(turn.speaker, turn.trust) for turn in turns] == [
+        (Speaker.OWNER, Trust.TRUSTED), (Speaker.AGENT, Trust.TRUSTED), (Speaker.AGENT, Trust.UNTRUSTED),
+    ]  # fmt: skip
+    (call,) = turns[1].tool_calls
+    assert (call.input, turns[1].author, source.tally.unknown) == ("https://tide.example", None, {})
+
+
 def test_what_is_no_message_is_counted_and_harms_nothing(read: Any, write: Any) -> None:
     first, second = {"role": "user", "text": "One"}, {"role": "user", "text": "Two"}
     path = write(

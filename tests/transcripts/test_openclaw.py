@@ -11,6 +11,7 @@ import pytest
 
 from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
+from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.openclaw import ADAPTER
 from nacre.transcripts.reading import read_head
 
@@ -175,10 +176,19 @@ def test_summaries_are_marked_and_never_a_statement(read: Any, write: Any) -> No
     assert {(turn.speaker, turn.flags) for turn in turns} == {(Speaker.SYSTEM, Flag.SUMMARY)}
 
 
-def test_answers_that_were_cut_off_empty_are_dropped(read: Any, write: Any) -> None:
-    aborted = said(3, "assistant", [], stopReason="error", errorMessage="overloaded")
-    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), said(2, "user", "Hello"), aborted, aborted))
-    assert spoken(turns) == [(Speaker.OWNER, "Hello")]
+def test_an_answer_that_was_cut_off_says_why(
+    read: Any, write: Any, in_two_goes: Callable[[Adapter, Path], None]
+) -> None:
+    failed = said(3, "assistant", [], stopReason="error", errorMessage="overloaded")
+    stopped = agent(4, "I kn", ("c1", "bash", {"command": "knead"}), stopReason="aborted", errorMessage="aborted")
+    empty = said(5, "assistant", [], stopReason="length")
+    path = write("a.jsonl", header(), said(2, "user", "Hello"), failed, stopped, empty, said(6, "user", "Go on."))
+    _, turns, _ = read(ADAPTER, path)
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns] == [
+        ("owner", "Hello", Flag.NONE), ("system", "overloaded", Flag.META), ("agent", "I kn", Flag.NONE),
+        ("system", INTERRUPTION, Flag.META | Flag.INTERRUPTED), ("owner", "Go on.", Flag.NONE),
+    ]  # fmt: skip
+    in_two_goes(ADAPTER, path)
 
 
 def test_a_command_the_owner_ran_is_noise_with_an_outcome(read: Any, write: Any) -> None:
@@ -186,6 +196,29 @@ def test_a_command_the_owner_ran_is_noise_with_an_outcome(read: Any, write: Any)
     _, turns, _ = read(ADAPTER, write("a.jsonl", header(), ran))
     assert (turns[0].text, turns[0].flags) == ("! ls", Flag.META)
     assert turns[0].tool_calls == (ToolCall("bash", "ls", "exit 2", Action.RUN, error="x"),)
+
+
+@pytest.mark.parametrize(("output", "told"), [
+    ("two loaves burnt\n\nCommand exited with code 3", "exit 3"),
+    ("(no output)\nCommand exited with code 1\n", "exit 1"),
+    ("kneading\n\nCommand aborted", "rejected"),
+    ("Operation aborted", "rejected"),
+    ("Command timed out after 9 seconds", "error: Command timed out after 9 seconds"),
+    ("cat: log: it says\nCommand exited with code 9\nno such oven", "error: cat: log: it says"),
+])  # fmt: skip
+def test_a_failing_command_tells_its_exit_code_and_one_that_was_stopped_did_not_fail(
+    output: str, told: str, read: Any, write: Any
+) -> None:
+    calls = agent(3, "I bake.", ("c1", "bash", {"command": "bake"}))
+    path = write("a.jsonl", header(), said(2, "user", "Bake."), calls, result(4, "c1", "bash", output, error=True))
+    _, turns, _ = read(ADAPTER, path)
+    assert turns[-1].tool_calls[0].outcome == told
+
+
+def test_a_command_that_the_owner_ran_and_stopped_did_not_succeed(read: Any, write: Any) -> None:
+    ran = {"role": "bashExecution", "command": "ls", "output": "x", "exitCode": None, "cancelled": True}
+    _, turns, _ = read(ADAPTER, write("a.jsonl", header(), entry(3, "message", message=ran)))
+    assert turns[0].tool_calls[0].outcome == "rejected"
 
 
 def test_old_pi_sessions_without_entry_ids_get_hashes(

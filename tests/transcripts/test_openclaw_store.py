@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.stores import START, OpenClaw
 
+from nacre.archive.zstd import compress
 from nacre.model.session import SessionKind, Trust
 from nacre.transcripts import openclaw_store
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.openclaw_store import ADAPTER, unpack
+from nacre.transcripts.openclaw_store import ADAPTER
 
 
 @pytest.fixture
@@ -21,12 +22,6 @@ def store(tmp_path: Path) -> Iterator[OpenClaw]:
     store = OpenClaw(tmp_path / "openclaw-agent.sqlite")
     yield store
     store.close()
-
-
-def frame(data: bytes) -> bytes:
-    """A zstd frame that holds the data as it is: https://www.rfc-editor.org/rfc/rfc8878"""
-    header = b"\x28\xb5\x2f\xfd" + bytes([0b1010_0000]) + len(data).to_bytes(4, "little")
-    return header + ((len(data) << 3) | 1).to_bytes(3, "little") + data
 
 
 def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenClaw) -> None:
@@ -112,28 +107,37 @@ def test_a_session_that_was_reset_is_read_from_its_archive(look: Any, store: Ope
     assert found.unknown == {"compressed session": 1}
 
 
-def test_a_compressed_event_that_cannot_be_unpacked_is_counted(
-    look: Any, store: OpenClaw, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"no frame", lambda data: data + b"more"])
+def test_a_compressed_event_that_is_damaged_is_counted(
+    look: Any, store: OpenClaw, damage: Callable[[bytes], bytes]
 ) -> None:
-    monkeypatch.setattr(openclaw_store, "_ZSTD", ())
     name = store.window("s1")
-    store.event(name, {}, packed=frame(b"{}"))
+    store.event(name, {}, packed=damage(compress(b'{"type": "message"}' * 100, b"")))
     store.message(name, "user", "Hello there")
     found = look(store.path)
     assert found.said("s1") == [("owner", "Hello there")]
     assert found.unknown == {"compressed event": 1}
 
 
-def test_a_compressed_event_is_read_where_python_can_unpack_it(look: Any, store: OpenClaw) -> None:
+def test_what_unpacks_to_more_than_fits_is_counted(look: Any, store: OpenClaw, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openclaw_store, "_MOST_BYTES", 1000)
+    store.event(store.window("s1"), {}, packed=compress(b" " * 5000, b""))
+    assert look(store.path).unknown == {"compressed event": 1}
+
+
+def test_compressed_events_and_sessions_are_read(look: Any, store: OpenClaw) -> None:
     event = {
         "type": "message", "id": "0000000b", "timestamp": "2026-11-18T09:00:01.000Z",
         "message": {"role": "user", "content": "A long story."},
     }  # fmt: skip
-    packed = frame(json.dumps(event).encode())
-    if unpack(packed) is None:
-        pytest.skip("this Python has no zstd")
-    store.event(store.window("s1"), {}, packed=packed)
-    assert look(store.path).said("s1") == [("owner", "A long story.")]
+    data = json.dumps(event).encode()
+    store.event(store.window("s1"), {}, packed=compress(data, b""))
+    frames = compress(data + b"\n", b"") + compress(data.replace(b"long", b"short").replace(b"0b", b"0c"), b"")
+    row = ("s8", "g1", "agent:main:main", "deleted", "zstd", frames, "0" * 64, "s8.jsonl", START)
+    store.connection.execute("INSERT INTO session_transcript_archives VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+    found = look(store.path)
+    assert found.said("s1") == [("owner", "A long story.")]
+    assert found.said("s8") == [("owner", "A long story."), ("owner", "A short story.")]
 
 
 def test_a_store_of_the_version_before_has_no_compressed_events(look: Any, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_too
 
 from nacre.model.session import Flag, SessionKind
 from nacre.transcripts.adapter import Places
+from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.opencode_database import ADAPTER
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "opencode"
@@ -52,6 +53,16 @@ def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, stor
     ]  # fmt: skip
     assert turns[0].time == datetime.fromtimestamp(START / 1000 + 1, UTC)
     assert (found.unknown, found.corrupt) == ({}, 0)
+
+
+def test_an_answer_that_was_cut_off_says_why(look: Any, store: OpenCode) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "Add an export."})
+    store.message("ses_1", "assistant", {"text": "I l"}, error={"name": "MessageAbortedError", "data": {}})
+    store.message("ses_1", "assistant", error={"name": "APIError", "data": {"message": "overloaded"}})
+    found = look(store.path)
+    assert found.said("ses_1")[1:] == [("agent", "I l"), ("system", INTERRUPTION), ("system", "overloaded")]
+    assert [turn.flags for turn in found.turns["ses_1"][2:]] == [Flag.META | Flag.INTERRUPTED, Flag.META]
 
 
 def test_what_opencode_adds_to_a_message_is_not_the_owners(look: Any, store: OpenCode) -> None:
@@ -230,7 +241,7 @@ def test_real_sessions_in_files_are_read_to_their_end(look: Any) -> None:
     assert sum(one.corrupt + len(one.unknown) for one in found.values()) == 0
     large = next(one for name, one in found.items() if name.endswith("large"))
     (turns,) = large.turns.values()
-    assert [turn.speaker.value for turn in turns] == ["owner", "agent", "owner", "agent"]
+    assert [turn.speaker.value for turn in turns] == ["owner", "agent", "system", "owner", "agent"]
     assert turns[1].tool_calls[0].outcome == "exit 1"
 
 

@@ -82,6 +82,26 @@ def test_copilot_cli_events_are_told_by_speaker(read: Any, write: Any, in_two_go
     in_two_goes(COPILOT, path)
 
 
+def test_what_broke_an_answer_of_copilot_cli_off_is_told_and_nobodys_words(
+    read: Any, write: Any, in_two_goes: InTwoGoes
+) -> None:
+    path = write(
+        f"session-state/{COPILOT_SESSION}/events.jsonl",
+        EVENTS[0],
+        event(1, "user.message", content="Grind the rye."),
+        event(2, "session.error", errorType="query", message="The provider is busy", stack="at mill"),
+        event(3, "assistant.message", messageId="m1", content="I look."),
+        event(4, "abort", reason="user initiated"),
+    )
+    _, turns, _ = read(COPILOT, path)
+    assert [(turn.speaker.value, turn.text, turn.flags) for turn in turns[1:]] == [
+        ("system", "The provider is busy", Flag.META),
+        ("agent", "I look.", Flag.NONE),
+        ("system", "Stopped: user initiated", Flag.META | Flag.INTERRUPTED),
+    ]
+    in_two_goes(COPILOT, path)
+
+
 HISTORY = [
     {"message": {"role": "user", "content": [{"type": "text", "text": "Grind the rye."},
                                             {"type": "imageUrl", "imageUrl": {"url": "data:image/png;base64,AA"}}],

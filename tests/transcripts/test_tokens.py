@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from nacre.model.session import Tokens
-from nacre.transcripts import claude_code, codex, gemini, openclaw
+from nacre.transcripts import claude_code, codex, continue_dev, copilot_cli, gemini, openclaw
 from nacre.transcripts.adapter import Adapter
 
 CLAUDE = "claude-code"
 CODEX = "codex"
 OPENCLAW = "openclaw"
+COPILOT = "copilot-cli"
 AT = "2026-03-01T09:00:{:02d}.000Z"
 
 
@@ -45,6 +46,16 @@ def codex_said(second: int, kind: str, text: str) -> dict[str, Any]:
 def openclaw_said(second: int, role: str, text: str, **facts: Any) -> dict[str, Any]:
     message = {"role": role, "content": [{"type": "text", "text": text}], **facts}
     return {"type": "message", "id": f"{second:08x}", "timestamp": AT.format(second), "message": message}
+
+
+def copilot(second: int, kind: str, **data: Any) -> dict[str, Any]:
+    identity = f"00000000-0000-4000-8000-{second:012d}"
+    return {"type": kind, "data": data, "id": identity, "timestamp": AT.format(second), "parentId": None}
+
+
+def copilot_run(read: int, cached: int, written: int) -> dict[str, Any]:
+    usage = {"inputTokens": read, "outputTokens": written, "cacheReadTokens": cached, "cacheWriteTokens": 0}
+    return {"model-1": {"requests": {"count": 2}, "usage": usage}}
 
 
 CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
@@ -91,6 +102,27 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
         ],
         Tokens(11, 30, 5),
     ),
+    # messages tell what was written; a run that ends tells all, what the messages told among it
+    COPILOT: (
+        copilot_cli.ADAPTER,
+        [
+            copilot(0, "session.start", sessionId="0c0p", startTime=AT.format(0)),
+            copilot(1, "user.message", content="Count the trees in the orchard, please."),
+            copilot(2, "assistant.message", content="I will.", outputTokens=12, messageId="m1"),
+            copilot(3, "assistant.message", content="There are 12.", outputTokens=3, messageId="m2"),
+            copilot(4, "session.shutdown", modelMetrics=copilot_run(100, 80, 20)),
+            copilot(5, "session.resume", sessionId="0c0p"),
+            copilot(6, "user.message", content="And in the other one?"),
+            copilot(7, "assistant.message", content="There are 13.", outputTokens=4, messageId="m3"),
+            copilot(8, "session.shutdown", modelMetrics={"model-1": {"requests": 1}}, tokenDetails={
+                "input": {"tokenCount": 7}, "output": {"tokenCount": 4}, "cache_read": {"tokenCount": 5},
+                "cache_write": {"tokenCount": 2},
+            }),
+            copilot(9, "user.message", content="Thanks."),
+            copilot(10, "assistant.message", content="Good night.", outputTokens=6, messageId="m4"),
+        ],
+        Tokens(29, 85, 30),
+    ),
 }  # fmt: skip
 
 
@@ -114,6 +146,21 @@ def test_thoughts_are_output_and_the_cache_is_no_new_input(read: Any, write: Any
     said = {"id": "a", "type": "gemini", "timestamp": AT.format(2), "content": "There are 12.", "tokens": told}
     sessions, _, _ = read(gemini.ADAPTER, write("session.jsonl", header, asked, said))
     assert sessions[-1].tokens == Tokens(22, 70, 13)
+
+
+def test_continue_counts_by_answer_or_for_the_whole_session(read: Any, write: Any) -> None:
+    whole = {"promptTokens": 900, "completionTokens": 40, "promptTokensDetails": {"cachedTokens": 300}, "totalCost": 1}
+    apart = {"promptTokens": 20, "completionTokens": 5, "promptTokensDetails": {"cachedTokens": 800}}
+    known = []
+    for name, by_answer in (("a", True), ("b", False), ("c", None)):
+        said = {"role": "assistant", "id": "a1", "content": "There are 12.", "usage": apart if by_answer else None}
+        values = {
+            "sessionId": name, "workspaceDirectory": "file:///code/x", "usage": None if by_answer is None else whole,
+            "history": [{"message": {"role": "user", "id": "u1", "content": "Count the trees."}}, {"message": said}],
+        }  # fmt: skip
+        sessions, _, _ = read(continue_dev.ADAPTER, write(f"{name}.json", values))
+        known.append(sessions[-1].tokens)
+    assert known == [Tokens(20, 800, 5), Tokens(600, 300, 40), None]
 
 
 @pytest.mark.parametrize("usage", [{"input_tokens": 10**30}, {"input_tokens": "many"}, [], {"input_tokens": -5}])

@@ -20,14 +20,18 @@ from typing import Any
 
 import apsw
 
-from nacre.app import importing, operations, retiring, writing
+from nacre.app import importing, operations, packing, retiring, sharding, writing
 from nacre.app.context import Context, open_context
 from nacre.app.ingesting import ingest
 from nacre.app.operating import operating
+from nacre.app.proofs.index import prove_database, prove_full_text
+from nacre.app.recalling import search_sessions
 from nacre.app.remembering import NewMemory, store
 from nacre.app.undoing import undo
+from nacre.errors import NacreError
 from nacre.lock import FileLock
 from nacre.model.memory import Kind, Link, Memory, Retirement
+from nacre.model.recall import Mode, RecallQuery
 from nacre.settings import Settings, load_settings
 from nacre.storage.migrate import migrations
 from tests.app.conftest import WordEmbedder
@@ -86,7 +90,7 @@ class Scenario:
     by_hand: Hand | None = None
     may_tell: str | None = None
     outside: Callable[[Place], Any] | None = None
-    may_leave: str | None = None
+    may_leave: str | tuple[str, ...] | None = None
 
 
 def said(role: str, text: str, number: int, session: str) -> dict[str, Any]:
@@ -361,6 +365,94 @@ def change_elsewhere(place: Place) -> None:
     _git(other, "push", "--quiet")
 
 
+TALK_FILES = ".claude/projects/-code-harbour"
+OLD = 1_700_000_000
+SMALL_KEPT = 2
+
+
+@Hand
+def age_all(place: Place) -> None:
+    """What was said so far was said long ago; it goes on in a copy, as of a session that was resumed."""
+    folder = place.user / TALK_FILES
+    for path in folder.iterdir():
+        os.utime(path, (OLD, OLD))
+    resumed = folder / "5e55-0009.jsonl"
+    line = said("user", "The copy goes on about the harbour master.", 30, "5e55-0001")
+    resumed.write_bytes((folder / "5e55-0001.jsonl").read_bytes() + json.dumps(line).encode() + b"\n")
+
+
+def damage_packs(context: Context) -> None:
+    """A disk that lost some bytes of what is archived: of transcripts that are there, and of one that is gone."""
+    for path in packing.folder_of(context).glob("*/*.pack"):
+        data = bytearray(path.read_bytes())
+        data[-12:-4] = bytes(8)
+        path.write_bytes(data)
+
+
+@Hand
+def delete_a_transcript(place: Place) -> None:
+    """As a tool does after some weeks."""
+    (place.user / TALK_FILES / "5e55-0001.jsonl").unlink()
+
+
+def kept(place: Place) -> dict[str, Any]:
+    """What the archive holds, by transcript; and the transcripts that are there, which are never half."""
+    context = open_home()
+    found: dict[str, Any] = {"unknown packs": []}
+    known = set()
+    for state in context.archive.all():
+        name = Path(state.path).name
+        known.add(state.pack)
+        try:
+            texts = [payload.text for _, payload in packing.payloads(context, state)]
+            found[name] = hashlib.sha256(b"".join(texts)).hexdigest()[:8] if state.pack else "nothing"
+        except NacreError:
+            found[name] = "nothing"  # it is damaged
+    folder = packing.folder_of(context)
+    packs = [path.relative_to(folder).as_posix() for path in folder.glob("*/*.pack")]
+    waiting = {packing.place_for(context, due.tool, due.path) for due in context.archive.due()}
+    known |= {place.relative_to(folder).as_posix() for place in waiting}
+    found["unknown packs"] = [name for name in packs if name not in known]
+    context.database.close()
+    for path in [*place.user.glob(f"{TALK_FILES}/*"), *place.user.glob("old/*")]:
+        if not path.name.startswith("."):  # what a kill left is written anew with the file
+            found[f"{path.parent.name}/{path.name}"] = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+    return found
+
+
+def searchable(place: Place) -> dict[str, Any]:
+    """Which turns are found, by words; whether any are in shards, and what is wrong with the index."""
+    context = open_home()
+    found: dict[str, Any] = {
+        words: sorted(hit.turn.id for hit in search_sessions(context, RecallQuery(words, mode=Mode.LEXICAL)).turns)
+        for words in ("heron", "harbour", "linter", "camera", "pier", "PostgreSQL")
+    }
+    found["wrong"] = [one.sentence for proof in (prove_database, prove_full_text) for one in proof(context).findings]
+    found["has shards"] = bool(context.shards.places())
+    context.database.close()
+    return found
+
+
+def fill_shards(context: Context) -> None:
+    """Move the full text of all turns into a shard, and join those that are many."""
+    sharding._SMALL_KEPT = SMALL_KEPT
+    home = open_home(load_settings(context.settings.home, {**os.environ, "NACRE_INDEX_FRESH_TURNS": "1"}))
+    try:
+        sharding.fill_shards(home)
+    finally:
+        home.database.close()
+
+
+def go_on_with_restored(context: Context) -> None:
+    """The tool resumes a session that was restored."""
+    path = context.settings.user_home / TALK_FILES / "5e55-0001.jsonl"
+    line = json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n"
+    if line not in path.read_text():
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line)
+    ingest(context)
+
+
 def _git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
@@ -451,6 +543,35 @@ SCENARIOS = {
         Scenario("settings", _steps(
             ("config", "set", "recall.limit", "20"), ("config", "set", "recall.turns", "5"),
         ), before=(GATE, ("config", "set", "recall.limit", "12")), outside=config_file, may_leave=".config.toml."),
+        Scenario("fill shards", _steps(fill_shards), before=(
+            talk("5e55-0001", "5e55-0002", "5e55-0003"), ("ingest",),
+        ), outside=searchable, may_leave="index"),
+        Scenario("join shards", _steps(fill_shards, is_whole=False), before=(
+            talk("5e55-0001"), ("ingest",), fill_shards, talk("5e55-0002"), ("ingest",), fill_shards,
+            talk("5e55-0003"), ("ingest",),
+        ), outside=searchable, may_leave="index"),
+        Scenario("forget in shards", _steps(
+            ("forget", "--match", "heron", "--yes"), ("ingest",), is_whole=False,  # which erases what is left
+        ), before=(
+            talk("5e55-0001", "5e55-0002"), ("ingest",), fill_shards, talk("5e55-0003"), ("ingest",), fill_shards,
+        ), outside=searchable, may_leave=("index", ".")),
+        Scenario("prune the archive", _steps(
+            ("archive", "prune", "--keep-days", "30", "--yes"), is_whole=False,
+        ), before=(
+            talk("5e55-0001", "5e55-0002", "5e55-0003"), age_all, ("ingest",),
+        ), outside=kept, may_leave="."),
+        Scenario("mend the archive", _steps(
+            ("ingest",), damage_packs, ("archive", "verify", "--repair"), is_whole=False,
+        ), before=(
+            talk("5e55-0001", "5e55-0002", "5e55-0003"), age_all, ("ingest",), delete_a_transcript,
+        ), outside=kept),
+        Scenario("restore a session", _steps(
+            ("sessions", "restore", "5e55-0001", "--to", "~/old"), ("sessions", "restore", "5e55-0001"),
+            is_whole=False,
+        ), before=(talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript), outside=kept),
+        Scenario("go on with what was restored", _steps(go_on_with_restored, is_whole=False), before=(
+            talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript, ("sessions", "restore", "5e55-0001"),
+        ), outside=kept),
         Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
             GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
         )),

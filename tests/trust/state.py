@@ -24,7 +24,8 @@ State = dict[str, Any]
 
 
 def look(
-    context: Context, known: Collection[str] = (), may_tell: str | None = None, may_leave: str | None = None
+    context: Context, known: Collection[str] = (), may_tell: str | None = None,
+    may_leave: str | tuple[str, ...] | None = None,
 ) -> tuple[State, list[str]]:  # fmt: skip
     """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
 
@@ -132,12 +133,18 @@ def _actions(context: Context) -> dict[str, int]:
     return dict(sorted(Counter(found).items()))
 
 
-def _leftovers(context: Context, may_leave: str | None) -> list[str]:
+def _leftovers(context: Context, may_leave: str | tuple[str, ...] | None) -> list[str]:
     """Nothing half done is left lying about."""
     wrong = [f"still pending: {intent.action} {intent.path}" for intent in context.files.intents()]
     wrong += [f"left open: {operation.action}" for operation in context.journal.unfinished()]
     known = (".lock", "-wal", "-shm")
+    shards = {place.name for place in context.shards.places()}
+    folder = context.settings.index
+    strays = [path.name for path in folder.iterdir() if path.name not in shards] if folder.is_dir() else []
+    wrong += [f"left behind: the shard {name}" for name in strays if not folder.name.startswith(may_leave or "?")]
     for path in context.settings.home.rglob("*"):
+        if folder in path.parents:
+            continue
         if path.name.endswith((*known, ".gitignore", ".gitattributes")) or ".git" in path.parts:
             continue
         if may_leave and path.name.startswith(may_leave):
@@ -197,9 +204,20 @@ def between(found: State, before: State, after: State, *, is_whole: bool) -> lis
     for count in ("sessions", "turns"):
         if not min(before[count], after[count]) <= found[count] <= max(before[count], after[count]):
             wrong.append(f"{found[count]} {count}, not {before[count]} to {after[count]}")
-    if found["outside"] not in (before["outside"], after["outside"]):
-        wrong.append(f"outside: {found['outside']}, was {before['outside']}, should be {after['outside']}")
-    return wrong
+    return wrong + _between_outside(found["outside"], before["outside"], after["outside"])
+
+
+def _between_outside(found: Any, before: Any, after: Any) -> list[str]:
+    """What is beside memories is as before or as after; where it has parts, each part of it."""
+    if found in (before, after):
+        return []
+    if not isinstance(found, dict):
+        return [f"outside: {found}, was {before}, should be {after}"]
+    return [
+        f"outside: {name}: {found.get(name)}, was {before.get(name)}, should be {after.get(name)}"
+        for name in sorted(found.keys() | before.keys() | after.keys())
+        if found.get(name) not in (before.get(name), after.get(name))
+    ]
 
 
 def finished(found: State, wanted: State) -> list[str]:

@@ -387,3 +387,13 @@ def test_both_sides_come_to_the_same_and_nothing_is_lost(
 
 def split(found: Memory) -> list[str]:
     return [part.strip() for line in found.content.splitlines() for part in line.split(". ") if part.strip(" .")]
+
+
+def test_a_sentence_that_one_side_repeats_is_no_place_to_merge_at() -> None:
+    known = memory(content="The tide is old.\n")
+    base, mine, other = (
+        files(replace(known, content=text))
+        for text in ("The tide is old.\n", "The tide is low.\n", "The tide is old.\nThe tide is old.\n")
+    )
+    left = {found.content.strip() for found in read(merged(base, mine, other).files)}
+    assert left == {"The tide is low.", "The tide is old.\nThe tide is old."}

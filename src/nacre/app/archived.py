@@ -88,10 +88,11 @@ def verify(context: Context, on_progress: Notify | None = None) -> tuple[int, li
             hint = "nacre ingest archives the transcript again" if Path(state.path).is_file() else "bring a backup back"
             problems.append(Problem(state.path, told, hint))
         notify(Progress("verifying", done + 1, len(states), Path(state.path).name))
-    known = {state.pack for state in states}
     folder = packing.folder_of(context)
+    known = {folder / state.pack for state in states if state.pack}
+    known |= {packing.place_for(context, due.tool, due.path) for due in context.archive.due()}  # written anew next
     for place in sorted(folder.glob(f"*/*{packs.SUFFIX}")) if folder.is_dir() else ():
-        if place.relative_to(folder).as_posix() not in known:
+        if place not in known:
             problems.append(Problem(str(place), "the index does not know it", "nacre db rebuild reads it"))
     return len(states), problems
 

@@ -7,6 +7,7 @@ the index has is kept instead. It may be interrupted anywhere.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,26 +18,28 @@ from typing import BinaryIO
 import msgspec
 
 from nacre.app import packing
+from nacre.app.cleaning import SEGMENT_BYTES, Ahead, clean, cut
 from nacre.app.context import Context
 from nacre.app.pruning import prune_as_set
+from nacre.app.reading import Job, count_processes
 from nacre.app.rereading import ArchivedSource, KeptSession, outline, outline_of
 from nacre.archive import packs
-from nacre.archive.lines import clean_lines, clean_whole
+from nacre.archive.lines import Cleaner, clean_whole
 from nacre.archive.packs import LINES, TURNS, Fresh, Pack
 from nacre.archive.payload import Payload
 from nacre.archive.zstd import is_installed
 from nacre.errors import ArchiveDamaged, NacreError
+from nacre.model.cursor import Cursor
 from nacre.model.reports import ArchiveReport, Problem, Progress
 from nacre.storage.archive import Archived, Due
 from nacre.storage.times import to_ms
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.databases import SUFFIXES
-from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of, is_complete
+from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of
 from nacre.transcripts.registry import adapter_of
 
-SEGMENT_BYTES = 4_000_000
 MOST_WHOLE_BYTES = 64_000_000
-_HEAD_BYTES = 256_000
+_HEAD_BYTES = 64_000
 _MANY = 20
 _MARKERS = (b"[REDACTED:", b"[private]")
 STALE = -1
@@ -52,6 +55,8 @@ class _NotAsItIs(Exception):  # noqa: N818 - no error: another way is taken
 @dataclass(slots=True)
 class _Work:
     context: Context
+    cleaner: Cleaner
+    ahead: Ahead | None = None
     files: int = 0
     read: int = 0
     stored: int = 0
@@ -61,8 +66,9 @@ class _Work:
     is_redacted: bool = False
     """Whether anything was taken out of the file at hand."""
 
-    def clean_all(self, texts: Sequence[str]) -> list[str]:
-        return self.context.redactor.clean_all(texts)
+
+def _working(context: Context) -> _Work:
+    return _Work(context, Cleaner(context.redactor.clean_all, context.redactor.find_suspects))
 
 
 def archive(context: Context, on_progress: Notify | None = None) -> ArchiveReport:
@@ -74,7 +80,7 @@ def archive(context: Context, on_progress: Notify | None = None) -> ArchiveRepor
     notify = on_progress or (lambda _: None)
     if not is_on(context) or not context.archive_lock.acquire():
         return ArchiveReport()
-    work = _Work(context)
+    work = _working(context)
     try:
         settle(context)
         due = context.archive.due()
@@ -82,18 +88,49 @@ def archive(context: Context, on_progress: Notify | None = None) -> ArchiveRepor
         done = 0
         work.waits = len(due) < _MANY or not hasattr(os, "sync")
         context.database.relax()
-        for number, one in enumerate(due, 1):
-            _archive_safely(work, one)
-            done += one.size
-            if not work.waits and (number % _MANY == 0 or number == len(due)):
-                os.sync()  # all of them reach the disk together
-            notify(Progress("archiving", done, total, f"{work.files:,} of {len(due):,} files"))
+        with _ahead(context, due) as work.ahead:
+            for number, one in enumerate(due, 1):
+                _archive_safely(work, one)
+                done += one.size
+                if not work.waits and (number % _MANY == 0 or number == len(due)):
+                    os.sync()  # all of them reach the disk together
+                rate = done / 1_000_000 / (time.perf_counter() - began)
+                notify(Progress("archiving", done, total, f"{number:,} of {len(due):,} files, {rate:.0f} MB/s"))
         pruned = prune_as_set(context)
     finally:
         context.database.tighten()
         context.archive_lock.release()
     seconds = time.perf_counter() - began
     return ArchiveReport(work.files, work.read, work.stored, pruned, seconds, tuple(work.problems))
+
+
+@contextlib.contextmanager
+def _ahead(context: Context, due: Sequence[Due]) -> Iterator[Ahead | None]:
+    """Processes that clean what is to be archived next, where there is enough of it."""
+    jobs = [job for one in due if (job := _job(context, one))]
+    processes = count_processes(jobs, context.settings["ingest.workers"])
+    if processes == 1:
+        yield None
+        return
+    from nacre.app.wire import Setup  # 20 ms that pay where much is to be read
+    from nacre.app.workers import clean_in_processes
+
+    settings = context.settings
+    setup = Setup(tuple(settings["redaction.patterns"]), tuple(settings["redaction.allow"]))
+    with contextlib.closing(clean_in_processes(jobs, context.redactor, setup, processes)) as portions:
+        yield Ahead(portions, [job.path for job in jobs])
+
+
+def _job(context: Context, due: Due) -> Job | None:
+    """The lines that will be archived of a file, as far as can be told before; ``None`` where there are none."""
+    path = Path(due.path)
+    state = context.archive.find(due.path)
+    if path.name.endswith(SUFFIXES) or (state and state.withheld) or not path.is_file():
+        return None
+    adapter = adapter_of(due.tool, path)
+    if adapter is None or adapter.whole:
+        return None
+    return Job(path, due.size, due.tool, Cursor(offset=state.until) if state and state.pack else None)
 
 
 def is_on(context: Context) -> bool:
@@ -118,7 +155,7 @@ def settle(context: Context) -> None:
     with context.archive_lock:
         for state in stale:
             keep = _keep_sessions if state.path.endswith(SUFFIXES) else _keep_turns
-            keep(_Work(context), replace(state, changed=0))
+            keep(_working(context), replace(state, changed=0))
 
 
 def _archive_safely(work: _Work, due: Due) -> None:
@@ -192,8 +229,7 @@ def _is_the_same(work: _Work, adapter: Adapter, path: Path, pack: Pack) -> bool:
     context = work.context
     if not work.is_redacted:
         with path.open("rb") as file:
-            raw = file.read(_HEAD_BYTES)
-        head = [(0, Payload(raw[: raw.rfind(b"\n") + 1] or raw))]
+            head = [(0, Payload(file.read(_HEAD_BYTES) + file.readline(MAX_LINE_BYTES)))]
         return _gives_the_same(context, adapter, ArchivedSource(path, head), head)
     pairs = pack.payloads(packing.finder(context, str(path)))
     with FileSource(path) as source:
@@ -224,7 +260,7 @@ def _start(work: _Work, file: BinaryIO, size: int, state: Archived, pack: Pack |
         return until if fingerprint_of(file, length) == state.fingerprint else 0
     first = next(one for one in reversed(pack.segments) if one.start == 0)  # after a rebuild: by what it says
     file.seek(0)
-    payload = clean_lines(file.read(first.until), work.clean_all)
+    payload = work.cleaner.lines(file.read(first.until))
     return until if packs.digest_of(payload.pack()) == first.digest else 0
 
 
@@ -250,9 +286,10 @@ def _segments(
     work: _Work, file: BinaryIO, state: Archived, start: int, size: int, cuts: Sequence[int]
 ) -> Iterator[Fresh]:
     work.is_redacted = False
-    for at, raw in _cut(file, start, size, cuts):
-        payload = clean_lines(raw, work.clean_all) if raw.strip() else Payload(b"\n", ((0, len(raw) - 1),))
-        work.is_redacted |= any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
+    for at, raw in cut(file, start, size, cuts):
+        payload = work.ahead.find(Path(state.path), at, raw) if work.ahead else None
+        payload = payload or clean(work.cleaner, raw)
+        work.is_redacted |= payload.text is not raw and _is_redacted(raw, payload)
         digest = packs.digest_of(payload.pack())
         holder = work.context.archive.holder(digest, beside=state.path)
         is_known = holder is not None and (packing.folder_of(work.context) / holder).exists()
@@ -260,23 +297,8 @@ def _segments(
         yield Fresh(at, at + len(raw), digest, None if is_known else payload, state.changed)
 
 
-def _cut(file: BinaryIO, start: int, size: int, cuts: Sequence[int]) -> Iterator[tuple[int, bytes]]:
-    """Complete lines from a place on, some megabytes at a time; a line that is too long is blank."""
-    while start < size:
-        ends = [cut for cut in cuts if start < cut <= size]
-        wanted = min(ends[0] if ends else size, start + max(SEGMENT_BYTES, ends[0] - start if ends else 0)) - start
-        file.seek(start)
-        raw = file.read(min(wanted, MAX_LINE_BYTES))
-        kept = raw[: raw.rfind(b"\n") + 1]
-        if not kept and len(raw) == wanted < size - start:
-            raw += file.readline(MAX_LINE_BYTES)[: size - start - wanted]
-            kept = raw[: raw.rfind(b"\n") + 1] or (b" " * len(raw) if len(raw) > MAX_LINE_BYTES else b"")
-        if start + len(raw) == size and len(kept) < len(raw) and is_complete(raw[len(kept) :]):
-            kept = raw
-        if not kept:
-            return
-        yield start, kept
-        start += len(kept)
+def _is_redacted(raw: bytes, payload: Payload) -> bool:
+    return any(payload.text.count(mark) > raw.count(mark) for mark in _MARKERS)
 
 
 def _fold(context: Context, path: str, pack: Pack) -> None:
@@ -291,7 +313,7 @@ def _keep_whole(work: _Work, adapter: Adapter, path: Path, state: Archived) -> N
     size = path.stat().st_size
     if size > MOST_WHOLE_BYTES:
         raise _NotAsItIs
-    payload = clean_whole(path.read_bytes(), work.clean_all)
+    payload = clean_whole(path.read_bytes(), context.redactor.clean_all)
     if payload is None:
         raise _NotAsItIs
     with FileSource(path) as source:

@@ -79,10 +79,7 @@ def catch_up_deeds(context: Context) -> None:
         return
     after, until = behind
     while found := context.deeds.calls_behind(after, until):
-        done = [
-            (row, Deeds(identity, tuple(with_action(call) for call in stored_calls(tools))))
-            for row, identity, tools in found
-        ]
+        done = [Deeds(row, tuple(with_action(call) for call in stored_calls(tools))) for row, tools in found]
         context.deeds.caught_up(done)
         after = found[-1][0]
     context.deeds.caught_up(())

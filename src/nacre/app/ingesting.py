@@ -31,11 +31,16 @@ from nacre.errors import NacreError
 from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
 from nacre.model.session import Session
+from nacre.storage.sessions import TurnBatch
 from nacre.storage.times import to_ms
+from nacre.transcripts.registry import is_guess
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
 
-COMMIT_TURNS = 2000
+COMMIT_TURNS = 400
+"""Stored in 30 ms or so: for that long others wait who write."""
+
+_REST_SECONDS = 0.005
 
 OnProgress = Callable[[Progress], None]
 
@@ -78,6 +83,7 @@ class _Tallies:
     tools: Counter[str] = field(default_factory=Counter)
     unknown: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
+    empty: list[str] = field(default_factory=list)
     excluded: dict[str, str] = field(default_factory=dict)
     """Why (``tool``, ``project`` or ``path``), by file or session."""
 
@@ -109,7 +115,6 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         findings = finding.find(context, options.paths, with_discovery=discovers)
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
-    began_reading = time.perf_counter()
     if options.from_archive:
         _read_archive(context, tallies, notify)
     _read(context, jobs, tallies, notify)
@@ -117,7 +122,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         beside = finding.find_in_projects(context, met)
         tallies.problems += beside.problems
         _read(context, _jobs(context, beside.files, tallies, force=options.force), tallies, notify)
-    read_seconds = time.perf_counter() - began_reading
+    read_seconds = time.perf_counter() - started
     lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
@@ -134,7 +139,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
-        problems=tuple(tallies.problems),
+        empty=tuple(tallies.empty), problems=tuple(tallies.problems),
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,
@@ -152,7 +157,8 @@ def plan(context: Context, options: IngestOptions) -> IngestPlan:
         try:
             adapter = recognise(job)
         except NacreError as error:
-            tallies.problems.append(Problem(str(job.path), error.message, error.hint))
+            told = error.message.removeprefix(f"{job.path} ")
+            tallies.problems.append(Problem(str(job.path), told, error.hint))
             continue
         if adapter is None:
             tallies.unrecognised += 1
@@ -256,6 +262,7 @@ def _store_all(
     gate = Gate(context)
     pending: list[Batch | FileDone] = []
     waiting = 0
+    stored_at = 0.0
     for event in events:
         if isinstance(event, FileFailed):
             _count_failed(event, tallies)
@@ -266,9 +273,12 @@ def _store_all(
             pending.append(event)
             waiting += len(event.turns) if isinstance(event, Batch) else 1
         if waiting >= COMMIT_TURNS:
+            # Who waits for the lock asks again every few milliseconds.
+            time.sleep(max(0.0, stored_at + _REST_SECONDS - time.perf_counter()))
             _store(context, pending, tallies, gate)
             pending, waiting = [], 0
-            tell(time.perf_counter() - started)
+            stored_at = time.perf_counter()
+            tell(stored_at - started)
     _store(context, pending, tallies, gate)
 
 
@@ -294,35 +304,37 @@ def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
         tallies.problems.append(event.problem)
     else:
         tallies.unrecognised += 1
+        tallies.empty += [str(event.path)] if event.is_empty else []
 
 
 def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Tallies, gate: Gate) -> None:
     gate.refresh()
-    sessions = {event.session for event in events if isinstance(event, Batch) and gate.admits(event.session)}
+    batches = [event for event in events if isinstance(event, Batch)]
+    sessions = dict.fromkeys(batch.session for batch in batches if gate.admits(batch.session))
     projects = {session: resolve_project(context, session) for session in sessions}
-    told = {event.session: event.project for event in events if isinstance(event, Batch) and event.project}
+    told = {batch.session: batch.project for batch in batches if batch.project}
     projects |= {session: project for session, project in told.items() if session in projects}
     with context.database.transaction():
         gate.refresh()  # what was forgotten just now stays away
         touched: set[int] = set()
+        waiting: list[TurnBatch] = []
 
-        def refresh() -> None:
+        def flush() -> None:
+            _add_turns(context, waiting, tallies)
+            waiting.clear()
             context.sessions.refresh(sorted(touched))
             touched.clear()
 
         for event in events:
-            context.database.breathe(refresh)
+            context.database.breathe(flush)
             if isinstance(event, Batch):
-                touched |= _store_batch(context, event, projects, tallies, gate)
+                touched |= _store_batch(context, event, projects, tallies, gate, waiting)
             else:
-                if event.present is not None:
-                    touched |= context.sessions.retain(
-                        event.tool, kept_name(context.redactor, str(event.path)), event.present
-                    )
+                touched |= _forget_gone(context, event, flush)
                 _save_cursor(context, event, leaves_out=event.path in tallies.left_out)
                 if event.path in tallies.left_out or event.path in tallies.withheld:
                     withhold(context, [(event.tool, kept_name(context.redactor, str(event.path)))])
-        refresh()
+        flush()
     for event in events:
         if isinstance(event, FileDone):
             tallies.files += 1
@@ -333,10 +345,25 @@ def _store(context: Context, events: Sequence[Batch | FileDone], tallies: _Talli
             tallies.corrupt += event.tally.corrupt + event.tally.oversized
 
 
+def _forget_gone(context: Context, done: FileDone, flush: Callable[[], None]) -> set[int]:
+    """Forget what a file does not hold any more, or only seemed to hold; returns the rows of sessions it touched."""
+    name = kept_name(context.redactor, str(done.path))
+    known = context.sessions.cursor(name)
+    touched: set[int] = set()
+    if known and known[0] != done.tool and is_guess(known[0]):
+        flush()
+        touched |= context.sessions.retain(known[0], name, {})
+    if done.present is not None:
+        flush()
+        touched |= context.sessions.retain(done.tool, name, done.present)
+    return touched
+
+
 def _store_batch(
-    context: Context, batch: Batch, projects: Mapping[Session, str | None], tallies: _Tallies, gate: Gate
-) -> set[int]:
-    """Store a batch without what was forgotten; returns the rows of sessions that it touched."""
+    context: Context, batch: Batch, projects: Mapping[Session, str | None], tallies: _Tallies, gate: Gate,
+    waiting: list[TurnBatch],
+) -> set[int]:  # fmt: skip
+    """Store a session, and let its turns wait, without what was forgotten; returns the sessions that it touched."""
     session = batch.session
     if session not in projects or not gate.admits(session):
         tallies.left_out.add(batch.path)
@@ -348,11 +375,16 @@ def _store_batch(
         if not turns and not context.sessions.find(session.id):
             return set()
     row = context.sessions.upsert(titled, project=projects[session], file=kept_name(context.redactor, str(batch.path)))
-    added = context.sessions.add_turns(session, row, turns) if turns else 0
-    tallies.turns += added
-    if added:
-        tallies.sessions.add(row)
+    if turns:
+        waiting.append((session.tool, row, turns))
     return {row}
+
+
+def _add_turns(context: Context, batches: Sequence[TurnBatch], tallies: _Tallies) -> None:
+    for (_, row, _), added in zip(batches, context.sessions.add_batches(batches), strict=True):
+        tallies.turns += added
+        if added:
+            tallies.sessions.add(row)
 
 
 def _save_cursor(context: Context, done: FileDone, *, leaves_out: bool) -> None:
@@ -369,11 +401,15 @@ def unread(context: Context, files: Sequence[finding.FoundFile]) -> list[Job]:
     return _jobs(context, files, _Tallies(), force=False)
 
 
-def read_jobs(context: Context, jobs: Sequence[Job]) -> IngestReport:
-    """Make just these files searchable: nothing is learned yet, and the ledger does not know of them."""
+def read_jobs(context: Context, jobs: Sequence[Job], named: Sequence[Path] = ()) -> IngestReport:
+    """Make just these files searchable: nothing is learned yet. ``named`` paths are noted in the ledger, as in an
+    ingest."""
     started = time.perf_counter()
     tallies = _Tallies()
     _read(context, jobs, tallies, lambda _: None)
+    if named and tallies.files:
+        _note_paths(context, named, ())
+        apply_intents(context)
     seconds = time.perf_counter() - started
     return IngestReport(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns, bytes_read=tallies.bytes_read,

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from nacre.app.context import Context
 from nacre.archive import packs
-from nacre.archive.lines import CleanAll, clean_lines, clean_whole
+from nacre.archive.lines import clean_lines, clean_whole
 from nacre.archive.packs import Pack, Segment, Title
 from nacre.archive.payload import Payload
+from nacre.archive.texts import CleanAll
 from nacre.errors import ArchiveDamaged, NacreError
 from nacre.storage.archive import Archived, Part
 
@@ -40,8 +41,10 @@ def name_in(path: str, native_id: str) -> str:
 def rows_of(context: Context, state: Archived) -> list[int]:
     """The sessions in the index that were read from what this is archived of."""
     path, _, native_id = state.path.partition(_INSIDE)
-    rows = context.archive.sessions_of(state.tool, path)
-    return [row for row in rows if not native_id or context.sessions.get(row).session.native_id == native_id]
+    if not native_id:
+        return context.archive.sessions_of(state.tool, path)
+    found = context.sessions.find(f"{state.tool}:{native_id}")  # one of thousands: they are not all looked at for it
+    return [one.row for one in found if one.file == path and one.session.native_id == native_id]
 
 
 def open_pack(context: Context, state: Archived) -> Pack | None:

@@ -51,19 +51,17 @@ class _Page:
 def read_pages(context: Context) -> None:
     """Bring the index up to the project pages in the vault. A page that cannot be read is in ``context.problems``."""
     known = {project.slug: project for project in context.files.projects()}
-    folder = context.vault.root / "projects"
-    present = sorted(folder.glob("*/project.md")) if folder.is_dir() else []
-    for slug in known.keys() - {page.parent.name for page in present}:
+    present = context.vault.pages()
+    for slug in known.keys() - present.keys():
         _forget(context, slug)
-    taken = {project.id: slug for slug, project in known.items() if context.vault.exists(_path(slug))}
-    for page in present:
-        slug = page.parent.name
+    taken = {project.id: slug for slug, project in known.items() if slug in present}
+    for slug, seen_ns in present.items():
+        if slug in known and known[slug].mtime_ns == seen_ns:
+            continue
         try:
             if not slug.isprintable():
                 raise MemoryInvalid("the folder's name holds characters that cannot be shown; rename it")
             mtime_ns = context.vault.stat(_path(slug)).mtime_ns
-            if slug in known and known[slug].mtime_ns == mtime_ns:
-                continue
             values = clean_values(context, _parse(context.vault.read(_path(slug))).values)
         except FileNotFoundError:
             continue

@@ -1,15 +1,10 @@
-"""Parse and redact transcripts in a thread of their own; the caller stores what arrives.
-
-SQLite works outside the interpreter's lock, so that reading and storing share two cores.
-"""
+"""Parse and redact transcripts; the caller stores what arrives."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import sys
-import threading
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,7 +39,6 @@ MOST_PROCESSES = 4
 """More of them read faster than one can store."""
 
 UNKNOWN_CHARACTERS = 80
-_QUEUE_BATCHES = 6
 _NUMBERS = {int, float}
 _END: Any = object()
 
@@ -104,12 +98,14 @@ class FileDone:
 
 @dataclass(frozen=True, slots=True)
 class FileFailed:
-    """A file could not be read, or is no transcript or of a tool that is excluded (then ``problem`` is ``None``)."""
+    """A file could not be read, or is no transcript, an empty database, or of a tool that is excluded (then ``problem``
+    is ``None``)."""
 
     path: Path
     size: int
     problem: Problem | None
     is_excluded: bool = False
+    is_empty: bool = False
     is_own: bool = False
     """A session that nacre began itself, to ask a model."""
 
@@ -143,35 +139,8 @@ def read_files(
     jobs: Sequence[Job], redactor: Redactor, excluded_tools: Container[str] = frozenset()
 ) -> Iterator[Event]:
     """Read files in order. An error in one file is an event, never the end."""
-    events: queue.Queue[Event | BaseException | None] = queue.Queue(_QUEUE_BATCHES)
-    stopping = threading.Event()
-
-    def work() -> None:
-        try:
-            for job in jobs:
-                for event in read_file(job, redactor, excluded_tools):
-                    if stopping.is_set():
-                        return
-                    events.put(event)
-            events.put(None)
-        except BaseException as error:  # noqa: BLE001 - carried over to the reading thread and raised there
-            events.put(error)
-
-    thread = threading.Thread(target=work, name="nacre-reader", daemon=True)
-    thread.start()
-    try:
-        while (event := events.get()) is not None:
-            if isinstance(event, BaseException):
-                raise event
-            yield event
-    finally:
-        stopping.set()
-        while thread.is_alive():
-            try:
-                events.get(timeout=0.05)
-            except queue.Empty:
-                continue
-        thread.join()
+    for job in jobs:
+        yield from read_file(job, redactor, excluded_tools)
 
 
 def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> Iterator[Event]:
@@ -188,8 +157,10 @@ def read_file(job: Job, redactor: Redactor, excluded_tools: Container[str]) -> I
             else:
                 yield from _read_source(job, adapter, source, redactor)
     except NotTheirs as error:
-        is_wanted = job.is_named or job.is_expected
-        yield _failed(job, redactor, error.message, error.hint) if is_wanted else FileFailed(job.path, job.size, None)
+        is_empty = isinstance(error, Empty)
+        is_wanted = job.is_named or (job.is_expected and not is_empty)
+        failed = FileFailed(job.path, job.size, None, is_empty=is_empty and job.is_expected)
+        yield _failed(job, redactor, error.message, error.hint) if is_wanted else failed
     except NacreError as error:
         yield _failed(job, redactor, error.message, error.hint)
     except OSError as error:
@@ -231,6 +202,10 @@ class NotTheirs(InvalidInput):
     """A file that is named like a database and is none, or an encrypted one."""
 
 
+class Empty(NotTheirs):
+    """A database without a byte: a tool that just started has one, and some never write into theirs."""
+
+
 @contextlib.contextmanager
 def opened(
     path: Path, tool: str | None = None, cursor: Cursor | None = None
@@ -260,7 +235,9 @@ def opened(
 def _database(path: Path) -> Iterator[ForeignDatabase]:
     with path.open("rb") as file:
         start = file.read(len(MAGIC))
-    if start and start != MAGIC:
+    if not start:
+        raise Empty(f"{path} is empty: it has no sessions yet, or lost them")
+    if start != MAGIC:
         raise NotTheirs(
             f"{path} is no SQLite database, or an encrypted one", hint="have its program export or decrypt it first"
         )
@@ -269,7 +246,8 @@ def _database(path: Path) -> Iterator[ForeignDatabase]:
 
 
 def _failed(job: Job, redactor: Redactor, message: str, hint: str | None = None) -> FileFailed:
-    return FileFailed(job.path, job.size, Problem(str(job.path), shorten(redactor.clean(message), 500), hint))
+    told = shorten(redactor.clean(message.removeprefix(f"{job.path} ")), 500)  # the path is told beside it
+    return FileFailed(job.path, job.size, Problem(str(job.path), told, hint))
 
 
 def recognise(job: Job) -> Adapter | None:
@@ -277,8 +255,8 @@ def recognise(job: Job) -> Adapter | None:
     try:
         with opened(job.path, job.tool, job.cursor) as (adapter, _):
             return adapter
-    except NotTheirs:
-        if job.is_named or job.is_expected:
+    except NotTheirs as error:
+        if job.is_named or (job.is_expected and not isinstance(error, Empty)):
             raise
         return None
 

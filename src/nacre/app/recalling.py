@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TypeVar
 
 from nacre.app.accepting import is_waiting, waiting
@@ -40,6 +40,7 @@ from nacre.recall.question import Question, read_question
 from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
 from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search
+from nacre.storage.sessions import StoredTurn
 from nacre.text import count_tokens, is_unspaced, words
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
@@ -391,9 +392,8 @@ def _turns_beside(context: Context, query: RecallQuery, question: Question, lane
     if question.is_only_time:
         query = replace(query, filter=_narrowed(query, question))
     hits = _rank_turns(context, query, question, lanes, 2 * query.turns, confident=True)
-    if not wanted.as_of:
-        hits = [hit for hit in hits if not _is_outdated(context, hit, question)]
-    return hits[: query.turns]
+    current = (hit for hit in hits if wanted.as_of or not _is_outdated(context, hit, question))
+    return list(islice(current, query.turns))
 
 
 def _is_outdated(context: Context, hit: TurnHit, question: Question) -> bool:
@@ -414,18 +414,21 @@ def _rank_turns(
     )  # fmt: skip
     if confident:
         ranked = answering("turns", ranked)
-    said = {row: found.turn.text for row, found in context.sessions.by_rows([item.row for item in ranked]).items()}
-    ranked = _looked_at_again(lanes, ranked, lambda item: said[item.row])
+    stored = context.sessions.by_rows([item.row for item in ranked])
+
+    def said(item: ScoredTurn) -> str:
+        return stored[item.row].turn.text
+
+    ranked = _looked_at_again(lanes, ranked, said)
     if query.diversify and ranked:
         highest = ranked[0].score
-        ranked = diversify(
-            ranked, score=lambda item: item.score / highest, text=lambda item: said[item.row], limit=limit
-        )
-    return _turn_hits(context, ranked[:limit], question)
+        ranked = diversify(ranked, score=lambda item: item.score / highest, text=said, limit=limit)
+    return _turn_hits(context, ranked[:limit], stored, question)
 
 
-def _turn_hits(context: Context, ranked: Sequence[ScoredTurn], question: Question) -> list[TurnHit]:
-    stored = context.sessions.by_rows([item.row for item in ranked])
+def _turn_hits(
+    context: Context, ranked: Sequence[ScoredTurn], stored: Mapping[int, StoredTurn], question: Question
+) -> list[TurnHit]:
     sessions = {row: context.sessions.get(row) for row in {item.place[0] for item in ranked}}
     return [
         TurnHit(

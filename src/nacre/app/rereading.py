@@ -25,6 +25,8 @@ from nacre.transcripts.adapter import HEAD_BYTES, Adapter, Head, Source, Tables
 from nacre.transcripts.registry import adapters
 
 _TURNS_A_BATCH = 400
+_NOWHERE = "nowhere"
+"""A folder in the archive that never is."""
 
 
 class KeptSession(msgspec.Struct):
@@ -178,13 +180,16 @@ def _kept(path: Path, parts: Iterable[Payload]) -> Iterator[Batch]:
 def _standing_in(context: Context, path: str) -> Iterator[Path]:
     """A path of the same names where no file is: adapters take names from it, and look beside it."""
     given = Path(path)
+    names = given.parts[1:] if given.is_absolute() else given.parts
+    if not _has_subagents(context, given):
+        yield packing.folder_of(context).joinpath(_NOWHERE, *names)
+        return
     with tempfile.TemporaryDirectory(prefix="nacre-") as folder:
-        place = Path(folder, *given.parts[1:]) if given.is_absolute() else Path(folder, path)
-        if _has_subagents(context, path):
-            (place.with_suffix("") / "subagents").mkdir(parents=True)
+        place = Path(folder, *names)
+        (place.with_suffix("") / "subagents").mkdir(parents=True)
         yield place
 
 
-def _has_subagents(context: Context, path: str) -> bool:
-    beside = Path(path).with_suffix("") / "subagents"
-    return beside.is_dir() or any(state.path.startswith(f"{beside}/") for state in context.archive.all())
+def _has_subagents(context: Context, path: Path) -> bool:
+    beside = path.with_suffix("") / "subagents"
+    return beside.is_dir() or context.archive.has_below(str(beside))

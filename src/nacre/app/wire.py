@@ -16,7 +16,9 @@ from typing import IO, Any
 
 import msgspec
 
+from nacre.app.cleaning import Portion
 from nacre.app.reading import Batch, Event, FileDone, FileFailed, Job
+from nacre.archive.payload import Payload
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.reports import Problem
 from nacre.model.session import Session, Turn
@@ -34,15 +36,25 @@ class Kind(IntEnum):
     BATCH = 4
     DONE = 5
     FAILED = 6
+    PORTION = 7
+    LAST_PORTION = 8
+
+
+PARTS = frozenset({Kind.BATCH, Kind.PORTION})
+"""After these, more comes of the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a reading process must know before it reads: the owner's patterns, what is no secret, excluded tools."""
+    """What a process must know before it reads: the owner's patterns, what is no secret, excluded tools.
+
+    With ``cleans`` it takes secrets out of files for the archive, and understands nothing of them.
+    """
 
     patterns: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     excluded_tools: tuple[str, ...] = ()
+    cleans: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +73,8 @@ class _Job:
     cursor: Cursor | None
     carry: str
     is_named: bool
+    is_expected: bool
+    mtime_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +90,19 @@ class _Done:
 
 
 @dataclass(frozen=True, slots=True)
+class _Portion:
+    start: int
+    of: bytes
+    text: bytes | None
+    lengths: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Failed:
     message: bytes | None
     hint: bytes | None
     is_excluded: bool
+    is_empty: bool
     is_own: bool
 
 
@@ -87,6 +110,7 @@ _SETUP = msgspec.msgpack.Decoder(Setup)
 _JOBS = msgspec.msgpack.Decoder(list[_Job])
 _BATCH = msgspec.msgpack.Decoder(tuple[Session, tuple[Turn, ...]])
 _DONE = msgspec.msgpack.Decoder(_Done)
+_PORTION = msgspec.msgpack.Decoder(_Portion)
 _FAILED = msgspec.msgpack.Decoder(_Failed)
 
 
@@ -123,15 +147,16 @@ def pack_jobs(jobs: list[Job]) -> Frame:
 
 def unpack_jobs(frame: Frame) -> list[Job]:
     """The reverse of :func:`pack_jobs`."""
-    return [
-        Job(Path(os.fsdecode(job.path)), job.size, job.tool, _carrying(job.cursor, job.carry), job.is_named)
-        for job in _JOBS.decode(frame.body)
-    ]
+    return [_unpacked(job) for job in _JOBS.decode(frame.body)]
 
 
-def pack(event: Event) -> Frame:
+def pack(event: Event | Portion) -> Frame:
     """What came of reading."""
     match event:
+        case Portion():
+            text, lengths = (event.payload.text, event.payload.lengths) if event.payload else (None, ())
+            kind = Kind.LAST_PORTION if event.is_last else Kind.PORTION
+            return Frame(kind, _ENCODER.encode(_Portion(event.start, event.of, text, lengths)))
         case Batch():
             return Frame(Kind.BATCH, _ENCODER.encode((event.session, event.turns)))
         case FileDone():
@@ -139,18 +164,24 @@ def pack(event: Event) -> Frame:
         case FileFailed():
             problem = event.problem
             texts = (_bytes(problem.message), _bytes(problem.hint)) if problem else (None, None)
-            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, event.is_excluded, event.is_own)))
+            flags = (event.is_excluded, event.is_empty, event.is_own)
+            return Frame(Kind.FAILED, _ENCODER.encode(_Failed(*texts, *flags)))
 
 
-def unpack(frame: Frame, job: Job) -> Event:
+def unpack(frame: Frame, job: Job) -> Event | Portion:
     """The reverse of :func:`pack`, for what came of a job."""
+    if frame.kind in (Kind.PORTION, Kind.LAST_PORTION):
+        part = _PORTION.decode(frame.body)
+        payload = None if part.text is None else Payload(part.text, part.lengths)
+        return Portion(job.path, part.start, part.of, payload, frame.kind is Kind.LAST_PORTION)
     if frame.kind is Kind.BATCH:
         return Batch(job.path, *_BATCH.decode(frame.body))
     if frame.kind is Kind.FAILED:
         failed = _FAILED.decode(frame.body)
         message = _text(failed.message)
         problem = None if message is None else Problem(str(job.path), message, _text(failed.hint))
-        return FileFailed(job.path, job.size, problem, failed.is_excluded, failed.is_own)
+        flags = (failed.is_excluded, failed.is_empty, failed.is_own)
+        return FileFailed(job.path, job.size, problem, *flags)
     done = _DONE.decode(frame.body)
     tally = Tally(Counter(done.unknown), done.corrupt, done.oversized)
     cursor = replace(done.cursor, carry=json.loads(done.carry))
@@ -159,7 +190,17 @@ def unpack(frame: Frame, job: Job) -> Event:
 
 def _packed(job: Job) -> _Job:
     bare = replace(job.cursor, carry={}) if job.cursor else None
-    return _Job(os.fsencode(job.path), job.size, job.tool, bare, _carry_of(job.cursor), job.is_named)
+    return _Job(
+        os.fsencode(job.path), job.size, job.tool, bare, _carry_of(job.cursor), job.is_named, job.is_expected,
+        job.mtime_ns,
+    )  # fmt: skip
+
+
+def _unpacked(job: _Job) -> Job:
+    return Job(
+        Path(os.fsdecode(job.path)), job.size, job.tool, _carrying(job.cursor, job.carry), job.is_named,
+        job.is_expected, job.mtime_ns,
+    )  # fmt: skip
 
 
 def _packed_done(done: FileDone) -> _Done:

@@ -1,33 +1,37 @@
 """Parse and redact transcripts in processes of their own, in the order and with the outcome of reading them here.
 
 Files are handed out in loads, a new one to whichever process is idle; what they hold is given back in the order of the
-files, so that how many processes there are shows in nothing but the time. What was read ahead waits in queues of
-bounded length.
+files, so that how many processes there are shows in nothing but the time. What was read ahead waits, up to some
+megabytes.
 """
 
 from __future__ import annotations
 
-import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO
 
 from nacre.app import wire
+from nacre.app.cleaning import Portion, clean_file
 from nacre.app.reading import Event, FileFailed, Job, read_file
+from nacre.archive.lines import Cleaner
 from nacre.model.reports import Problem
 from nacre.redact.redactor import Redactor
 
 _LOAD_BYTES = 2_000_000
 _LOAD_FILES = 200
-_FRAMES = 32
+_WAITING_BYTES = 4_000_000
 _TRIES = 2
-_PAUSE_SECONDS = 0.02
 _HINT = "is there enough memory? nacre config set ingest.workers 1 reads in one process"
 
 _Next = Callable[["_Process"], Sequence[Job] | None]
+_Here = Callable[[Job], Iterable[Event | Portion]]
+"""Reads a file without any process."""
 
 
 def read_in_processes(jobs: Sequence[Job], redactor: Redactor, setup: wire.Setup, count: int) -> Iterator[Event]:
@@ -35,29 +39,44 @@ def read_in_processes(jobs: Sequence[Job], redactor: Redactor, setup: wire.Setup
 
     ``setup`` has what makes the ``redactor``, which reads where no process can be started.
     """
+    excluded = frozenset(setup.excluded_tools)
+    for event in _work(jobs, setup, count, lambda job: read_file(job, redactor, excluded)):
+        if not isinstance(event, Portion):
+            yield event
+
+
+def clean_in_processes(
+    jobs: Sequence[Job], redactor: Redactor, setup: wire.Setup, count: int
+) -> Generator[Portion, None, None]:
+    """What is kept of files, in order; nothing of one that a process dies of, twice."""
+    cleaner = Cleaner(redactor.clean_all, redactor.find_suspects)
+    for event in _work(jobs, replace(setup, cleans=True), count, lambda job: clean_file(job, cleaner)):
+        if isinstance(event, Portion):
+            yield event
+
+
+def _work(jobs: Sequence[Job], setup: wire.Setup, count: int, here: _Here) -> Iterator[Event | Portion]:
     pool = _Pool(_loads(jobs), setup, count)
     try:
         for number, load in enumerate(pool.loads):
-            yield from _read_load(pool, number, load, redactor, frozenset(setup.excluded_tools))
+            yield from _read_load(pool, number, load, here)
     finally:
         pool.end()
 
 
-def _read_load(
-    pool: _Pool, number: int, load: Sequence[Job], redactor: Redactor, excluded: frozenset[str]
-) -> Iterator[Event]:
+def _read_load(pool: _Pool, number: int, load: Sequence[Job], here: _Here) -> Iterator[Event | Portion]:
     process = pool.reader_of(number)
     done = deaths = 0
     while done < len(load):
         job = load[done]
         if process is None:
-            yield from read_file(job, redactor, excluded)
+            yield from here(job)
             done += 1
             continue
         frame = process.frames.get()
         if frame is not None:
             yield wire.unpack(frame, job)
-            if frame.kind is not wire.Kind.BATCH:
+            if frame.kind not in wire.PARTS:
                 done, deaths = done + 1, 0
             continue
         deaths += 1
@@ -134,7 +153,7 @@ class _Process:
 
     def __init__(self, setup: wire.Setup, first: Sequence[Job], next_load: _Next, gone: Callable[[], None]) -> None:
         """Start it, to read ``first`` before it is handed loads. Raises OSError."""
-        self.frames: queue.Queue[wire.Frame | None] = queue.Queue(_FRAMES)
+        self.frames = _Frames()
         self.is_ready = False
         self._setup, self._first, self._next, self._gone = setup, first, next_load, gone
         script = f"import sys; sys.path[:] = {sys.path!a}; from nacre.app.worker import main; main()"
@@ -149,11 +168,7 @@ class _Process:
     def end(self) -> None:
         """End it, whatever it does."""
         self._process.kill()
-        while self._thread.is_alive():
-            try:
-                self.frames.get(timeout=_PAUSE_SECONDS)
-            except queue.Empty:
-                continue
+        self.frames.close()
         self._thread.join()
         self._process.wait()
 
@@ -182,8 +197,46 @@ class _Process:
                 if frame is None:
                     return
                 self.frames.put(frame)
-                files -= frame.kind is not wire.Kind.BATCH
+                files -= frame.kind not in wire.PARTS
             load = self._next(self)
+
+
+class _Frames:
+    """What a process said and nobody took yet, in order: as many bytes of it as a process may be ahead.
+
+    Counted in bytes, for a file of two lines says as much as a file of a thousand turns does in two of its frames.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[wire.Frame | None] = deque()
+        self._bytes = 0
+        self._is_closed = False
+        self._changed = threading.Condition()
+
+    def put(self, frame: wire.Frame | None) -> None:
+        """Add a frame, or ``None`` for the end, as soon as there is room."""
+        with self._changed:
+            while self._bytes >= _WAITING_BYTES and not self._is_closed:
+                self._changed.wait()
+            self._waiting.append(frame)
+            self._bytes += len(frame.body) if frame else 0
+            self._changed.notify_all()
+
+    def get(self) -> wire.Frame | None:
+        """The next frame; waits for it."""
+        with self._changed:
+            while not self._waiting:
+                self._changed.wait()
+            frame = self._waiting.popleft()
+            self._bytes -= len(frame.body) if frame else 0
+            self._changed.notify_all()
+            return frame
+
+    def close(self) -> None:
+        """Nobody takes frames any more: whoever puts them does not wait."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
 
 
 def _loads(jobs: Sequence[Job]) -> list[list[Job]]:

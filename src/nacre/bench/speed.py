@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from nacre.app.context import Context, open_context
 from nacre.app.ingesting import IngestOptions, ingest
@@ -30,14 +33,20 @@ Notify = Callable[[Progress], None]
 
 @dataclass(frozen=True, slots=True)
 class IngestSpeed:
-    """One ingest as a process of its own. A megabyte is 1,000,000 bytes of raw transcripts."""
+    """One ingest as a process of its own. A megabyte is 1,000,000 bytes of raw transcripts.
+
+    ``searchable_seconds`` are those from the start of the process until all of the text could be searched; the whole
+    command goes on to keep the transcripts and to move the full text into shards, and learns where it is asked to.
+    """
 
     name: str
     megabytes: float
     turns: int
+    searchable_seconds: float
     seconds: float
     cpu_seconds: float
     peak_mb: float
+    searchable_mb_per_second: float
     megabytes_per_second: float
 
 
@@ -76,6 +85,7 @@ class _Finished:
     seconds: float
     cpu_seconds: float
     peak_mb: float
+    output: bytes = b""
 
 
 NOTE = (
@@ -93,7 +103,8 @@ def measure(
     size = copy_tree(transcripts, tree, megabytes)
     notify(Progress("copying", 1, 1))
     ingests = (
-        _ingest("to lexical-ready", folder / "read", tree, size, ["--no-extract"]),
+        _ingest("read, one process", folder / "alone", tree, size, ["--no-extract"], workers=1),
+        _ingest("read, as many as there are cores", folder / "read", tree, size, ["--no-extract"]),
         _ingest("with memories", folder / "learned", tree, size, []),
     )
     large = _settings(folder / "large")
@@ -116,8 +127,13 @@ def measure(
     return SpeedResult(ingests, have, passages, recalls, starts, NOTE)
 
 
-def _ingest(name: str, home: Path, tree: Path, size: float, options: Sequence[str]) -> IngestSpeed:
-    finished = _run(["ingest", str(tree), "--no-vectors", *options], home)
+def _ingest(
+    name: str, home: Path, tree: Path, size: float, options: Sequence[str], *, workers: int = 0
+) -> IngestSpeed:  # fmt: skip
+    environ = {"NACRE_INGEST_WORKERS": str(workers)}
+    finished = _run(["ingest", str(tree), "--no-vectors", "--json", *options], home, environ)
+    told = json.loads(finished.output)
+    searchable = finished.seconds - (told["seconds"] - told["read_seconds"])
     context = open_context(_settings(home))
     try:
         turns = sum(int(row[2]) for row in context.sessions.counts())
@@ -127,9 +143,11 @@ def _ingest(name: str, home: Path, tree: Path, size: float, options: Sequence[st
         name=name,
         megabytes=round(size, 1),
         turns=turns,
+        searchable_seconds=round(searchable, 2),
         seconds=round(finished.seconds, 2),
         cpu_seconds=round(finished.cpu_seconds, 2),
         peak_mb=round(finished.peak_mb, 1),
+        searchable_mb_per_second=round(size / searchable, 1),
         megabytes_per_second=round(size / finished.seconds, 1),
     )
 
@@ -154,22 +172,25 @@ def _start(name: str, arguments: Sequence[str], home: Path) -> Start:
     return Start(name, round(1000 * statistics.median(seconds), 1))
 
 
-def _run(arguments: Sequence[str], home: Path) -> _Finished:
+def _run(arguments: Sequence[str], home: Path, environ: Mapping[str, str] = MappingProxyType({})) -> _Finished:
     """Run nacre as a process. Raises NacreError when it fails, or where the system does not count for processes."""
     if not hasattr(os, "wait4"):
         raise NacreError("this system does not tell what a process took", hint="measure speed on Linux or macOS")
     home.mkdir(parents=True, exist_ok=True)
-    environ = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home)}
-    started = time.perf_counter()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "nacre", *arguments], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - started
+    given = {**_paths(), "HOME": str(home), "NACRE_HOME": str(home), **environ}
+    with tempfile.TemporaryFile() as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nacre", *arguments], env=given, stdout=output, stderr=subprocess.DEVNULL
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        output.seek(0)
+        told = output.read()
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise NacreError(f"nacre {arguments[0]} ended with exit code {process.returncode}")
-    return _Finished(seconds, usage.ru_utime + usage.ru_stime, _megabytes(usage.ru_maxrss))
+    return _Finished(seconds, usage.ru_utime + usage.ru_stime, _megabytes(usage.ru_maxrss), told)
 
 
 def _megabytes(peak: int) -> float:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _STAGES = {
     "reading": "Reading transcripts",
     "learning": "Learning from them",
+    "archiving": "Archiving; text is searchable",
+    "indexing": "Indexing",
+    "verifying": "Verifying the archive",
     "asking": "Asking",
     "scrubbing": "Looking through what is stored",
     "redacting": "Redacting",

@@ -16,6 +16,11 @@ _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _COMMAND = re.compile(r"^/\S+\s*")
 _REJECTED = "rejected"
 _ECHO_TURNS = 40
+_TITLE = re.compile(r"[A-Z][^\n.!?:;,`]{2,60}\n[ \t]*\n(?=[ \t]*\S)")
+_READER = re.compile(r"\byour?\b", re.IGNORECASE)
+_SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
+_ADDRESSED = 2
+"""How often a page says "you" or "your", at least."""
 _MIN_ECHO = 25
 _HEAD = 3
 
@@ -45,11 +50,21 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     found: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
-            typed = _in_one_language(split(text))
+            typed = [] if _is_page(text) else _in_one_language(split(text))
             statements = tuple(one for one in typed if not _echoes(one.text, turns, index))
             if statements and (not found or found[-1].text != text):
                 found.append(Utterance(index, text, statements, correcting))
     return found
+
+
+def _is_page(text: str) -> bool:
+    """Whether a message is a page of somebody's, copied as it stands: under a bare title it speaks to its reader, and
+    nobody in it speaks of themselves, asks or says please. A role that is given to an agent looks alike, and states
+    nothing of its owner either."""
+    title = _TITLE.match(text.lstrip())
+    if not title or "?" in text or _SELF.search(text):
+        return False
+    return len(_READER.findall(text)) >= _ADDRESSED
 
 
 def _in_one_language(statements: list[Statement]) -> list[Statement]:

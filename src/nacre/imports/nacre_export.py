@@ -197,7 +197,7 @@ def _turn(values: Values) -> Turn:
         _text(values, "id") or "unknown", Speaker(speaker) if speaker in list(Speaker) else Speaker.AGENT,
         _text(values, "text") or "", _time(values, "time"),
         tuple(_call(*call) for call in calls),
-        Flag(flags & 31) if isinstance(flags, int) else Flag.NONE,
+        Flag(flags & 63) if isinstance(flags, int) else Flag.NONE,
         Trust.TRUSTED if trust == "trusted" else Trust.UNTRUSTED,
         _text(values, "author"), unique=values.get("unique") is True,
     )  # fmt: skip

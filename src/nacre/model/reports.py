@@ -51,7 +51,9 @@ class IngestReport:
     ``files`` were read; ``skipped`` were unchanged or are no transcripts. ``left_out`` files hold what was
     forgotten, which was left out. ``memories`` are the ids of new ones; ``duplicates`` counts candidates that were
     known, ``vectors_left`` texts that have no vector yet. ``excluded`` says how many files (by tool) or sessions (by
-    project or path) the settings left out. ``read_seconds`` passed until everything was searchable, ``seconds`` in all.
+    project or path) the settings left out. ``empty`` are the paths of databases without a byte where a tool keeps its
+    sessions: there are none yet, or they are lost. ``read_seconds`` passed until everything was searchable, ``seconds``
+    in all.
     """
 
     files: int = 0
@@ -73,6 +75,7 @@ class IngestReport:
     corrupt: int = 0
     excluded: dict[str, int] = field(default_factory=dict)
     archived: ArchiveReport = field(default_factory=ArchiveReport)
+    empty: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 

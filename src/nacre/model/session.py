@@ -47,7 +47,9 @@ class Flag(IntFlag):
     SIDECHAIN = 8
     """Said to or by a sub-agent."""
     COMMAND = 16
-    """The owner's slash command with its arguments."""
+    """The owner's slash command with its arguments, or what they chose in a dialogue."""
+    INTERRUPTED = 32
+    """Here the owner stopped the agent."""
 
 
 class Action(StrEnum):
@@ -120,6 +122,12 @@ class Tokens:
     input: int = 0
     cached: int = 0
     output: int = 0
+
+    @classmethod
+    def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
+        """Counts in which what was read holds what came from a cache; some providers count it apart, which shows when
+        more came from the cache than was read."""
+        return cls(read - cached if cached <= read else read, cached, output)
 
     @property
     def total(self) -> int:

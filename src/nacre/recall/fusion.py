@@ -29,7 +29,7 @@ def min_max(scores: Mapping[K, float], floor: float | None = None) -> dict[K, fl
     span = max(scores.values()) - low
     if span <= 0:
         return dict.fromkeys(scores, 1.0 if max(scores.values()) > 0 else 0.0)
-    return {key: max(0.0, (score - low) / span) for key, score in scores.items()}
+    return {key: (score - low) / span if score > low else 0.0 for key, score in scores.items()}
 
 
 def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[str, float]]:
@@ -41,6 +41,5 @@ def blend(lanes: Mapping[str, tuple[float, Mapping[K, float]]]) -> dict[K, dict[
     keys: dict[K, None] = {}
     for _, scores in lanes.values():
         keys.update(dict.fromkeys(scores))
-    return {
-        key: {name: weight / total * scores.get(key, 0.0) for name, (weight, scores) in lanes.items()} for key in keys
-    }
+    shares = [(name, weight / total, scores.get) for name, (weight, scores) in lanes.items()]
+    return {key: {name: share * score_of(key, 0.0) for name, share, score_of in shares} for key in keys}

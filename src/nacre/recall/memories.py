@@ -15,7 +15,7 @@ from nacre.recall.fusion import blend, min_max
 from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.scoring import ADDED_FACTORS, factors, product
-from nacre.recall.weighting import Telling, Weights, choose, held, saturate
+from nacre.recall.weighting import Telling, Weights, choose, saturate
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search import Match, Search, admitted_memories, browse_memories
@@ -105,7 +105,7 @@ class MemoryRecall:
         matches, weights, telling = self._lexical(question, where, former) if lexical else ({}, Weights(), Telling())
         named = self._named(question, where) if lexical else set()
         cosines = self._cosines(vector, admitted, former)
-        words = {row: saturate(held(match.counts), match.length, weights) for row, match in matches.items()}
+        words = {row: saturate(match.held, match.length, weights) for row, match in matches.items()}
         nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
         kept = {*nearest, *matches, *named}
         near = {row: share for row, share in min_max(cosines).items() if row in kept}
@@ -187,9 +187,7 @@ class MemoryRecall:
         for row, memory in memories.items():
             match = found.matches.get(row)
             in_part = "name" in parts[row]
-            signals = found.telling.signals(
-                match.counts if match else None, cosine=found.cosines.get(row), in_part=in_part
-            )
+            signals = found.telling.signals(match.held if match else {}, cosine=found.cosines.get(row), in_part=in_part)
             signals = replace(signals, empty=found.empty)
             used = usage.get(memory.id, Usage())
             score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
@@ -223,7 +221,7 @@ def _score(
 
 def _with_former(own: Match | None, former: Match) -> Match:
     """A memory's term counts with those of what it replaced."""
-    counts = tuple(FORMER_SHARE * count for count in former.counts)
+    shared = {at: FORMER_SHARE * count for at, count in former.held.items()}
     if own is None:
-        return former._replace(counts=counts)
-    return own._replace(counts=tuple(max(mine, theirs) for mine, theirs in zip(own.counts, counts, strict=True)))
+        return former._replace(held=shared)
+    return own._replace(held={at: max(own.held.get(at, 0.0), shared.get(at, 0.0)) for at in own.held | shared})

@@ -17,8 +17,8 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.question import Question
 from nacre.recall.recipe import DEFAULT, Recipe
 from nacre.recall.scoring import gaussian
-from nacre.recall.weighting import Held, Telling, Weights, choose, in_context, normalise, saturate
-from nacre.storage.search import Admission, Match, Term, admitted_turns
+from nacre.recall.weighting import Telling, Weights, choose, in_context, normalise, saturate_ordinary
+from nacre.storage.search import Admission, Held, Match, Term, admitted_turns
 from nacre.storage.sessions import Sessions
 from nacre.storage.times import from_ms
 from nacre.storage.turn_search import TurnSearch
@@ -85,10 +85,8 @@ class TurnRecall:
         admitted = admitted_turns(self._sessions.database, wanted)
         near = self._near(vector, admitted)
         pool = self._pool(words, near, admitted)
-        self._look_around(words, pool)
-        counts = self._counts(words, pool)
         cosines = self._cosines(vector, pool, near)
-        parts = blend({**self._by_words(words, counts, pool), **self._by_meaning(cosines, pool)})
+        parts = blend({**self._by_words(words, pool), **self._by_meaning(cosines, pool)})
         for place, bonus in self._bonuses(question, words, pool, around, radius_days).items():
             parts.setdefault(place, {}).update(bonus)
         scores = {place: sum(found.values()) for place, found in parts.items()}
@@ -155,8 +153,8 @@ class TurnRecall:
         names = [[term.stem for term in self._search.terms(words_of(name))] for name in question.names]
         whole = [[stems.index(stem) for stem in name] for name in names if set(name) <= set(stems)]
         for place in places:
-            held = matches[place].counts if place in matches else ()
-            if not held or not any(all(held[at] for at in name) for name in whole):
+            held = matches[place].held if place in matches else {}
+            if not held or not any(held.keys() >= set(name) for name in whole):
                 yield place
 
     def _near(self, vector: QueryVector | None, admitted: Admission | None) -> dict[int, float]:
@@ -166,28 +164,20 @@ class TurnRecall:
         return {near.row: near.cosine for near in found}
 
     def _pool(self, words: _Lexical, near: Mapping[int, float], admitted: Admission | None) -> dict[Place, int]:
-        """Candidates of all lanes and their neighbours: place → row."""
+        """Candidates of all lanes and their neighbours: place → row. What these hold of the terms is known then."""
         places = [*list(words.matches)[: self._recipe.candidates], *words.named]
         places += self._sessions.places(list(near)).values()
         reach = self._recipe.reach
         extended = {(session, at) for session, seq in places for at in range(max(0, seq - reach), seq + reach + 1)}
-        pool = self._sessions.rows_at(sorted(extended))
-        if admitted is None:
-            return pool
-        among = admitted.among(pool.values())
-        return {place: row for place, row in pool.items() if row in among}
-
-    def _look_around(self, words: _Lexical, pool: Mapping[Place, int]) -> None:
-        """What turns hold that were found by other lanes, or stand beside a match."""
-        if words.terms:
-            others = [row for place, row in pool.items() if place not in words.matches]
-            for match in self._search.counted(others, words.terms):
-                words.around[match.session, match.seq] = match
-
-    def _counts(self, words: _Lexical, pool: Iterable[Place]) -> dict[Place, Held]:
-        own = {place: normalise(match, words.weights) for place, match in words.known.items()}
-        share, reach = self._recipe.neighbours, self._recipe.reach
-        return {place: in_context(own, place, share=share, reach=reach) for place in pool}
+        pool = {place: words.matches[place].row for place in extended if place in words.matches}
+        others = self._search.at(sorted(extended - pool.keys()), words.terms)
+        if admitted is not None:
+            among = admitted.among([match.row for match in others])
+            others = [match for match in others if match.row in among]
+        for match in others:
+            place = match.session, match.seq
+            words.around[place], pool[place] = match, match.row
+        return pool
 
     def _cosines(
         self, vector: QueryVector | None, pool: Mapping[Place, int], near: Mapping[int, float]
@@ -200,13 +190,12 @@ class TurnRecall:
 
     # What it is worth
 
-    def _by_words(
-        self, words: _Lexical, counts: Mapping[Place, Held], pool: Iterable[Place]
-    ) -> dict[str, tuple[float, dict[Place, float]]]:
+    def _by_words(self, words: _Lexical, pool: Iterable[Place]) -> dict[str, tuple[float, dict[Place, float]]]:
         if not words.matches:
             return {}
-        ordinary = words.weights.average_length
-        scores = {place: saturate(held, ordinary, words.weights) for place, held in counts.items()}
+        own = normalise(words.known, words.weights)
+        held = in_context(own, pool, share=self._recipe.neighbours, reach=self._recipe.reach)
+        scores = saturate_ordinary(held, words.weights)
         best = max(scores.values(), default=0.0)
         trust = min(1.0, best / words.weights.ideal) ** self._recipe.doubt if best else 0.0
         turns = self._recipe.scale(scores, floor=0.0)
@@ -298,8 +287,8 @@ def _signals(
     """What is read with a turn for its rank is more than what may answer: only the turns right beside it count."""
     session, seq = place
     near = (known.get((session, seq + step)) for step in (-1, 0, 1))
-    counts = (match.counts if match else None for match in near)
-    found = words.telling.signals(*counts, cosine=cosine, in_part=place in words.named)
+    held = [match.held for match in near if match]
+    found = words.telling.signals(*held, cosine=cosine, in_part=place in words.named)
     return replace(found, empty=question.says_nothing)
 
 
@@ -324,11 +313,9 @@ def _sessions_by_words(words: _Lexical) -> dict[int, float]:
     counts: dict[int, Held] = {}
     for (session, _), match in words.known.items():
         held = counts.setdefault(session, {})
-        for at, count in enumerate(match.counts):
-            if count:
-                held[at] = held.get(at, 0.0) + min(count, 1.0)
-    ordinary = words.weights.average_length
-    return {session: saturate(held, ordinary, words.weights) for session, held in counts.items()}
+        for at, count in match.held.items():
+            held[at] = held.get(at, 0.0) + (count if count < 1.0 else 1.0)
+    return saturate_ordinary(counts, words.weights)
 
 
 def _sessions_by_meaning(cosines: Mapping[Place, float], turns: int) -> dict[int, float]:

@@ -7,16 +7,20 @@ brought to an ordinary length before they are shared, so that a long answer does
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from nacre.recall.confidence import Signals
 from nacre.recall.question import Question
-from nacre.storage.search import Corpus, Match, Term
+from nacre.storage.search import Corpus, Held, Match, Term
 from nacre.text import is_unspaced, words
 
 MAX_TERMS = 24
 """Terms that a question is searched by: the rarest that the index knows."""
+
+_NOTHING: Held = {}
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,42 +58,54 @@ def weigh(corpus: Corpus, bm25: Bm25 = Bm25()) -> Weights:
     return Weights(idf, max(1.0, corpus.average_length), bm25)
 
 
-Held = dict[int, float]
-"""How often a row holds each of those terms that it holds at all, by their place among the terms."""
-
-
-def held(counts: Sequence[float]) -> Held:
-    """The terms that are there, of counts for all."""
-    return {at: count for at, count in enumerate(counts) if count}
-
-
-def saturate(counts: Held, length: float, weights: Weights) -> float:
-    """BM25 of a row that holds the terms ``counts`` times."""
-    k1, b = weights.bm25.k1, weights.bm25.b
+def saturate(held: Held, length: float, weights: Weights) -> float:
+    """BM25 of a row that holds the terms so often."""
+    k1, b, idf = weights.bm25.k1, weights.bm25.b, weights.idf
     slope = k1 * (1 - b + b * length / weights.average_length)
     score = 0.0
-    for at, count in counts.items():
-        score += weights.idf[at] * count * (k1 + 1) / (count + slope)
+    for at, count in held.items():
+        score += idf[at] * count * (k1 + 1) / (count + slope)
     return score
 
 
-def normalise(match: Match, weights: Weights) -> Held:
-    """The term counts of a row, as if it were of ordinary length."""
-    b = weights.bm25.b
-    length = 1 - b + b * match.length / weights.average_length
-    return {at: count / length for at, count in enumerate(match.counts) if count}
+def saturate_ordinary(rows: Mapping[K, Held], weights: Weights) -> dict[K, float]:
+    """As :func:`saturate`, for many rows of ordinary length."""
+    k1, idf = weights.bm25.k1, weights.idf
+    scores = {}
+    for row, held in rows.items():
+        score = 0.0
+        for at, count in held.items():
+            score += idf[at] * count * (k1 + 1) / (count + k1)
+        scores[row] = score
+    return scores
 
 
-def in_context(counts: Mapping[tuple[int, int], Held], place: tuple[int, int], *, share: float, reach: int) -> Held:
-    """The term counts at a place (session, seq), with the share of those around it."""
-    total = dict(counts.get(place, ()))
-    session, seq = place
-    for other in (*range(seq - reach, seq), *range(seq + 1, seq + reach + 1)):
-        neighbour = counts.get((session, other))
-        if neighbour:
-            for at, count in neighbour.items():
-                total[at] = total.get(at, 0.0) + share * count
-    return total
+def normalise(matches: Mapping[K, Match], weights: Weights) -> dict[K, Held]:
+    """The term counts of rows that hold any, as if they were of ordinary length."""
+    b, average = weights.bm25.b, weights.average_length
+    found = {}
+    for row, match in matches.items():
+        if match.held:
+            length = 1 - b + b * match.length / average
+            found[row] = {at: count / length for at, count in match.held.items()}
+    return found
+
+
+def in_context(
+    own: Mapping[tuple[int, int], Held], places: Iterable[tuple[int, int]], *, share: float, reach: int
+) -> dict[tuple[int, int], Held]:
+    """The term counts at some places (session, seq), each with the share of those around it."""
+    shared = {place: {at: share * count for at, count in held.items()} for place, held in own.items()}
+    steps = [step for step in range(-reach, reach + 1) if step]
+    found = {}
+    for place in places:
+        session, seq = place
+        total = dict(own.get(place, ()))
+        for step in steps:
+            for at, count in shared.get((session, seq + step), _NOTHING).items():
+                total[at] = total[at] + count if at in total else count
+        found[place] = total
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +120,14 @@ class Telling:
     stranger: bool = False
     identifiers: float = 0.0
 
-    def signals(self, *counts: Sequence[float] | None, cosine: float | None, in_part: bool = False) -> Signals:
-        """What speaks for some rows together; ``in_part`` says that they hold an identifier within a longer one.
+    def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
+        """What speaks for rows that hold so much, together; ``in_part``: they hold an identifier within a longer one.
 
         Without any telling word nothing speaks for or against them: half the weight counts as held.
         """
         if not self.total:
             return Signals(0.5, cosine)
-        held = sum(weight for at, weight in enumerate(self.weights) if any(row and row[at] for row in counts))
+        held = sum(weight for at, weight in enumerate(self.weights) if any(at in row for row in rows))
         if in_part:
             return Signals(held / self.total + self.identifiers, cosine, self.unknown - self.identifiers)
         return Signals(held / self.total, cosine, self.unknown, self.stranger)

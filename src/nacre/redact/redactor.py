@@ -6,7 +6,7 @@ import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -142,8 +142,8 @@ class _Scan:
         """Whether nothing in the text has to be taken out before it is looked at."""
         return _ODD not in self._classes and (not self._rest or is_visible(self._rest))
 
-    def look(self) -> _Places:
-        """Find the literals of rules that may match there."""
+    def look(self, *, closely: bool = True) -> _Places:
+        """Find the literals of rules that may match there; unless it looks ``closely``, all of them."""
         data = self._data
         lower = data.lower()
         # Colours that are written out, as in raw JSON, hide where a token begins; as blanks they keep every place.
@@ -152,14 +152,14 @@ class _Scan:
             lower = data.lower()
             self._classes = data.translate(_CLASSES)
         places = _Places(data, self._table)
-        self._look_everywhere(lower, places)
+        self._look_everywhere(lower, places, closely=closely)
         for literal in self._table.foreign if self._rest else ():
             if literal in self._rest:
                 places.add_all(literal)
         self._look_at_runs(places)
         return places
 
-    def _look_everywhere(self, lower: bytes, places: _Places) -> None:
+    def _look_everywhere(self, lower: bytes, places: _Places, *, closely: bool) -> None:
         data, ends, by_hint = places.data, self._ends, self._table.by_hint
         reached: dict[bytes, int] = {}
         for hint in _iter_hints(lower):
@@ -169,7 +169,9 @@ class _Scan:
                 place = hint.start() - offset
                 if not lower.startswith(literal, place):
                     continue
-                if place >= reached.get(literal, 0):  # else it lies in what matched: looking at it each time takes ages
+                if closely and place >= reached.get(
+                    literal, 0
+                ):  # else it lies in what matched: looking at it each time takes ages
                     match = compile_any(literal).match(data, place, ends[bisect_right(ends, place)])
                     if match is None:
                         continue
@@ -294,6 +296,21 @@ class Redactor:
         suspects = self._list_suspects(texts)
         return [self.clean(text) if number in suspects else text for number, text in enumerate(texts)]
 
+    def find_suspects(self, pieces: Sequence[bytes]) -> set[int]:
+        """The numbers of the pieces of text in which a rule may begin to match; a piece holds no line break.
+
+        In no other piece is a secret, nor would one be if other marks or blanks stood between its words.
+        """
+        if self._owner:
+            return set(range(len(pieces)))
+        suspects: set[int] = set()
+        for first, batch, ends in _iter_batches(pieces):
+            scan = _Scan(b"\n".join(batch), self._table, ends)
+            if not scan.is_visible:
+                suspects.update(first + number for number, piece in enumerate(batch) if not is_visible(piece))
+            suspects.update(first + number for number in scan.look(closely=False).split(ends))
+        return suspects
+
     def clean(self, text: str) -> str:
         """Return the text without secrets; the very same object when there are none."""
         return self.redact(text).text
@@ -301,14 +318,8 @@ class Redactor:
     def _list_suspects(self, texts: Sequence[str]) -> set[int]:
         """The numbers of the texts that have to be looked at alone: in all others is nothing to redact."""
         suspects = {number for number, text in enumerate(texts) if self._owner and self._calls_owner(text)}
-        batch: list[bytes] = []
-        ends: list[int] = []
-        for number, text in enumerate(texts, 1):
-            batch.append(text.encode("utf-8", "surrogatepass"))
-            ends.append((ends[-1] + 1 if ends else 0) + len(batch[-1]))
-            if ends[-1] >= BATCH_BYTES or number == len(texts):
-                suspects.update(number - len(batch) + piece for piece in self._iter_suspect_pieces(batch, ends))
-                batch, ends = [], []
+        for first, batch, ends in _iter_batches(text.encode("utf-8", "surrogatepass") for text in texts):
+            suspects.update(first + piece for piece in self._iter_suspect_pieces(batch, ends))
         return suspects
 
     def _iter_suspect_pieces(self, pieces: Sequence[bytes], ends: Sequence[int]) -> Iterator[int]:
@@ -378,6 +389,22 @@ class Redactor:
 def rule_names() -> list[str]:
     """The names of all rules, in the order in which they are tried; that of private blocks comes first."""
     return list(dict.fromkeys([PRIVATE, *(rule.name for rule in load_table().rules)]))
+
+
+def _iter_batches(pieces: Iterable[bytes]) -> Iterator[tuple[int, list[bytes], list[int]]]:
+    """Pieces to look at in one go: the number of the first, they themselves, and where each ends among them."""
+    first, at = 0, -1
+    batch: list[bytes] = []
+    ends: list[int] = []
+    for piece in pieces:
+        at += len(piece) + 1
+        batch.append(piece)
+        ends.append(at)
+        if at >= BATCH_BYTES:
+            yield first, batch, ends
+            first, at, batch, ends = first + len(batch), -1, [], []
+    if batch:
+        yield first, batch, ends
 
 
 def _cuts_marker(data: bytes, position: int) -> bool:

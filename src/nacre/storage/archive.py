@@ -72,6 +72,10 @@ class ArchiveIndex:
         found = self._db.all("find_archived_alike", fingerprint=fingerprint, path=path)
         return [_archived(row) for row in found]
 
+    def has_below(self, folder: str) -> bool:
+        """Whether anything is archived of transcripts below a folder."""
+        return self._db.one("find_archived_below", start=f"{folder}/", end=f"{folder}0") is not None
+
     def due(self) -> list[Due]:
         """Transcripts that were read further than they are archived, the oldest first."""
         return [Due(*row) for row in self._db.all("list_archive_due")]

@@ -22,9 +22,9 @@ _NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
 
 @dataclass(frozen=True, slots=True)
 class Deeds:
-    """Tool calls of one turn, by the identity of the turn."""
+    """Tool calls of one turn."""
 
-    identity: bytes
+    turn: int
     calls: tuple[ToolCall, ...]
 
 
@@ -56,8 +56,8 @@ class DeedIndex:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def add(self, done: Sequence[Deeds], *, first: int) -> None:
-        """Index what turns did that were stored just now, from row ``first`` on. Call in their transaction."""
+    def add(self, done: Sequence[Deeds]) -> None:
+        """Index what turns did that are there. Call in the transaction that stores them."""
         uses = [use for deeds in done for use in _uses(deeds)]
         if uses:
             encoded = _encode(uses).decode()
@@ -65,27 +65,27 @@ class DeedIndex:
             self._db.run("insert_file_uses", uses=encoded)
         failures = [failure for deeds in done if (failure := _failure(deeds))]
         if failures:
-            self._db.run("insert_failures", failures=_encode(failures).decode(), first=first)
+            self._db.run("insert_failures", failures=_encode(failures).decode())
 
     def behind(self) -> tuple[int, int] | None:
         """The rows of turns that were stored before there was this index: (after, until); ``None`` when none are."""
         found = self._db.one("find_deeds_behind")
         return (found[0], found[1]) if found else None
 
-    def calls_behind(self, after: int, until: int) -> list[tuple[int, bytes, str]]:
-        """A portion of them with their stored calls: (row, identity, calls as JSON)."""
+    def calls_behind(self, after: int, until: int) -> list[tuple[int, str]]:
+        """A portion of them with their stored calls as JSON, by row."""
         found = self._db.all("list_calls_behind", after=after, until=until, limit=_PORTION)
-        return [(row, identity, tools) for row, identity, tools in found]
+        return [(row, tools) for row, tools in found]
 
-    def caught_up(self, done: Sequence[tuple[int, Deeds]]) -> None:
+    def caught_up(self, done: Sequence[Deeds]) -> None:
         """Index such a portion; without any, nothing is behind."""
         with self._db.transaction():
             if not done:
                 self._db.run("clear_deeds_behind")
                 return
-            self._db.run_many("unindex_failures", [{"row": row} for row, _ in done])
-            self.add([deeds for _, deeds in done], first=0)
-            self._db.run("save_deeds_behind", after=done[-1][0])
+            self._db.run_many("unindex_failures", [{"row": deeds.turn} for deeds in done])
+            self.add(done)
+            self._db.run("save_deeds_behind", after=done[-1].turn)
 
     def files_named(self, name: str) -> list[tuple[int, str]]:
         """Files by the last part of their path, in any case: (row, path)."""
@@ -130,17 +130,17 @@ def plain_path(path: str) -> str:
     return path.replace("\\", "/").removeprefix("./").rstrip("/") or "/"
 
 
-def _uses(deeds: Deeds) -> Iterator[tuple[str, str, str, str]]:
+def _uses(deeds: Deeds) -> Iterator[tuple[int, str, str, str]]:
     for call in deeds.calls:
         if call.action in _USES and call.outcome != "rejected":
             for path in map(plain_path, call.paths):
-                yield deeds.identity.hex(), path, path.rsplit("/", 1)[-1].lower(), call.action.value
+                yield deeds.turn, path, path.rsplit("/", 1)[-1].lower(), call.action.value
 
 
-def _failure(deeds: Deeds) -> tuple[str, str, str] | None:
+def _failure(deeds: Deeds) -> tuple[int, str, str] | None:
     failed = [call for call in deeds.calls if call.failed]
     if not failed:
         return None
     tried = "\n".join(f"{call.name} {call.input}" for call in failed)
     error = "\n".join(call.error or call.outcome or "" for call in failed)
-    return deeds.identity.hex(), segment(tried), segment(error)
+    return deeds.turn, segment(tried), segment(error)

@@ -16,8 +16,7 @@ from nacre.errors import StoreBusy
 from nacre.storage.database import Database
 from nacre.storage.deeds import DeedIndex, Deeds
 from nacre.storage.erasing import Erasing
-from nacre.storage.sessions import did_of, names_of, stored_calls
-from nacre.text import segment
+from nacre.storage.sessions import index_texts, stored_calls
 
 BATCH = 500
 
@@ -98,18 +97,13 @@ class StoredTexts:
             return
         for statement in ("unindex_turn", "unindex_turn_parts", "delete_turn"):
             self._db.run(statement, row=row)
-        first = (self._db.one("next_turn_row") or (1,))[0]
+        new = (self._db.one("next_turn_row") or (1,))[0]
         session, seq, native_id, identity, speaker, trust, flags, time = kept
-        values = (session, seq, native_id, identity.hex(), speaker, trust, flags, time, author, text, tools)
+        values = (new, session, seq, native_id, identity.hex(), speaker, trust, flags, time, author, text, tools)
         self._db.run("insert_turns", turns=_encoded([values]))
         calls = stored_calls(tools)
-        self._db.run(
-            "index_turns", texts=_encoded([(identity.hex(), segment(text), segment(did_of(calls)))]), first=first
-        )
-        names = names_of(text, calls)
-        if names:
-            self._db.run("index_turn_parts", texts=_encoded([(identity.hex(), names)]), first=first)
-        DeedIndex(self._db).add([Deeds(identity, calls)], first=first)
+        index_texts(self._db, [(new, text, calls)])
+        DeedIndex(self._db).add([Deeds(new, calls)])
 
     def purge(self) -> None:
         """Leave nothing of what was taken out in the file: merge the full text, overwrite what is free, cut the log.

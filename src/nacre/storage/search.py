@@ -23,7 +23,7 @@ _TURN_FIELDS = "t.row, t.session, t.seq"
 
 # The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
 _MATCH_TURNS = f"""
-SELECT {_TURN_FIELDS}, term_counts(turns_fts) FROM turns_fts f JOIN turns t ON t.row = f.rowid
+SELECT {_TURN_FIELDS}, term_counts(turns_fts, 1.0, 0.5) FROM turns_fts f JOIN turns t ON t.row = f.rowid
 JOIN sessions s ON s.row = t.session
 WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
@@ -32,7 +32,8 @@ SELECT {_TURN_FIELDS} FROM turns_parts f JOIN turns t ON t.row = f.rowid JOIN se
 WHERE turns_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _MATCH_MEMORIES = f"""
-SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts) FROM memories_fts f JOIN {{source}} m ON m.row = f.rowid
+SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts, 1.5, 1.0, 1.0) FROM memories_fts f
+JOIN {{source}} m ON m.row = f.rowid
 WHERE memories_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
 """  # noqa: S608
 _MATCH_MEMORY_PARTS = f"""
@@ -68,8 +69,12 @@ class Term:
     stem: str
 
 
+Held = dict[int, float]
+"""How often a row holds each of those terms that it holds at all, by their place among the terms."""
+
+
 class Match(NamedTuple):
-    """A row that holds some of the terms: how often each (weighted over columns), and how many words the row has.
+    """A row and what it holds of the terms (weighted over columns), and how many words the row has.
 
     A tuple, since an answer makes hundreds.
     """
@@ -77,7 +82,7 @@ class Match(NamedTuple):
     row: int
     session: int
     seq: int
-    counts: tuple[float, ...]
+    held: Held
     length: int
 
 
@@ -99,12 +104,11 @@ class Corpus:
 class Search:
     """Full text over one of the two tables."""
 
-    def __init__(self, database: Database, *, table: str, match: str, parts: str, columns: tuple[float, ...]) -> None:
+    def __init__(self, database: Database, *, table: str, match: str, parts: str) -> None:
         self._db = database
         self._table = table
         self._match = match
         self._parts = parts
-        self._columns = columns
         database.register_term_counts(term_counts)
 
     def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
@@ -125,12 +129,12 @@ class Search:
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
-        """Rows that hold any of the terms, the best by BM25 first; counts are in the order of ``terms``."""
+        """Rows that hold any of the terms, the best by BM25 first."""
         if not terms:
             return []
         expression = " OR ".join(quoted(term.word) for term in terms)
         rows = self._db.rows(where.into(self._match), (expression, *where.values, limit))
-        return [self._to_match(row, session, seq, packed) for row, session, seq, packed in rows]
+        return [_to_match(row, session, seq, packed) for row, session, seq, packed in rows]
 
     def match_parts(self, names: Sequence[str], where: Clause, limit: int) -> list[tuple[int, int, int]]:
         """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
@@ -141,24 +145,15 @@ class Search:
         rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
         return [(row, session, seq) for row, session, seq in rows]
 
-    def _to_match(self, row: int, session: int, seq: int, packed: str) -> Match:
-        *columns, length = packed.split("|")
-        per_column = [[int(count) for count in column.split(",")] for column in columns]
-        weighted = zip(*per_column, strict=True)
-        counts = tuple(
-            sum(weight * count for weight, count in zip(self._columns, term, strict=True)) for term in weighted
-        )
-        return Match(row, session, seq, counts, int(length))
-
 
 def memory_search(database: Database) -> Search:
     """Full text over memories: the subject counts most."""
-    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS, columns=(1.5, 1.0, 1.0))
+    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
 
 
 def fresh_turn_search(database: Database) -> Search:
     """Full text over the turns that are in no shard: what was said counts more than what was done."""
-    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS, columns=(1.0, 0.5))
+    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
 
 
 class Admission:
@@ -236,8 +231,17 @@ def quoted(term: str) -> str:
     return '"' + term.replace('"', '""') + '"'
 
 
-def term_counts(api: apsw.FTS5ExtensionApi) -> str:
-    """How often each phrase of the query is in each column of a row, then the row's words: ``1,0|0,2|57``."""
-    locations = [api.phrase_locations(phrase) for phrase in range(api.phrase_count)]
-    columns = (",".join(str(len(places[column])) for places in locations) for column in range(api.column_count))
-    return f"{'|'.join(columns)}|{api.column_size()}"
+def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
+    """A row's words, then each phrase of the query that it holds, and how often, weighted over its columns: of a row
+    of 57 words that holds the first phrase once and the third twice, ``57 0 1.0 2 2.0``."""
+    told = [str(api.column_size())]
+    for phrase in range(api.phrase_count):
+        count = sum(weight * len(places) for weight, places in zip(weights, api.phrase_locations(phrase), strict=True))
+        if count:
+            told += (str(phrase), str(count))
+    return " ".join(told)
+
+
+def _to_match(row: int, session: int, seq: int, told: str) -> Match:
+    length, *held = told.split()
+    return Match(row, session, seq, dict(zip(map(int, held[::2]), map(float, held[1::2]), strict=True)), int(length))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -19,6 +19,7 @@ from nacre.text import identifiers, segment
 
 _encode = msgspec.json.Encoder().encode
 _PORTION = 500
+_NAMES_CHARACTERS = 8000
 _PAUSE_MS = 30 * 60 * 1000
 
 OPENING_TURNS = 12
@@ -86,6 +87,13 @@ class Heard:
     owner_spoke: bool
 
 
+TurnBatch = tuple[str, int, Sequence[Turn]]
+"""Turns of one session: its tool, its row, and what is said in order."""
+
+_Identified = tuple[int, dict[bytes, Turn]]
+_Placed = tuple[int, int, bytes, Turn]
+
+
 class Sessions:
     """Reads and writes sessions, turns and cursors."""
 
@@ -107,65 +115,73 @@ class Sessions:
             tokens_input=spent and spent.input, tokens_cached=spent and spent.cached,
             tokens_output=spent and spent.output,
         )  # fmt: skip
+        if row and file:
+            self._db.run("note_session_file", session=row[0], file=file)
         return int(row[0]) if row else 0
 
     def add_turns(self, session: Session, row: int, turns: Sequence[Turn]) -> int:
-        """Add turns at the end of a session and to the full text; returns how many are new.
+        """Add turns at the end of a session and to the full text, as :meth:`add_batches` does."""
+        return self.add_batches([(session.tool, row, turns)])[0]
 
-        A turn that is known already stays where it is; one that grew is written anew in its old place.
+    def add_batches(self, batches: Sequence[TurnBatch]) -> list[int]:
+        """Add turns at the end of their sessions and to the full text; returns how many of each batch are new.
+
+        A turn that is known already stays where it is; one that grew is written anew in its old place. Where the
+        session lies in several files, one of them may be an old copy: there a turn never becomes shorter. The outcome
+        is that of one batch after the other, in a tenth of the statements.
         """
-        wanted = {turn_identity(session.tool, row, turn): turn for turn in turns}
-        next_seq = (self._db.one("next_seq", session=row) or (0,))[0]
-        grown, fresh = self._sort_out(row, wanted)
-        rows = [(seq, identity, turn) for seq, identity, turn in grown]
-        rows += [(next_seq + at, identity, turn) for at, (identity, turn) in enumerate(fresh)]
-        if rows:
-            first = (self._db.one("next_turn_row") or (1,))[0]
-            encoded = _encode([_turn_row(row, seq, identity, turn) for seq, identity, turn in rows])
-            self._db.run("insert_turns", turns=encoded.decode())
-            texts = [
-                (identity.hex(), segment(turn.text), segment(did_of(turn.tool_calls))) for _, identity, turn in rows
-            ]
-            self._db.run("index_turns", texts=_encode(texts).decode(), first=first)
-            parts = [
-                (identity.hex(), names) for _, identity, turn in rows if (names := names_of(turn.text, turn.tool_calls))
-            ]
-            self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=first)
-            DeedIndex(self._db).add(_deeds(rows), first=first)
-        return len(fresh)
+        return [count for portion in _portions(batches) for count in self._add_portion(portion)]
 
-    def _sort_out(
-        self, row: int, wanted: dict[bytes, Turn]
-    ) -> tuple[list[tuple[int, bytes, Turn]], list[tuple[bytes, Turn]]]:
-        known = self._db.all("find_known_turns", identities=json.dumps([identity.hex() for identity in wanted]))
-        grown = []
-        for turn_row, identity, session, seq, text, tools in known:
-            turn = wanted.pop(identity)
-            if session == row and (turn.text != text or _tools(turn) != (tools or None)):
-                self._db.run("unindex_turn", row=turn_row)
-                self._db.run("unindex_turn_parts", row=turn_row)
-                self._db.run("delete_turn", row=turn_row)
-                grown.append((seq, identity, turn))
-        return grown, list(wanted.items())
+    def _add_portion(self, portion: Sequence[_Identified]) -> list[int]:
+        known = self._known([identity for _, turns in portion for identity in turns])
+        found = self._db.all("next_seqs", sessions=json.dumps(sorted({row for row, _ in portion})))
+        next_seq: dict[int, int] = dict(found)
+        placed: list[_Placed] = []
+        counts = []
+        for row, turns in portion:
+            fresh = [identity for identity in turns if identity not in known]
+            placed += [(row, seq, identity, turns[identity]) for seq, identity in self._drop_grown(row, turns, known)]
+            placed += [(row, seq, one, turns[one]) for seq, one in enumerate(fresh, start=next_seq[row])]
+            next_seq[row] += len(fresh)
+            counts.append(len(fresh))
+        if placed:
+            self._insert(placed)
+        return counts
+
+    def _insert(self, placed: Sequence[_Placed]) -> None:
+        first = (self._db.one("next_turn_row") or (1,))[0]
+        rows = list(enumerate(placed, start=first))
+        encoded = _encode([(number, *_turn_row(*place)) for number, place in rows])
+        self._db.run("insert_turns", turns=encoded.decode())
+        index_texts(self._db, [(number, turn.text, turn.tool_calls) for number, (_, _, _, turn) in rows])
+        done = [Deeds(number, turn.tool_calls) for number, (_, _, _, turn) in rows if turn.tool_calls]
+        DeedIndex(self._db).add(done)
+
+    def _known(self, identities: Sequence[bytes]) -> dict[bytes, Row]:
+        encoded = json.dumps([identity.hex() for identity in identities])
+        return {found[1]: found for found in self._db.all("find_known_turns", identities=encoded)}
+
+    def _drop_grown(
+        self, session: int, turns: Mapping[bytes, Turn], known: Mapping[bytes, Row]
+    ) -> Iterator[tuple[int, bytes]]:
+        """Take out the turns of a session that grew since they were stored; yields where they stood."""
+        changed = {
+            identity: known[identity] for identity, turn in turns.items()
+            if identity in known and known[identity][2] == session and _said(turn) != _said_before(known[identity])
+        }  # fmt: skip
+        copied = bool(changed) and (self._db.one("count_session_files", session=session) or (0,))[0] > 1
+        for identity, row in changed.items():
+            if not copied or _length(_said(turns[identity])) > _length(_said_before(row)):
+                self._forget_turns([row[0]])
+                yield row[3], identity
 
     def index_again(self, rows: Sequence[int]) -> None:
         """Add turns to the full text from which they are missing."""
         with self._db.transaction():
             for start in range(0, len(rows), _PORTION):
-                found = self._db.all("find_identities", rows=json.dumps(list(rows[start : start + _PORTION])))
-                turns = {row: item.turn for row, item in self.by_rows([row for row, _ in found]).items()}
-                self._forget_text([row for row, _ in found])
-                texts = [
-                    (identity.hex(), segment(turns[row].text), segment(did_of(turns[row].tool_calls)))
-                    for row, identity in found
-                ]
-                self._db.run("index_turns", texts=_encode(texts).decode(), first=0)
-                parts = [
-                    (identity.hex(), names)
-                    for row, identity in found
-                    if (names := names_of(turns[row].text, turns[row].tool_calls))
-                ]
-                self._db.run("index_turn_parts", texts=_encode(parts).decode(), first=0)
+                found = self.by_rows(rows[start : start + _PORTION])
+                self._forget_text(list(found))
+                index_texts(self._db, [(row, it.turn.text, it.turn.tool_calls) for row, it in found.items()])
 
     def _forget_text(self, rows: Sequence[int]) -> None:
         wanted: list[dict[str, object]] = [{"row": row} for row in rows]
@@ -173,21 +189,40 @@ class Sessions:
             self._db.run_many(statement, wanted)
 
     def retain(self, tool: str, file: str, present: Mapping[str, Sequence[str]]) -> set[int]:
-        """A file was read as a whole: forget what was read from it before and is not ``present`` any more.
+        """A file was read as a whole: forget what it held before and does not hold any more, unless another file does.
 
         ``present`` has the ids of its turns by the native id of their session. Returns the sessions that lost turns.
         """
         touched = set()
-        for row, native_id in self._db.all("list_sessions_of_file", tool=tool, file=file):
-            ids = list(present.get(native_id, ()))
-            gone = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
-            self._forget_turns([turn for (turn,) in gone])
-            if native_id not in present:
+        for row, native_id, held in self._db.all("list_sessions_of_file", tool=tool, file=file):
+            ids = present.get(native_id)
+            others = self._db.all("list_other_files", session=row, file=file)
+            gone = self._gone(row, ids or (), held, [other for _, other in others])
+            self._forget_turns(gone)
+            if ids is not None:
+                self._db.run("hold_turns", session=row, file=file, held=_encode(ids).decode())
+            elif others:
+                self._db.run("leave_session_file", session=row, file=file)
+                self._db.run("move_session", row=row, file=file, other=others[0][0])
+            else:
                 self._db.run("delete_session", row=row)
-            elif gone:
+                continue
+            if gone:
                 self._db.run("limit_extracted", row=row)
                 touched.add(int(row))
         return touched
+
+    def _gone(self, row: int, ids: Sequence[str], held: str | None, others: Sequence[str | None]) -> list[int]:
+        """Turns that a file took back; none where nobody knows what another file of the session holds."""
+        if not others:
+            found = self._db.all("list_turns_gone", session=row, ids=_encode(ids).decode())
+        elif held is None or None in others:
+            return []
+        else:
+            kept = {*ids, *(turn for other in others if other for turn in json.loads(other))}
+            lost = [turn for turn in json.loads(held) if turn not in kept]
+            found = self._db.all("list_turns_named", session=row, ids=_encode(lost).decode())
+        return [int(turn) for (turn,) in found]
 
     def _forget_turns(self, rows: Sequence[int]) -> None:
         wanted: list[dict[str, object]] = [{"row": row} for row in rows]
@@ -215,10 +250,12 @@ class Sessions:
         self._db.run("mark_all_extracted")
 
     def find(self, reference: str) -> list[StoredSession]:
-        """Sessions by ``<tool>:<id>``, by the tool's own id, or by its beginning; at most three."""
+        """Sessions by ``<tool>:<id>``, by the tool's own id, or by the beginning of either; at most three."""
         tool, _, native_id = reference.partition(":")
         rows = self._db.all("find_session", tool=tool, native_id=native_id) if native_id else []
-        rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference)
+        rows = rows or self._db.all("find_sessions_by_native_id", native_id=reference, tool=None)
+        if native_id and not rows:
+            rows = self._db.all("find_sessions_by_native_id", native_id=native_id, tool=tool)
         exact = [row for row in rows if row[2] == reference]
         return [_stored(row) for row in exact or rows]
 
@@ -292,11 +329,6 @@ class Sessions:
         found = self._db.all("find_places", rows=json.dumps(list(rows)))
         return {row: (session, seq) for row, session, seq in found}
 
-    def rows_at(self, places: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """The turns at some places, by (session row, seq); places that do not exist are left out."""
-        found = self._db.all("find_rows_at", places=json.dumps(places))
-        return {(session, seq): row for session, seq, row in found}
-
     def authors(self) -> set[str]:
         """People named as authors of turns."""
         return {author for (author,) in self._db.all("list_authors")}
@@ -367,8 +399,44 @@ def shared_identity(scope: str, turn_id: str) -> bytes:
     return hashlib.blake2b(f"{scope}\0{turn_id}".encode("utf-8", errors="replace"), digest_size=16).digest()
 
 
-def _deeds(rows: Sequence[tuple[int, bytes, Turn]]) -> list[Deeds]:
-    return [Deeds(identity, turn.tool_calls) for _, identity, turn in rows if turn.tool_calls]
+def index_texts(database: Database, texts: Sequence[tuple[int, str, Sequence[ToolCall]]]) -> None:
+    """Add to the full text what turns say and did, by their rows, which must not be in it yet."""
+    parts = []
+    words = []
+    for row, text, calls in texts:
+        did = did_of(calls)
+        words.append((row, segment(text), segment(did)))
+        if names := " ".join(identifiers(f"{text}\n{did}"))[:_NAMES_CHARACTERS]:
+            parts.append((row, names))
+    database.run("index_turns", texts=_encode(words).decode())
+    database.run("index_turn_parts", texts=_encode(parts).decode())
+
+
+def _portions(batches: Sequence[TurnBatch]) -> Iterator[list[_Identified]]:
+    """Batches with the identities of their turns, cut before one that repeats a turn: it must find it stored."""
+    portion: list[_Identified] = []
+    seen: set[bytes] = set()
+    for tool, row, turns in batches:
+        identified = {turn_identity(tool, row, turn): turn for turn in turns}
+        if not seen.isdisjoint(identified):
+            yield portion
+            portion, seen = [], set()
+        portion.append((row, identified))
+        seen.update(identified)
+    if portion:
+        yield portion
+
+
+def _said(turn: Turn) -> tuple[str, str]:
+    return turn.text, _tools(turn) or ""
+
+
+def _said_before(known: Row) -> tuple[str, str]:
+    return known[4], known[5] or ""
+
+
+def _length(said: tuple[str, str]) -> int:
+    return len(said[0]) + len(said[1])
 
 
 def _tools(turn: Turn) -> str | None:
@@ -413,11 +481,6 @@ def kept_call(
 def did_of(calls: Sequence[ToolCall]) -> str:
     """What a turn did, in words for the full text."""
     return "\n".join(f"{call.name} {call.input} {call.outcome if call.outcome != 'ok' else ''}" for call in calls)
-
-
-def names_of(text: str, calls: Sequence[ToolCall]) -> str:
-    """The identifiers in a turn, for the trigram table."""
-    return " ".join(identifiers(f"{text}\n{did_of(calls)}"))[:8000]
 
 
 def _turn_row(session: int, seq: int, identity: bytes, turn: Turn) -> tuple[object, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import shutil
@@ -62,8 +63,16 @@ class ShardSet:
 
     def new_name(self) -> str:
         """A name that no shard had before: which database it belongs to, and a number at random."""
+        return f"{self._life()}-{secrets.token_hex(6)}"
+
+    def _life(self) -> str:
+        """What the names of this database's shards begin with: that of the first, which comes from the file itself, so
+        that what a crash leaves of it is known again. Raises OSError."""
         places = self.places()
-        return f"{_life_of(places[0].name) if places else secrets.token_hex(8)}-{secrets.token_hex(6)}"
+        if places:
+            return _life_of(places[0].name)
+        seen = self._db.path.stat()
+        return hashlib.blake2b(f"{seen.st_dev}:{seen.st_ino}".encode(), digest_size=8).hexdigest()
 
     def write(self, name: str, turns: Iterable[ShardTurn]) -> Path:
         """Make the files of a shard; nobody looks into them before the database names it."""
@@ -82,7 +91,7 @@ class ShardSet:
         if not self.folder.is_dir():
             return
         names = {place.name for place in self.places()}
-        lives = {_life_of(name) for name in names}
+        lives = {_life_of(name) for name in names} or {self._life()}
         strays = [path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name) and path.name not in names]
         self.remove([name for name in strays if others or _life_of(name) in lives])
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from heapq import nlargest
 
 from nacre.model.recall import Filter
-from nacre.storage.database import Database
+from nacre.storage.database import Database, Row
 from nacre.storage.filters import Clause, turn_clause
 from nacre.storage.search import Corpus, Match, Search, Term, fresh_turn_search, quoted
 from nacre.storage.shard_set import ShardSet
@@ -60,7 +59,7 @@ class TurnSearch:
     def match(
         self, terms: Sequence[Term], wanted: Filter, limit: int, *, idf: Sequence[float], average_length: float
     ) -> list[Match]:
-        """Turns that hold any of the terms, the best by BM25 first; counts are in the order of ``terms``.
+        """Turns that hold any of the terms, the best by BM25 first.
 
         ``idf`` is what each term weighs in the whole home, ``average_length`` the words of an average turn.
         """
@@ -80,16 +79,18 @@ class TurnSearch:
                 stems, idf, wanted, moved, min(limit, _LEAST + _SPARE * limit * shard.rows // rows_in_all)
             )
         ]
-        best = [row for _, row in nlargest(limit, found)]
+        best = [row for _, row in sorted(found, reverse=True)[:limit]]
         rows = best if where.is_open else list(self._admitted(best, where))
-        matches = {match.row: match for match in (*self.counted(rows, terms), *fresh)}
-        return nlargest(limit, matches.values(), key=lambda match: (_score(match, idf, average_length), -match.row))
+        counted = _counted(self._db.all("find_turn_words", rows=json.dumps(rows)), terms)
+        matches = {match.row: match for match in (*counted, *fresh)}.values()
+        scores = {match.row: _score(match, idf, average_length) for match in matches}
+        return sorted(matches, key=lambda match: (-scores[match.row], match.row))[:limit]
 
-    def counted(self, rows: Sequence[int], terms: Sequence[Term]) -> list[Match]:
-        """What turns in shards hold of the terms; turns of the last days are left out."""
-        keys = [key_of(term.stem) for term in terms]
-        found = self._db.all("find_turn_words", rows=json.dumps(list(rows)))
-        return [unpack(words, keys, row, session, seq) for row, session, seq, words in found]
+    def at(self, places: Sequence[tuple[int, int]], terms: Sequence[Term]) -> list[Match]:
+        """The turns at some places (session row, seq) and what they hold of the terms: of turns of the last days
+        nothing is told. Places that do not exist are left out."""
+        encoded = json.dumps([session << 32 | seq for session, seq in places])
+        return _counted(self._db.all("find_turn_words_at", places=encoded), terms)
 
     def match_parts(self, names: Sequence[str], wanted: Filter, limit: int) -> list[tuple[int, int, int]]:
         """Turns whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
@@ -121,10 +122,14 @@ class TurnSearch:
         return {row: places[row] for row in rows if row in places}
 
 
+def _counted(turns: Sequence[Row], terms: Sequence[Term]) -> list[Match]:
+    keys = [key_of(term.stem) for term in terms]
+    return [unpack(words, keys, row, session, seq) for row, session, seq, words in turns]
+
+
 def _score(match: Match, idf: Sequence[float], average_length: float) -> float:
     slope = _K1 * (1 - _B + _B * match.length / max(1.0, average_length))
     score = 0.0
-    for weight, count in zip(idf, match.counts, strict=True):
-        if count:
-            score += weight * count * (_K1 + 1) / (count + slope)
+    for at, count in match.held.items():
+        score += idf[at] * count * (_K1 + 1) / (count + slope)
     return score

@@ -19,6 +19,9 @@ _MOST = 15
 _DID = 0.5
 """What was done counts so much beside what was said."""
 
+_COUNTS = tuple((count >> 4) + _DID * (count & 15) for count in range(256))
+"""What each byte of counts comes to."""
+
 
 def pack(said: Sequence[str], did: Sequence[str]) -> bytes:
     """The stems of a turn, counted."""
@@ -36,13 +39,12 @@ def key_of(stem: str) -> bytes:
 def unpack(packed: bytes, keys: Sequence[bytes], row: int, session: int, seq: int) -> Match:
     """What a turn holds of some stems, by their checksums."""
     end = _HEAD + (len(packed) - _HEAD) // (_WIDTH + 1) * _WIDTH
-    counts = [0.0] * len(keys)
-    find = packed.find
+    sums = packed[_HEAD:end]
+    find, held = sums.find, {}
     for number, key in enumerate(keys):
-        at = find(key, _HEAD, end)
-        while at >= 0 and at % _WIDTH:  # the head is as wide as a checksum
-            at = find(key, at + 1, end)
+        at = find(key)
+        while at > 0 and at % _WIDTH:
+            at = find(key, at + 1)
         if at >= 0:
-            count = packed[end + at // _WIDTH - 1]
-            counts[number] = (count >> 4) + _DID * (count & 15)
-    return Match(row, session, seq, tuple(counts), int.from_bytes(packed[:_HEAD], "little"))
+            held[number] = _COUNTS[packed[end + at // _WIDTH]]
+    return Match(row, session, seq, held, int.from_bytes(packed[:_HEAD], "little"))

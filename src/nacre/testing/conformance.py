@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import tempfile
 import tracemalloc
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +15,14 @@ from pathlib import Path
 import msgspec
 
 from nacre.app.reading import Batch, FileFailed, Job, read_files
-from nacre.errors import TranscriptUnreadable
+from nacre.errors import InvalidInput, TranscriptUnreadable
 from nacre.model.cursor import Cursor, Tally
 from nacre.model.session import Flag, Session, Speaker, Trust, Turn
 from nacre.redact.redactor import Redactor
+from nacre.testing.forms import form_of
 from nacre.testing.samples import samples
 from nacre.testing.steps import Agent, Owner, Step, Tool
 from nacre.transcripts.adapter import Adapter, Places, Root
-from nacre.transcripts.reading import FileSource, read_head
 from nacre.transcripts.registry import builtins
 
 Write = Callable[[Path, Sequence[Step]], Path]
@@ -65,8 +64,9 @@ def check_adapter(
 ) -> None:
     """Try an adapter; raises AssertionError that names every broken promise.
 
-    ``sample`` is a transcript with words of the owner; ``beside`` are files that the adapter reads next to it. The
-    samples of nacre's own adapters are not to be recognised, nor are ``others``, unless it ``takes_anything``.
+    ``sample`` is a transcript with words of the owner, a file of text or a database that its tool closed; ``beside``
+    are files that the adapter reads next to it. The samples of nacre's own adapters are not to be recognised, nor are
+    ``others``, unless it ``takes_anything``.
 
     With ``write``, which renders a conversation as the tool writes it, it is also tried who speaks and how far that is
     trusted; where the tool does not record what its tools answered, ``keeps_output`` is false.
@@ -77,7 +77,9 @@ def check_adapter(
         for tried in (kit.places, kit.reads, kit.goes_on, kit.survives, kit.counts, kit.strips, kit.redacts):
             complaints += tried()
         complaints += kit.is_bounded()
+        complaints += kit.is_left_alone()
         if write:
+            complaints += kit.grows(write)
             complaints += kit.attributes(write, keeps_output=keeps_output)
     if complaints:
         listed = "\n".join(f"- {complaint}" for complaint in complaints)
@@ -93,18 +95,22 @@ class _Kit:
         for file in beside:
             self.path.with_name(file.name).write_bytes(file.read_bytes())
         self.folder = folder
+        self.form = form_of(self.path)
 
     # What is tried
 
     def recognises(self, others: Iterable[Path], *, takes_anything: bool) -> Complaints:
         """The sample is recognised, and nobody else's."""
-        self.put(self.data)
-        if not self.adapter.sniff(read_head(self.path)):
+        if not self.recognised(self.put(self.data)):
             yield "it does not recognise its own sample"
         for name, others_data in self.foreign(others) if not takes_anything else ():
-            if others_data != self.data and self.adapter.sniff(read_head(self.put(others_data, name))):
+            if others_data != self.data and self.recognised(self.put(others_data, name)):
                 yield f"it takes a transcript of another tool for its own: {name}"
         self.put(self.data)
+
+    def recognised(self, path: Path) -> bool:
+        with form_of(path).head(path) as head:
+            return self.adapter.sniff(head)
 
     def foreign(self, others: Iterable[Path]) -> Iterator[tuple[str, bytes]]:
         for name, (file, data) in samples().items():
@@ -142,7 +148,7 @@ class _Kit:
 
     def goes_on(self) -> Complaints:
         """A file that is read while it grows gives what it gives in one reading."""
-        if self.adapter.whole:
+        if self.adapter.whole or self.form.is_database:
             return
         whole = self.read(self.data)
         for cut in self.cuts():
@@ -160,32 +166,21 @@ class _Kit:
 
     def survives(self) -> Complaints:
         """Nothing that lies in a file makes an adapter fail; a format read as a whole may say that it is not whole."""
-        for name, data in self.spoiled():
+        for name, data in self.form.spoiled(self.path, self.data):
             try:
-                self.adapter.sniff(read_head(self.put(data)))
+                self.recognised(self.put(data))
                 self.read(data)
             except TranscriptUnreadable:
-                if not self.adapter.whole:
+                if not (self.adapter.whole or self.form.is_database):
                     yield f"{name}: it says that a file cannot be read which is read line by line"
             except Exception as error:  # noqa: BLE001 - whatever it raises is told
-                yield f"{name}: it raises {type(error).__name__}: {error}"
-
-    def spoiled(self) -> Iterator[tuple[str, bytes]]:
-        half = len(self.data) // 2
-        yield "an empty file", b""
-        yield "zero bytes", bytes(4096)
-        yield "random bytes", random.Random(1).randbytes(4096)  # noqa: S311 - the same each time
-        yield "a torn file", self.data[:half]
-        yield "bytes that are no UTF-8", self.data[:half] + b"\xff\xfe\xed\xa0\x80" + self.data[half:]
-        yield "a binary tail", self.data + bytes(range(256)) * 8
-        yield "no newline at the end", self.data.rstrip()
-        yield "Windows line ends", self.data.replace(b"\n", b"\r\n")
-        yield "a mark of byte order", b"\xef\xbb\xbf" + self.data
+                if not (self.form.is_database and isinstance(error, InvalidInput)):
+                    yield f"{name}: it raises {type(error).__name__}: {error}"
 
     def counts(self) -> Complaints:
         """A record that nobody knows is counted and costs no other."""
         lines = self.data.splitlines(keepends=True)
-        if self.adapter.whole or not all(_is_object(line) for line in lines if line.strip()):
+        if self.adapter.whole or self.form.is_database or not all(_is_object(line) for line in lines if line.strip()):
             return
         known = self.read(self.data)
         strange = json.dumps({"type": "zephyr_lantern", "payload": {"type": "zephyr_lantern"}}).encode() + b"\n"
@@ -211,9 +206,10 @@ class _Kit:
         told = list(self.read(self.data).turns.values())
         for speaker in (Speaker.OWNER, Speaker.AGENT):
             for line in (turn.text.splitlines()[0] for turn in told if turn.speaker is speaker and turn.text):
-                written = next((one for one in _forms(line) if one in self.data), None)
-                if written and len(line) > 5:
-                    yield f"a text of the {speaker}", self.data.replace(written, written + f" {words}".encode())
+                changed = (self.form.put(self.path, self.data, one, one + f" {words}".encode()) for one in _forms(line))
+                planted = next((data for data in changed if data), None) if len(line) > 5 else None
+                if planted:
+                    yield f"a text of the {speaker}", planted
                     break
 
     def redacts(self) -> Complaints:
@@ -232,6 +228,8 @@ class _Kit:
 
     def is_bounded(self) -> Complaints:
         """One very long line costs no more than some times its length."""
+        if self.form.is_database:
+            return
         data = self.data.rstrip() + b"\n" + b'{"type":"x","text":"' + b"y" * _LONG_LINE + b'"}\n'
         self.put(data)
         tracemalloc.start()
@@ -244,6 +242,27 @@ class _Kit:
             tracemalloc.stop()
         if peak > _MOST_MEMORY:
             yield f"a line of {_LONG_LINE >> 20} MB takes {peak >> 20} MB of memory"
+
+    def is_left_alone(self) -> Complaints:
+        """A database in which nothing changed is not read again: it may be of gigabytes."""
+        if self.form.is_database and (again := self.read(self.data, self.read(self.data).cursor).given):
+            yield f"{again} turns of a database that did not change are read again: use databases.Marks"
+
+    def grows(self, write: Write) -> Complaints:
+        """A database that is read while it is written gives what it gives in one reading."""
+        if not self.form.is_database:
+            return
+        steps: list[Step] = [
+            Owner("Where do the rowers meet?"), Agent("At the boat house."), Owner("And when?"),
+            Tool("Read", "/code/lake/hours.md", "nine to five"), Agent("At nine."), Owner("Then I come at nine."),
+        ]  # fmt: skip
+        for count in range(1, len(steps)):
+            early = self.read_at(write(self.folder / f"grown-{count}", steps[:count]))
+            path = write(self.folder / f"grown-{count}", steps)
+            late, whole = self.read_at(path, early.cursor), self.read_at(path)
+            if {**early.turns, **late.turns} != whole.turns or {**early.sessions, **late.sessions} != whole.sessions:
+                yield f"a reading after {count} of {len(steps)} steps that went on differs from one reading"
+                return
 
     def attributes(self, write: Write, *, keeps_output: bool) -> Complaints:
         """Who speaks, and how far that is to be trusted."""
@@ -286,7 +305,7 @@ class _Kit:
         sessions: dict[str, Session] = {}
         turns: dict[tuple[str, str], Turn] = {}
         current, given = "", 0
-        with FileSource(path, cursor) as source:
+        with form_of(path).source(path, cursor) as source:
             for item in self.adapter.parse(source):
                 if isinstance(item, Session):
                     current = item.native_id

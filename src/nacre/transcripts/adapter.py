@@ -150,6 +150,7 @@ class Adapter:
     model) or when the file turns to another session; every :class:`Turn` belongs to the last session yielded.
     ``whole`` formats are read again from the start whenever the file changed, and what no longer occurs in it is
     forgotten; the others continue. Several adapters may read one tool, each a format of its own.
+    ``guesses`` formats take nearly anything: whenever a file of theirs changed, it is asked again what it is.
     ``beside`` names the files that belong to one of its transcripts, for any path: where they change, it changed.
 
     The last three are for people (docs/agents.md): the tool's versions of which files were read, what is read of
@@ -162,6 +163,7 @@ class Adapter:
     sniff: Callable[[Head], bool]
     parse: Callable[[Source], Iterator[Session | Turn]]
     whole: bool = False
+    guesses: bool = False
     versions: str = ""
     reads: tuple[str, ...] = ()
     leaves_out: tuple[str, ...] = ()

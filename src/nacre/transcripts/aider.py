@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.aider_files import CHAT, INPUT, TOOL, is_input, local_time, roots, same_words, typed_beside
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn
@@ -33,6 +33,8 @@ _VERSION = re.compile(r"Aider v?(\S+)")
 _MODEL = re.compile(r"(?:Main model|Model): (\S+)")
 _EDITED = re.compile(r"Applied edit to (.+)")
 _COMMITTED = re.compile(r"Commit ([0-9a-f]{7,40}) (.*)")
+_COUNT = r"(\d+(?:\.\d+)?k?)"
+_SPENT = re.compile(rf"Tokens: {_COUNT} sent(?:, {_COUNT} cache write)?(?:, {_COUNT} cache hit)?, {_COUNT} received\.")
 _SCRAPED = re.compile(r"Scraping |Add URL to the chat\?.* (?:y|a)\b|\bto the chat\b.*https?://")
 _THOUGHTS = re.compile(
     r"^►? ?\*\*THINKING\*\*.*?^►? ?\*\*ANSWER\*\*|<think>.*?</think>|-{3,}\s*► \*\*", re.DOTALL | re.MULTILINE
@@ -95,7 +97,8 @@ class _Reader:
         """Another session begins: nothing of the last one is heard any more."""
         yield from self.prompted()
         self.said()
-        yield from self.talk.close()
+        yield from self.talk.conclude()
+        self.talk.spent = None
         times = self.carry.get("times", {})
         times = {stamp: times.get(stamp, 0) + 1}
         name = turn_hash("session", f"{stamp}\n{self.folder}", times[stamp] - 1)
@@ -184,6 +187,8 @@ class _Reader:
 
     def tool(self, offset: int, line: str) -> Said:
         self.learn(line)
+        if spent := _SPENT.match(line):
+            self.talk.spend(_tokens(spent))
         edited, committed = _EDITED.match(line), _COMMITTED.match(line)
         if _SCRAPED.search(line):
             self.scraped()
@@ -211,6 +216,19 @@ class _Reader:
             self.talk.session = replace(self.talk.session, model=found[1])
 
 
+def _tokens(told: re.Match[str]) -> Tokens:
+    """What one answer cost, as Aider rounds it: to hundreds from a thousand on, to thousands from ten thousand on.
+
+    What was written to a cache is part of what was sent.
+    """
+    sent, _, cached, received = (_count(group or "0") for group in told.groups())
+    return Tokens.with_cached(sent, cached, received)
+
+
+def _count(text: str) -> int:
+    return round(float(text[:-1]) * 1000) if text.endswith("k") else int(float(text))
+
+
 def parse(source: Source) -> Said:
     """Parse one history; see :class:`~nacre.transcripts.adapter.Adapter`."""
     if source.path.name.endswith(INPUT):
@@ -232,6 +250,7 @@ def _roots(places: Places) -> Sequence[Root]:
 ADAPTER = Adapter(
     tool=TOOL, label="Aider", roots=_roots, sniff=_sniff, parse=parse,
     versions="0.82, 0.86.1",
-    reads=("what was said", "edits and commits", "times, from the input history beside", "folder", "model", "version"),
+    reads=("what was said", "edits and commits", "times, from the input history beside", "folder", "model", "version",
+           "tokens, as they are rounded"),
     leaves_out=("reasoning", "code of edits", "output of the tool", "pages brought with /web (not recorded)"),
 )  # fmt: skip

@@ -14,8 +14,9 @@ from typing import Any
 import msgspec
 
 from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.text import shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
-from nacre.transcripts.claude_prompts import content_of, typed
+from nacre.transcripts.claude_prompts import content_of, interruption, plan_of, typed, typed_ahead
 from nacre.transcripts.claude_records import (
     BLOCKS,
     RECORD,
@@ -37,7 +38,7 @@ from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
 TOOL = "claude-code"
 
 _IGNORED = frozenset(
-    "file-history-snapshot last-prompt permission-mode mode pr-link agent-name teleported-from relocated frame-link "
+    "file-history-snapshot last-prompt permission-mode mode agent-name teleported-from relocated frame-link "
     "worktree-state bridge-session atis-latch started result system tool_use tool_result".split()
 )
 _REJECTED = "The user doesn't want to proceed"
@@ -49,6 +50,8 @@ _EXIT_CODE = re.compile(r"\AExit code (\d+)")
 _REMEMBERED = 20
 _COUNTED = 8
 _SYNTHETIC_MODEL = "<synthetic>"
+_MAIN = ""
+_ERROR_CHARACTERS = 300
 
 
 @dataclass(slots=True)
@@ -84,13 +87,26 @@ class _Open:
     usage: Usage | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _First:
+    """What the owner said first, or what was handed over: it is told once it is known which session answers."""
+
+    record: Record
+    speaker: Speaker
+    text: str
+    flags: Flag
+    trust: Trust
+
+
 class _Reader:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.session: Session | None = None
         self.told: dict[str, Session] = {}
         self.yielded: Session | None = None
-        self.open: dict[bool, _Open] = {}
+        self.first: list[_First] = []
+        self.links: list[Record] = []
+        self.open: dict[str, _Open] = {}
         self.calls: dict[str, _Call] = {}
         self.exchange = Exchange(source.carry.get("exchange"))
         self.summaries: dict[str, str] = {}
@@ -116,7 +132,9 @@ class _Reader:
             case "queue-operation":
                 yield from self.queued(record)
             case "progress":
-                yield from self.progress(record)
+                yield from self.progress(offset, record)
+            case "pr-link":
+                yield from self.pull_request(record)
             case "summary":
                 if record.leafUuid and record.summary:
                     self.summaries[record.leafUuid] = record.summary
@@ -152,14 +170,31 @@ class _Reader:
         if record.isCompactSummary:
             yield from self.compacted(record, text)
             return
-        words, flags = self.typed(text)
+        cut, text = interruption(text)
+        if cut:
+            yield from self.interrupted(_beside(record, "cut") if text else record, cut)
+        title, plan = plan_of(text)
+        if plan:
+            yield from self.derived(_beside(record, "plan"), plan)
+        words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
         if words:
             yield from self.owner(record, words, flags)
 
+    def interrupted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """The owner stopped the agent: what is open stays as it is, and nobody said these words."""
+        yield from self.close_sides()
+        if not record.isSidechain:
+            yield from self.close(_MAIN)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
+
     def compacted(self, record: Record, text: str) -> Iterator[Session | Turn]:
         """The host summed up what was said: what it draws on is known, as far as this reading heard it."""
-        yield from self.close(side=True)
-        yield from self.close(side=False)
+        yield from self.close_sides()
+        yield from self.close(_MAIN)
+        yield from self.derived(record, text)
+
+    def derived(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """What the host put together from what was said before, here or in another session."""
         judged = self.exchange.judge(self.clean(text).text)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
 
@@ -167,11 +202,11 @@ class _Reader:
         if words in self.carry["spoken"]:
             self.carry["spoken"].remove(words)
             return
-        yield from self.close(side=True)
+        yield from self.close_sides()
         if record.isSidechain:
             yield from self.say(record, Speaker.AGENT, words, flags)
             return
-        yield from self.close(side=False)
+        yield from self.close(_MAIN)
         self.exchange.begin(words)
         yield from self.say(record, Speaker.OWNER, words, flags)
 
@@ -212,7 +247,7 @@ class _Reader:
             return
         prompt = attachment.get("prompt")
         text = prompt if isinstance(prompt, str) else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
-        words, flags = self.typed(text)
+        words, flags = self.typed(text, ahead=True)
         if words:
             yield from self.owner(record, words, flags)
 
@@ -228,7 +263,7 @@ class _Reader:
                 queue.clear()
             case "remove" if queue:
                 when, text = queue.pop(0)
-                words, flags = self.typed(text)
+                words, flags = self.typed(text, ahead=True)
                 if words:
                     queued = msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when)
                     yield from self.owner(queued, words, flags)
@@ -241,12 +276,16 @@ class _Reader:
         if message is None:
             self.source.corrupt()
             return
+        side = (record.agentId or "side") if record.isSidechain else _MAIN
+        if record.isApiErrorMessage:
+            yield from self.close(side)
+            text = shorten(content_of(message.content)[0], _ERROR_CHARACTERS)
+            yield from self.say(record, Speaker.SYSTEM, text, Flag.META)
         if record.isApiErrorMessage or message.model == _SYNTHETIC_MODEL:
             return
-        side = bool(record.isSidechain)
         key = message.id or record.uuid or str(offset)
         if (side in self.open) and self.open[side].key != key:
-            yield from self.close(side=side)
+            yield from self.close(side)
         if side not in self.open:
             self.open[side] = _Open(offset, self.saved(), self.exchange.mark(), key, record)
         group = self.open[side]
@@ -271,24 +310,40 @@ class _Reader:
                 if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
                     group.texts.append(arguments["plan"])
 
-    def progress(self, record: Record) -> Iterator[Session | Turn]:
+    def pull_request(self, record: Record) -> Iterator[Session | Turn]:
+        """A pull request that came of the session; the host repeats it. A message that is open goes first."""
+        if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
+            self.carry["linked"].append(record.prUrl)
+            self.links.append(msgspec.structs.replace(record, uuid=f"pull request {record.prUrl}"))
+        if _MAIN not in self.open:
+            yield from self.tell_links()
+
+    def tell_links(self) -> Iterator[Session | Turn]:
+        links, self.links = self.links, []
+        for link in links:
+            yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
+
+    def progress(self, offset: int, record: Record) -> Iterator[Session | Turn]:
         """In versions that wrote no file for a sub-agent, its messages live only in progress records."""
         progress = decode_raw(record.data, Progress) if self.inline_agents else None
         if progress is None or progress.type != "agent_progress" or not progress.agentId:
             return
         inner = decode_raw(progress.message, Record)
-        message = decode_raw(inner.message, Message) if inner else None
-        if inner is None or message is None or not inner.uuid:
+        if inner is None or not inner.uuid:
             return
-        text, _ = content_of(message.content)
         speaking = msgspec.structs.replace(
-            record, uuid=inner.uuid, agentId=progress.agentId, isSidechain=True, timestamp=inner.timestamp
-        )
-        yield from self.say(speaking, Speaker.AGENT, text, Flag.NONE)
+            record, type=inner.type, uuid=inner.uuid, agentId=progress.agentId, isSidechain=True,
+            timestamp=inner.timestamp, message=inner.message,
+        )  # fmt: skip
+        yield from self.assistant(offset, speaking) if inner.type == "assistant" else self.user(speaking)
 
     # Turns and sessions
 
-    def close(self, *, side: bool) -> Iterator[Session | Turn]:
+    def close_sides(self) -> Iterator[Session | Turn]:
+        for side in [side for side in self.open if side != _MAIN]:
+            yield from self.close(side)
+
+    def close(self, side: str) -> Iterator[Session | Turn]:
         group = self.open.pop(side, None)
         if group is None:
             return
@@ -300,6 +355,8 @@ class _Reader:
             judged = self.exchange.judge(text) if text else Judgement()
             flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
             yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=judged.trust)
+        if side == _MAIN:
+            yield from self.tell_links()
 
     def count(self, group: _Open) -> None:
         """What a message cost, once: one that goes on after a word of the owner is the same message."""
@@ -311,10 +368,10 @@ class _Reader:
         spent["all"] = _numbers((Tokens(*spent["all"]) + now - before).bounded)
         spent["last"] = dict([*spent["last"].items(), (group.key, _numbers(now))][-_COUNTED:])
 
-    def typed(self, text: str) -> tuple[str, Flag]:
+    def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
         """What the owner typed in a prompt, and what it is; nacre's own context in it is remembered."""
         cleaned = self.clean(text)
-        words, flags = typed(cleaned.text)
+        words, flags = (typed_ahead if ahead else typed)(cleaned.text)
         return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
 
     def clean(self, text: str) -> Cleaned:
@@ -328,9 +385,16 @@ class _Reader:
         self, record: Record, speaker: Speaker, text: str, flags: Flag,
         *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED,
     ) -> Iterator[Session | Turn]:  # fmt: skip
+        if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
+            self.carry["begun"] = speaker is Speaker.OWNER
+            self.first.append(_First(record, speaker, text, flags, trust))
+            self.known(record, self.ids_of(record)[1])
+            return
+        yield from self.say_first(record.sessionId)
         cleaned = self.clean(text)
         if not (cleaned.text or calls):
             return
+        self.carry["begun"] = True
         session = self.session_of(record)
         if session != self.yielded:
             self.yielded = session
@@ -345,6 +409,14 @@ class _Reader:
             unique=bool(_UUID.fullmatch(record.uuid or "")),
         )  # fmt: skip
 
+    def say_first(self, answering: str | None) -> Iterator[Session | Turn]:
+        """Where the host clears a session to begin another, the first prompt still names the old one."""
+        held, self.first = self.first, []
+        self.carry["begun"] = bool(held) or self.carry.get("begun", False)
+        for first in held:
+            record = msgspec.structs.replace(first.record, sessionId=answering or first.record.sessionId)
+            yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
+
     def ids_of(self, record: Record) -> tuple[str, str]:
         """The session of the owner that a record belongs to, and the one it is said in: that or a sub-agent's."""
         own = record.sessionId or self.carry.get("session") or self.source.path.stem
@@ -355,11 +427,7 @@ class _Reader:
         own, native_id = self.ids_of(record)
         is_sub = native_id != own
         if self.session is None or self.session.native_id != native_id:
-            known: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
-            known.setdefault("cwd", record.cwd)
-            known.setdefault("branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None)
-            known.setdefault("started", record.timestamp)
-            known.setdefault("version", record.version)
+            known = self.known(record, native_id)
             self.carry["session"] = own
             self.session = Session(
                 tool=TOOL, native_id=native_id, cwd=known["cwd"], branch=known["branch"],
@@ -369,11 +437,21 @@ class _Reader:
             self.told[native_id] = self.session
         return self.session
 
+    def known(self, record: Record, native_id: str) -> dict[str, Any]:
+        """What the first record of a session tells of it."""
+        known: dict[str, Any] = self.carry.setdefault("sessions", {}).setdefault(native_id, {})
+        known.setdefault("cwd", record.cwd)
+        known.setdefault("branch", record.gitBranch if record.gitBranch not in ("", "HEAD") else None)
+        known.setdefault("started", record.timestamp)
+        known.setdefault("version", record.version)
+        return known
+
     def finish(self) -> Iterator[Session | Turn]:
         """The file ends, for now: what is open is read again next time, with the carry as it was before it."""
         first = min(self.open.values(), key=lambda group: group.offset, default=None)
         for side in list(self.open):
-            yield from self.close(side=side)
+            yield from self.close(side)
+        yield from self.say_first(self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None)
         for session in self.told.values():
             known = self.finished(session)
             if known not in (session, self.yielded):
@@ -395,6 +473,11 @@ class _Reader:
     def saved(self) -> bytes:
         """What must survive until the next reading, as it is now."""
         return msgspec.json.encode(self.carry)
+
+
+def _beside(record: Record, what: str) -> Record:
+    """A record for what else one record says."""
+    return msgspec.structs.replace(record, uuid=f"{record.uuid} {what}")
 
 
 def _numbers(tokens: Tokens) -> list[int]:
@@ -426,7 +509,7 @@ def _sniff(head: Head) -> bool:
             return True
         if kind == "file-history-snapshot" and "snapshot" in record:
             return True
-        if "sessionId" in record and ("uuid" in record or kind in _IGNORED or kind == "queue-operation"):
+        if "sessionId" in record and ("uuid" in record or kind in _IGNORED or kind in ("queue-operation", "pr-link")):
             return True
     return False
 
@@ -461,6 +544,8 @@ ADAPTER = Adapter(
         "title",
         "sub-agents",
         "summaries",
+        "interruptions",
+        "pull requests",
     ),
     leaves_out=("thinking", "pictures", "progress", "file history"),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from nacre.model.session import Flag
@@ -10,8 +12,14 @@ from nacre.transcripts.injected import clean
 
 _NOISE = (
     "<local-command", "<bash-stdout", "<bash-stderr", "<task-notification", "<ide_", "<command-message>caveat",
-    "[Request interrupted", "Caveat: The messages below", "This session is being continued from a previous",
+    "Caveat: The messages below", "This session is being continued from a previous",
 )  # fmt: skip
+_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
+_PLAN = "Implement the following plan:"
+_PROMPT_COMMAND = "<command-message>"
+"""Commands that are prompts begin so; those for the host itself, as ``/model``, begin with their name."""
+_QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
+_TITLE_CHARACTERS = 200
 
 
 def content_of(content: msgspec.Raw) -> tuple[str, list[Block]]:
@@ -24,7 +32,31 @@ def content_of(content: msgspec.Raw) -> tuple[str, list[Block]]:
 
 
 def _is_said(text: str) -> bool:
-    return not text.startswith(("<ide_", "[Request interrupted"))
+    return not text.startswith("<ide_")
+
+
+def interruption(text: str) -> tuple[str, str]:
+    """The host's note that the owner stopped the agent, if a prompt begins with one, and the rest."""
+    note = _INTERRUPTED.match(text)
+    return (note[0], text[note.end() :].strip()) if note else ("", text)
+
+
+def plan_of(text: str) -> tuple[str, str]:
+    """What the owner chose, and the plan: the agent wrote it, and the host hands it over as the first prompt."""
+    head, _, plan = text.partition("\n\n")
+    if head.strip() != _PLAN or not plan.strip():
+        return "", ""
+    title = plan.strip().partition("\n")[0]
+    return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan.strip()
+
+
+def typed_ahead(text: str) -> tuple[str, Flag]:
+    """What the owner typed while the agent worked. A command alone is told of where it runs."""
+    words, flags = typed(text)
+    command = _QUEUED_COMMAND.match(words)
+    if not command:
+        return words, flags
+    return ("", Flag.META) if command[0] == words else (words, flags | Flag.COMMAND)
 
 
 def typed(text: str) -> tuple[str, Flag]:
@@ -35,7 +67,9 @@ def typed(text: str) -> tuple[str, Flag]:
     command = _inside(text, "command-name") if text.startswith("<command-") else None
     if command is not None:
         words = _inside(text, "command-args")
-        return (f"/{command.removeprefix('/')} {words}", flags | Flag.COMMAND) if words else ("", Flag.META)
+        if not (words or text.startswith(_PROMPT_COMMAND)):
+            return "", Flag.META
+        return f"/{command.removeprefix('/')} {words or ''}".rstrip(), flags | Flag.COMMAND
     shell = _inside(text, "bash-input") if text.startswith("<bash-input>") else None
     if shell is not None:
         return f"! {shell}", flags | Flag.META

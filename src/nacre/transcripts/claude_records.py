@@ -35,6 +35,7 @@ class Record(msgspec.Struct, gc=False):
     leafUuid: str | None = None  # noqa: N815
     aiTitle: str | None = None  # noqa: N815
     customTitle: str | None = None  # noqa: N815
+    prUrl: str | None = None  # noqa: N815
     message: msgspec.Raw = msgspec.Raw(b"null")
     content: msgspec.Raw = msgspec.Raw(b"null")
     attachment: msgspec.Raw = msgspec.Raw(b"null")

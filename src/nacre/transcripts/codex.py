@@ -179,10 +179,20 @@ class _Reader:
                 self.talk.session = replace(self.talk.session, title=item.thread_name)
         elif item.type == "token_count":
             self.count(item)
-        elif item.type in _ENDS:
-            yield from self.talk.close()
+        elif item.type in _ENDS or item.type == "error":
+            yield from self.ended(item, record.timestamp)
         elif not is_noise_event(item.type or ""):
             self.source.unknown(f"event_msg/{item.type}")
+
+    def ended(self, item: Item, stamp: str | None) -> Said:
+        """The agent's work ends: it is done, the owner stopped it, or the model failed."""
+        yield from self.settle()
+        yield from self.talk.close()
+        text = plain(item.message) if item.type == "error" else ""
+        if item.type == "turn_aborted" and item.reason in (None, "interrupted"):
+            yield from self.talk.interrupted(self.talk.new_id(Speaker.SYSTEM, stamp, "aborted"), self.time(stamp))
+        elif text and isinstance(text, str):
+            yield from self.talk.failed(self.talk.new_id(Speaker.SYSTEM, stamp, text), text, self.time(stamp))
 
     def count(self, item: Item) -> None:
         """The total up to here; where it is smaller than before, Codex began to count anew."""
@@ -307,6 +317,8 @@ ADAPTER = Adapter(
         "title",
         "sub-agents",
         "summaries",
+        "interruptions",
+        "errors of the model",
     ),
     leaves_out=("reasoning", "injected instructions", "pictures", "compressed rollouts"),
 )

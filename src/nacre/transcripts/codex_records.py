@@ -24,7 +24,7 @@ NOISE_EVENTS = frozenset({
     "agent_reasoning", "agent_reasoning_raw_content", "agent_reasoning_section_break",
     "task_started", "turn_started", "context_compacted", "item_started", "item_completed",
     "entered_review_mode", "exited_review_mode", "thread_goal_updated", "thread_settings_applied",
-    "guardian_assessment", "error", "warning", "stream_error", "view_image_tool_call", "sub_agent_activity",
+    "guardian_assessment", "warning", "stream_error", "view_image_tool_call", "sub_agent_activity",
     "dynamic_tool_call_request", "dynamic_tool_call_response", "thread_rolled_back", "undo_started",
     "undo_completed", "plan_update", "turn_diff", "background_event", "hook_started", "hook_completed",
 })  # fmt: skip
@@ -78,6 +78,7 @@ class Item(msgspec.Struct, gc=False):
     status: Any = None
     thread_name: Any = None
     info: msgspec.Raw = ABSENT
+    reason: Any = None
 
 
 class Meta(msgspec.Struct, gc=False):

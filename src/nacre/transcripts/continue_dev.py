@@ -8,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.model.session import Flag, Session, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
-from nacre.transcripts.whole_json import beside, document, mapping, modified, objects, shape_of, string
+from nacre.transcripts.whole_json import beside, document, mapping, modified, objects, shape_of, string, total
 
 TOOL = "continue"
 
@@ -52,6 +52,8 @@ class _Reader:
             elif role not in _QUIET:
                 self.source.unknown(f"role {role}")
             yield from self.say(Speaker.SYSTEM, string(item, "conversationSummary") or "", None, Flag.SUMMARY)
+        if self.talk.spent is None:
+            self.talk.spend(_tokens(mapping(self.values, "usage")))
         yield from self.talk.end()
 
     def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
@@ -75,6 +77,7 @@ class _Reader:
 
     def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
         text, calls = _words(message), objects(message, "toolCalls")
+        self.talk.spend(_tokens(mapping(message, "usage")))
         if not (text or calls):
             return
         identity = self.identity(message.get("id"), Speaker.AGENT, text or str(calls[0].get("id")))
@@ -102,6 +105,12 @@ class _Reader:
             code = _EXIT.search(" ".join(string(one, "status") or "" for one in objects(state, "output")))
             result = outcome(output, exit_code=int(code[1]) if code else None, is_error=status != "done")
             self.talk.result(str(state.get("toolCallId")), result, lambda: output)
+
+
+def _tokens(told: Mapping[str, Any]) -> Tokens:
+    """What an answer cost, or a whole session where single answers do not tell."""
+    cached = total(mapping(told, "promptTokensDetails"), "cachedTokens")
+    return Tokens.with_cached(total(told, "promptTokens"), cached, total(told, "completionTokens"))
 
 
 def _words(message: Mapping[str, Any]) -> str:
@@ -132,6 +141,7 @@ def _roots(places: Places) -> Sequence[Root]:
 ADAPTER = Adapter(
     tool=TOOL, label="Continue", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="of 2026 (files name no version)",
-    reads=("what was said", "tool calls with outcome", "title", "folder", "model", "day, from the index beside"),
+    reads=("what was said", "tool calls with outcome", "title", "folder", "model", "day, from the index beside",
+           "tokens, where they are recorded"),
     leaves_out=("thinking", "prompt logs", "contents of attached files", "times of single messages (not recorded)"),
 )  # fmt: skip

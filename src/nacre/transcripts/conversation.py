@@ -15,11 +15,15 @@ import msgspec
 
 from nacre.ids import turn_hash
 from nacre.model.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.text import shorten
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
 
+INTERRUPTION = "[Interrupted by the owner]"
+"""What stands where the owner stopped the agent, in tools that have no words of their own for it."""
+_ERROR_CHARACTERS = 300
 _AWAITED = 50
 """How many late results of outside calls are waited for after their turn was closed."""
 
@@ -93,6 +97,22 @@ class Conversation:
             turn = replace(turn, trust=trust, flags=turn.flags | judged.flags)
         yield from self._emit(turn)
 
+    def interrupted(self, identity: str, time: datetime | None) -> Iterator[Session | Turn]:
+        """Here the owner stopped the agent: what is open stays as it is. Before anybody spoke it tells nothing."""
+        flags = Flag.META | Flag.INTERRUPTED
+        if self._begun:
+            yield from self.say(Turn(identity, Speaker.SYSTEM, INTERRUPTION, time, flags=flags))
+
+    def failed(self, identity: str, text: str, time: datetime | None) -> Iterator[Session | Turn]:
+        """The model's provider refused, or could not be reached, as the host tells it."""
+        words = shorten(self.clean(text).text, _ERROR_CHARACTERS)
+        if words and self._begun:
+            yield from self.say(Turn(identity, Speaker.SYSTEM, words, time, flags=Flag.META))
+
+    @property
+    def _begun(self) -> bool:
+        return self.opened is not None or bool(self.source.carry.get("begun"))
+
     def open(self, turn: OpenTurn, before: Before | None = None) -> Iterator[Session | Turn]:
         """Begin an agent turn; ``before`` is the place of its first record, in a file that is not read as a whole."""
         yield from self.close()
@@ -162,8 +182,7 @@ class Conversation:
     def finish(self, before: Before | None = None) -> Iterator[Session | Turn]:
         """The file ends, for now. The next reading starts at the open turn, else at ``before``."""
         before = self.before or before
-        yield from self.close()
-        yield from self._conclude()
+        yield from self.conclude()
         self._save()
         if before:
             self.source.carry = msgspec.json.decode(before.carry)
@@ -172,11 +191,12 @@ class Conversation:
 
     def end(self) -> Iterator[Session | Turn]:
         """The file was read as a whole: nothing is carried over to the next reading."""
-        yield from self.close()
-        yield from self._conclude()
+        yield from self.conclude()
         self.source.carry.clear()
 
-    def _conclude(self) -> Iterator[Session | Turn]:
+    def conclude(self) -> Iterator[Session | Turn]:
+        """The session ends, for now: what is known of it only then is told."""
+        yield from self.close()
         known = replace(self.session, tokens=self.spent)
         if self.source.carry.get("begun") and known != self._yielded:
             yield known

@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.model.session import Flag, Session, Speaker, Tokens, Turn
+from nacre.text import shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
-from nacre.transcripts.whole_json import mapping, objects, string
+from nacre.transcripts.whole_json import mapping, objects, string, total
 
 TOOL = "copilot-cli"
 
@@ -26,12 +27,13 @@ _ANY: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _QUIET = re.compile(
     r"hook\.|permission\.|mcp\.|subagent\.|custom_agent\.|user_input\.|elicitation\.|exit_plan_mode\.|commands\."
     r"|assistant\.(?:turn_start|turn_end|turn_retry|intent|reasoning|usage|idle|message_start|message_delta|streaming)"
-    r"|tool\.(?:user_requested|execution_partial_result|execution_progress)|system\.|skill\.invoked|abort"
-    r"|session\.(?:info|warning|error|truncation|usage|shutdown|idle|compaction_start|snapshot_rewind|handoff|mode"
+    r"|tool\.(?:user_requested|execution_partial_result|execution_progress)|system\.|skill\.invoked"
+    r"|session\.(?:info|warning|truncation|usage|idle|compaction_start|snapshot_rewind|handoff|mode"
     r"|plan|permissions|context|tools|skills|custom|extensions|background|remote|task|todos|workspace|schedule|import)"
 )
 _EXIT = re.compile(r"\bexit(?:ed with)?(?: exit)? code:?\s*(\d{1,9})\b", re.IGNORECASE)
 _UUID_LENGTH = 36
+_TOLD_CHARACTERS = 300
 _TYPED = (None, "", "user", "cli")
 
 
@@ -64,6 +66,10 @@ class _Reader:
         elif kind == "session.compaction_complete":
             text = string(data, "summaryContent", "summary") or ""
             yield from self.say(event, Speaker.SYSTEM, text, Flag.SUMMARY)
+        elif kind in ("abort", "session.error"):
+            yield from self.broken_off(kind, event, data)
+        elif kind == "session.shutdown":
+            self.count(data)
         elif not self.learn(kind, data) and not _QUIET.match(kind):
             self.source.unknown(kind)
 
@@ -96,6 +102,13 @@ class _Reader:
         told = {key: value for key, value in facts.items() if value}
         self.talk.session = replace(self.talk.session, **told)  # type: ignore[arg-type]
 
+    def count(self, data: Mapping[str, Any]) -> None:
+        """What a run cost, when it ends: all of it, while the messages before only tell what was written."""
+        spent = _spent(data)
+        written = self.source.carry.pop("written", 0)
+        if spent.total:
+            self.talk.spend(spent - Tokens(output=written))
+
     # Messages and calls
 
     def user(self, event: Event, data: Mapping[str, Any]) -> Said:
@@ -113,6 +126,13 @@ class _Reader:
             Turn(identity, speaker, cleaned.text, parse_time(stamp), flags=flags, unique=_is_unique(identity))
         )
 
+    def broken_off(self, kind: str, event: Event, data: Mapping[str, Any]) -> Said:
+        """The owner stopped the agent, or its provider did not answer: neither is said by anybody."""
+        text = string(data, "reason" if kind == "abort" else "message") or kind
+        flags = Flag.META | Flag.INTERRUPTED if kind == "abort" else Flag.META
+        told = f"Stopped: {text}" if kind == "abort" else text
+        yield from self.say(event, Speaker.SYSTEM, shorten(told, _TOLD_CHARACTERS), flags)
+
     def identity(self, event: Event, speaker: Speaker, text: str) -> tuple[str, str | None]:
         own, stamp = event.get("id"), string(event, "timestamp")
         return (own if isinstance(own, str) and own else self.talk.new_id(speaker, stamp, text)), stamp
@@ -121,9 +141,10 @@ class _Reader:
         text, calls = string(data, "content") or "", objects(data, "toolRequests")
         opened = self.talk.opened
         known = opened.calls if opened else {}
+        before = self.talk.place(offset)
+        self.wrote(data)
         if not text and all(str(call.get("toolCallId")) in known for call in calls):
             return
-        before = self.talk.place(offset)
         self.know(model=None if data.get("parentToolCallId") else string(data, "model"))
         part = string(data, "messageId") if data.get("chunkIndex") else None
         if opened is None or part is None or part != self.source.carry.get("message"):
@@ -134,6 +155,12 @@ class _Reader:
         self.talk.add_text(text)
         for call in calls:
             self.add(call, "name")
+
+    def wrote(self, data: Mapping[str, Any]) -> None:
+        written = Tokens(output=total(data, "outputTokens")).bounded
+        if written.total and not (data.get("chunkIndex") and data.get("messageId") == self.source.carry.get("message")):
+            self.source.carry["written"] = self.source.carry.get("written", 0) + written.output
+            self.talk.spend(written)
 
     def begin_turn(self, event: Event, seed: str, before: Any) -> Said:
         identity, stamp = self.identity(event, Speaker.AGENT, seed)
@@ -166,6 +193,22 @@ class _Reader:
         if failed and str(error.get("code")) in ("denied", "rejected"):
             result = "rejected"
         self.talk.result(str(data.get("toolCallId")), result, lambda: f"{output}\n{string(error, 'message') or ''}")
+
+
+def _spent(data: Mapping[str, Any]) -> Tokens:
+    """What a run cost: by model, else by kind of token. By model, what was read from a cache is among what was read."""
+    models = [mapping(value, "usage") for value in mapping(data, "modelMetrics").values()]
+    found = Tokens()
+    for usage in models:
+        cached = total(usage, "cacheReadTokens")
+        found += Tokens(max(0, total(usage, "inputTokens") - cached), cached, total(usage, "outputTokens"))
+    if found.total:
+        return found.bounded
+    kinds = mapping(data, "tokenDetails")
+    fresh, written, cached, out = (
+        total(mapping(kinds, kind), "tokenCount") for kind in ("input", "cache_write", "cache_read", "output")
+    )
+    return Tokens(fresh + written, cached, out).bounded
 
 
 def _is_unique(identity: str) -> bool:
@@ -207,6 +250,9 @@ def _roots(places: Places) -> Sequence[Root]:
 ADAPTER = Adapter(
     tool=TOOL, label="GitHub Copilot CLI", roots=_roots, sniff=_sniff, parse=parse,
     versions="0.0.420, 1.0.11, 1.0.77",
-    reads=("what was said", "tool calls with outcome", "folder, branch and repository", "model", "title", "summaries"),
-    leaves_out=("reasoning", "hooks", "system messages", "attachments' contents", "token counts"),
+    reads=(
+        "what was said", "tool calls with outcome", "folder, branch and repository", "model", "tokens", "title",
+        "summaries", "interruptions",
+    ),
+    leaves_out=("reasoning", "hooks", "system messages", "attachments' contents"),
 )  # fmt: skip

@@ -381,8 +381,8 @@ ADAPTER = Adapter(
     tool=TOOL, label="Cursor", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
     versions="workspace database of 2024; conversations of 2025 and later (_v 3 to 10, from their description)",
     reads=(
-        "what was said", "tool calls with outcome", "titles", "folder", "branch", "model", "times, where there are any",
-        "sub-agents", "Copilot's sessions in the same database",
+        "what was said", "tool calls with outcome", "titles", "folder", "branch", "model", "tokens, where bubbles tell",
+        "times, where there are any", "sub-agents", "Copilot's sessions in the same database",
     ),
     leaves_out=("thinking", "checkpoints", "edits' contents", "attachments", "agentKv", "prompts alone"),
 )  # fmt: skip

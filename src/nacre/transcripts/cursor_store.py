@@ -19,7 +19,7 @@ from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.cursor_prompts import TOOL, read_prompt
 from nacre.transcripts.cursor_talk import result_text
-from nacre.transcripts.databases import Marks, Part, log_of, statement, tables_of
+from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.protobuf import read_fields
@@ -100,8 +100,7 @@ class _Reader:
 
     def blob(self, identity: object) -> bytes:
         found = self.tables.all(statement("cursor_store_blob"), id=identity) if isinstance(identity, str) else []
-        data = found[0][0] if found else b""
-        return data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data or b"")
+        return as_bytes(found[0][0]) if found else b""
 
     def listed(self, root: Listing) -> Iterator[bytes]:
         for identity in root.messages:
@@ -117,7 +116,7 @@ class _Reader:
         while rows := self.tables.all(statement("cursor_store_blobs"), row=last):
             for row, data in rows:
                 last = row
-                yield data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data or b"")
+                yield as_bytes(data)
 
     # Messages
 

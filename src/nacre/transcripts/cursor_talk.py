@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Turn
+from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.blocks import ABSENT
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.tool_calls import outcome
+from nacre.transcripts.whole_json import total
 
 TOOL = "cursor"
 
@@ -65,6 +66,7 @@ class Bubble(msgspec.Struct, gc=False):
     toolFormerData: msgspec.Raw = ABSENT  # noqa: N815
     modelInfo: Any = None  # noqa: N815
     modelType: Any = None  # noqa: N815
+    tokenCount: Any = None  # noqa: N815
     workspaceUris: Any = None  # noqa: N815
     useWeb: Any = None  # noqa: N815
     context: msgspec.Raw = ABSENT
@@ -88,6 +90,12 @@ class Bubble(msgspec.Struct, gc=False):
         info = self.modelInfo
         name = info.get("modelName") if isinstance(info, dict) else self.modelType
         return name if isinstance(name, str) and name != "default" else None
+
+    @property
+    def tokens(self) -> Tokens:
+        """What the answer cost; most bubbles tell nothing, and say so with zeros."""
+        counts = self.tokenCount if isinstance(self.tokenCount, dict) else {}
+        return Tokens(total(counts, "inputTokens"), 0, total(counts, "outputTokens")).bounded
 
     @property
     def time(self) -> datetime | None:
@@ -141,6 +149,7 @@ class Talk:
         """Words begin a turn; a call belongs to the turn that is open."""
         if bubble.model:
             self.learn(model=bubble.model)
+        self.talk.spend(bubble.tokens)
         words = bubble.words if isinstance(bubble.text, str) or isinstance(bubble.rawText, str) else ""
         called = decode(_CALLED, bytes(bubble.toolFormerData))
         if words.strip():

@@ -32,9 +32,17 @@ _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
 """To the end of the message, where the tool puts it: a file may hold the mark that ends it."""
 _HARNESS = re.compile(r"<(hook_context|session_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
 _SNAPSHOT = "<state_snapshot>"
+_CANCELLED = "Request cancelled."
 _NUDGE = "System: Please continue."
 _COMMAND = re.compile(r"/[a-z][\w-]*(?:\s|\Z)")
 _EXIT = re.compile(r"(?:^|\\n)Exit Code: (\d+)", re.MULTILINE)
+_SHELL = "run_shell_command"
+_FRAME = re.compile(
+    r"^(?:Command|Directory|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*\n?"
+    r"|^(?:Error|Output|Stdout|Stderr): (?:\((?:none|empty)\)(?:\n|\Z))?",
+    re.MULTILINE,
+)
+"""What the tool says of a command around what the command said."""
 _UUID_LENGTH = 36
 
 
@@ -114,7 +122,9 @@ class _Reader:
                 yield from self.user(identity, message)
             elif kind in _AGENT:
                 yield from self.agent(identity, message)
-            elif kind not in _NOTICES:
+            elif kind in _NOTICES:
+                yield from self.notice(identity, message)
+            else:
                 self.source.unknown(f"message {kind}")
         yield from self.talk.end()
 
@@ -135,6 +145,14 @@ class _Reader:
         yield from self.talk.say(
             Turn(identity, speaker, cleaned.text, time, flags=flags, unique=len(identity) == _UUID_LENGTH)
         )
+
+    def notice(self, identity: str, message: Message) -> Said:
+        """What the tool shows: that the owner stopped the agent, or that the model failed. All else passes."""
+        words, time = _words(message.get("content")), parse_time(message.get("timestamp"))
+        if message.get("type") == "error":
+            yield from self.talk.failed(identity, words, time)
+        elif words.strip() == _CANCELLED:
+            yield from self.talk.interrupted(identity, time)
 
     def speaker(self, text: str) -> tuple[Speaker, Flag]:
         if text == _NUDGE:
@@ -162,7 +180,8 @@ class _Reader:
         shown = call.get("resultDisplay")
         output = output or (shown if isinstance(shown, str) else "")
         if call.get("status") in ("success", "error", "cancelled"):
-            self.talk.result(key, _outcome(call, output), lambda: output)
+            said = _FRAME.sub("", output) if name == _SHELL else output
+            self.talk.result(key, _outcome(call, output), lambda: said)
 
 
 def _tokens(told: Mapping[str, Any]) -> Tokens:
@@ -174,7 +193,7 @@ def _tokens(told: Mapping[str, Any]) -> Tokens:
 def _outcome(call: Mapping[str, Any], output: str) -> str:
     if call.get("status") == "cancelled":
         return "rejected"
-    code = _EXIT.findall(output) if call.get("name") == "run_shell_command" else []
+    code = _EXIT.findall(output) if call.get("name") == _SHELL else []
     return outcome(output, exit_code=int(code[-1][:9]) if code else None, is_error=call.get("status") == "error")
 
 
@@ -239,6 +258,6 @@ ADAPTER = Adapter(
     tool=TOOL, label="Gemini CLI", roots=_roots, sniff=_sniff, parse=parse, whole=True,
     versions="0.23 (documents), 0.40 (event logs)",
     reads=("what was said", "tool calls with outcome", "model", "tokens", "title", "sub-agents",
-           "folder, where it is recorded"),
-    leaves_out=("thoughts", "notices", "rewound messages", "checkpoints and logs.json"),
+           "folder, where it is recorded", "interruptions", "errors of the model"),
+    leaves_out=("thoughts", "other notices", "rewound messages", "checkpoints and logs.json"),
 )  # fmt: skip

@@ -8,10 +8,13 @@ from typing import Any
 
 from nacre.model.session import Speaker
 
+CALLS = ("tool_call", "function_call", "tool_use")
+"""Types of records that are one call of the agent's."""
+
 ROLES: dict[str, Speaker] = {
     **dict.fromkeys(("user", "human", "owner"), Speaker.OWNER),
-    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "gpt"), Speaker.AGENT),
-    **dict.fromkeys(("tool", "function", "tool_result", "function_result"), Speaker.TOOL),
+    **dict.fromkeys(("assistant", "ai", "bot", "model", "agent", "gpt", *CALLS), Speaker.AGENT),
+    **dict.fromkeys(("tool", "function", "tool_result", "function_result", "function_call_output"), Speaker.TOOL),
     **dict.fromkeys(("system", "developer"), Speaker.SYSTEM),
 }
 
@@ -19,6 +22,7 @@ _MESSAGE_IDS = ("id", "uuid", "message_id", "messageId", "turn_id", "dia_id")
 _SESSION_IDS = ("session_id", "sessionId", "conversation_id", "conversationId", "chat_id", "chatId")
 _TIMES = ("timestamp", "ts", "created_at", "createdAt", "time", "date")
 _TEXTS = ("content", "text", "message", "body", "value", "parts")
+_RESULTS = (*_TEXTS, "result", "output")
 _ROLE_KEYS = ("role", "type", "from", "sender", "speaker", "author", "name")
 _NAME_KEYS = ("from", "sender", "speaker", "author", "name")
 _MESSAGE_LISTS = ("messages", "turns", "conversation", "conversations")
@@ -51,11 +55,13 @@ def read_line(record: Mapping[str, Any]) -> Line | None:
     speaker, author = _who(record)
     if speaker is None:
         return None
-    content = next((record[key] for key in _TEXTS if record.get(key)), None)
+    is_tools = speaker is Speaker.TOOL
+    content = next((record[key] for key in (_RESULTS if is_tools else _TEXTS) if record.get(key)), None)
     calls = tuple(_calls(record))
     if content is None and not calls:
         return None
-    return Line(speaker, said(content), author, _stamp(record), calls, _first(record, ("tool_call_id",)))
+    text = said(content) or (str(content) if is_tools else "")
+    return Line(speaker, text, author, _stamp(record), calls, _first(record, ("tool_call_id", "call_id")))
 
 
 def is_message(record: Mapping[str, Any]) -> bool:
@@ -133,6 +139,8 @@ def _who(record: Mapping[str, Any]) -> tuple[Speaker | None, str | None]:
             speaker = speaker or role
         elif key in _NAME_KEYS:
             author = author or value.strip()
+    if record.get("type") in CALLS:
+        author = None  # what is named is the tool
     return (speaker or (Speaker.OWNER if author else None)), author
 
 
@@ -140,14 +148,15 @@ def _calls(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     content = record.get("content")
     blocks = content if isinstance(content, list) else ()
     listed = record.get("tool_calls")
-    for call in (*blocks, *(listed if isinstance(listed, list) else ())):
+    alone = (record,) if record.get("type") in CALLS else ()
+    for call in (*blocks, *(listed if isinstance(listed, list) else ()), *alone):
         if not isinstance(call, Mapping):
             continue
         function = call.get("function")
         inner = function if isinstance(function, Mapping) else call
-        arguments = inner.get("arguments", inner.get("input"))
+        arguments = next((at[key] for at in (inner, call) for key in ("arguments", "input") if key in at), None)
         if isinstance(inner.get("name"), str) and arguments is not None:
-            yield {"id": call.get("id"), "name": inner["name"], "arguments": arguments}
+            yield {"id": call.get("call_id") or call.get("id"), "name": inner["name"], "arguments": arguments}
 
 
 def _stamp(record: Mapping[str, Any]) -> str | None:

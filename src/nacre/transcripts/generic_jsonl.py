@@ -174,6 +174,7 @@ ADAPTER = Adapter(
     roots=_roots,
     sniff=_sniff,
     parse=parse,
+    guesses=True,
     versions="any",
     reads=("messages with a role and a text", "tool calls", "whatever names session, folder, branch and model"),
     leaves_out=("what has no role",),

@@ -132,6 +132,7 @@ ADAPTER = Adapter(
     sniff=_sniff,
     parse=parse,
     whole=True,
+    guesses=True,
     versions="any; SpecStory 2",
     reads=("sections", "front matter", "SpecStory's sessions"),
     leaves_out=("tool calls in SpecStory's sessions",),

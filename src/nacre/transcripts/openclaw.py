@@ -16,8 +16,8 @@ import msgspec
 
 from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
-from nacre.transcripts.blocks import ABSENT, blocks_of, plain, text_of
-from nacre.transcripts.conversation import Conversation, OpenTurn, is_precise
+from nacre.transcripts.blocks import ABSENT, Block, blocks_of, plain, text_of
+from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
@@ -35,6 +35,9 @@ _NOISE = frozenset({
 _NOISE_ROLES = frozenset({"custom", "hookMessage", "system"})
 _SUMMARY_ROLES = frozenset({"branchSummary", "compactionSummary"})
 _NAMED_ID = re.compile(r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?=\.jsonl)")
+_EXITED = re.compile(r"Command exited with code (-?\d{1,9})\s*\Z")
+_ABORTED = re.compile(r"(?:Command|Operation) aborted\s*\Z")
+"""Both stand at the end of what a tool put out, when the owner stopped it or it failed."""
 _FOLDERS = (".openclaw", ".clawdbot", ".moltbot")
 _PATTERNS = ("*.jsonl", "*.jsonl.reset.*", "*.jsonl.deleted.*")
 
@@ -82,6 +85,9 @@ class Message(msgspec.Struct, gc=False):
     command: str | None = None
     output: msgspec.Raw = ABSENT
     exitCode: int | None = None  # noqa: N815
+    cancelled: bool | None = None
+    stopReason: str | None = None  # noqa: N815
+    errorMessage: Any = None  # noqa: N815
     summary: Any = None
     usage: msgspec.Raw = ABSENT
     own: Any = msgspec.field(default=None, name="__openclaw")
@@ -210,8 +216,16 @@ class Reader:
         before = self.talk.place(offset)
         usage = decode(_USAGE, bytes(message.usage)) if message.usage else None
         self.talk.spend(usage.tokens.bounded if usage else Tokens())
-        if not (text.strip() or calls):
-            return
+        if text.strip() or calls:
+            yield from self.answer(entry, text, calls, before)
+        identity = f"{entry.id}-end" if entry.id else self.talk.new_id(Speaker.SYSTEM, entry.timestamp, "end")
+        if message.stopReason == "aborted":
+            yield from self.talk.interrupted(identity, parse_time(entry.timestamp))
+        elif message.stopReason == "error":
+            yield from self.talk.failed(identity, str(message.errorMessage or ""), parse_time(entry.timestamp))
+
+    def answer(self, entry: Entry, text: str, calls: Sequence[Block], before: Before) -> Said:
+        """What the agent says and does."""
         seed = text or " ".join(str(call.id) for call in calls)
         yield from self.talk.open(self.opened(entry, seed), before)
         self.talk.add_text(text)
@@ -233,15 +247,18 @@ class Reader:
         words = text_of(message.content, separator="\n") if message.isError else ""
         if any(block.type == "image" for block in blocks_of(message.content)):
             self.talk.exchange.unseen()  # a picture's words are not recorded
-        result = "rejected" if _is_refusal(words) else outcome(words, is_error=bool(message.isError))
-        self.talk.result(message.toolCallId or "", result, lambda: text_of(message.content, separator="\n"))
+        self.talk.result(
+            message.toolCallId or "",
+            _result(words, is_error=bool(message.isError)),
+            lambda: text_of(message.content, separator="\n"),
+        )
 
     def bash(self, entry: Entry, message: Message) -> Said:
         """A command that the owner ran."""
         command = message.command or ""
         output = str(plain(message.output))
         self.talk.exchange.heard(output, outside=is_outside("bash", command), own=is_own("bash", command))
-        result = outcome(exit_code=message.exitCode or 0)
+        result = "rejected" if message.cancelled else outcome(exit_code=message.exitCode or 0)
         call = answered(asked("bash", {"command": command}), result, lambda: output)
         yield from self.say(entry, Speaker.OWNER, f"! {command}", Flag.META, calls=(call,))
 
@@ -259,6 +276,14 @@ class Reader:
         yield from self.talk.say(
             Turn(identity, speaker, text, parse_time(entry.timestamp), calls, flags, trust, author, unique)
         )
+
+
+def _result(words: str, *, is_error: bool) -> str:
+    """How a call came out; ``words`` are what it put out, if it failed."""
+    if _is_refusal(words) or _ABORTED.search(words):
+        return "rejected"
+    code = _EXITED.search(words)
+    return outcome(words, exit_code=int(code[1]) if code else None, is_error=is_error)
 
 
 def _is_refusal(words: str) -> bool:
@@ -315,6 +340,8 @@ ADAPTER = Adapter(
         "group",
         "heartbeats and scheduled runs, marked",
         "summaries",
+        "interruptions",
+        "errors of the model",
     ),
     leaves_out=("thinking", "pictures", "custom entries"),
 )

@@ -1,7 +1,7 @@
 """OpenClaw since 2026: ``agents/<agent>/agent/openclaw-agent.sqlite``, whose events are the entries of the older files.
 
-Large events, and sessions that were reset or deleted, are compressed with zstd, which Python brings since 3.14; where
-it is not to be had, they are counted. What else lies there, accounts and memories of its own, is never read.
+Large events, and sessions that were reset or deleted, are compressed with zstd; what cannot be unpacked is counted.
+What else lies there, accounts and memories of its own, is never read.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KINDS = (
     (re.compile(r":cron:|:hook:"), SessionKind.SCHEDULED),
     (re.compile(r":heartbeat(?::|\Z)"), SessionKind.HEARTBEAT),
 )
-_ZSTD = ("compression.zstd", "backports.zstd", "zstandard")
+_ZSTD = ("compression.zstd", "backports.zstd")
 _MOST_BYTES = 256 * 1024 * 1024
 
 
@@ -106,19 +106,22 @@ class _Store:
 
 
 def unpack(data: object) -> bytes | None:
-    """What zstd packed; ``None`` where it is not there, or this Python cannot unpack it."""
-    if not isinstance(data, bytes):
+    """What zstd packed, in one frame or several; ``None`` where it is not there, is damaged or is too much."""
+    name = next((name for name in _ZSTD if find_spec(name.partition(".")[0])), None)
+    if name is None or not isinstance(data, bytes) or not data:
         return None
-    for name in _ZSTD:
-        if find_spec(name.partition(".")[0]) is None:
-            continue
-        module = import_module(name)
+    zstd = import_module(name)
+    unpacked = bytearray()
+    while data:
+        frame = zstd.ZstdDecompressor()
         try:
-            unpacked: bytes = module.decompress(data)
-        except module.ZstdError:
+            unpacked += frame.decompress(data, max_length=_MOST_BYTES - len(unpacked))
+        except zstd.ZstdError:
             return None
-        return unpacked if len(unpacked) <= _MOST_BYTES else None
-    return None
+        if not frame.eof:
+            return None
+        data = frame.unused_data
+    return bytes(unpacked)
 
 
 def _sniff(head: Head) -> bool:
@@ -134,7 +137,7 @@ ADAPTER = Adapter(
     versions="store of 2026.9, events of version 4 (from its description)",
     reads=(
         "what was said", "tool calls with outcome", "folder", "model", "tokens", "names", "summaries",
-        "kinds of sessions", "sessions that were reset or deleted", "compressed events, where Python has zstd",
+        "kinds of sessions", "sessions that were reset or deleted", "compressed events",
     ),
     leaves_out=("thinking", "cold archives", "pending input", "memories and accounts of its own"),
 )  # fmt: skip

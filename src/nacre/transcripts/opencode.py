@@ -24,6 +24,7 @@ _QUIET = frozenset({
     "reasoning", "file", "step-start", "step-finish", "snapshot", "patch", "agent", "subtask", "retry", "compaction",
 })  # fmt: skip
 _DONE = frozenset({"completed", "success"})
+_ABORTED = "MessageAbortedError"
 _UNNAMED = re.compile(r"(?:New|Child) session - \d{4}-")
 _REFUSED = re.compile(r"rejected permission|user (?:rejected|denied|dismissed)|specified a rule", re.IGNORECASE)
 
@@ -99,6 +100,16 @@ class Talk:
                 self.call(part)
             else:
                 self.skip(part)
+        yield from self.stopped(message)
+
+    def stopped(self, message: Values) -> Said:
+        """Why an answer ended before its time."""
+        error, identity = mapping(message, "error"), f"{message.get('id')}-end"
+        if error.get("name") == _ABORTED:
+            yield from self.talk.interrupted(identity, self.time)
+        elif error:
+            words = string(mapping(error, "data"), "message") or string(error, "name") or ""
+            yield from self.talk.failed(identity, words, self.time)
 
     def summary(self, message: Values, parts: Iterable[Values]) -> Said:
         words = "\n\n".join(_text(part) for part in parts if part.get("type") == "text")

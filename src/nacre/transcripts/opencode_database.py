@@ -59,7 +59,10 @@ class _Reader:
         return {session for (session,) in found} | set(self.source.carry.get("open", ()))
 
     def session(self, name: str) -> Said:
-        talk = Talk(Part(self.source), session_of(self.facts(name)))
+        facts = self.facts(name)
+        if facts is None:
+            return
+        talk = Talk(Part(self.source), session_of(facts))
         for message, created, data in self.tables.all(statement("opencode_messages"), session=name):
             values = self.values(data)
             if values is not None:
@@ -71,10 +74,12 @@ class _Reader:
         if not talk.is_done:
             self.open.append(name)
 
-    def facts(self, name: str) -> dict[str, Any]:
-        """What is known of a session, in the words of the older files."""
-        (row,) = self.tables.all(statement("opencode_session"), session=name)
-        known = dict(zip(self.columns, row, strict=True))
+    def facts(self, name: str) -> dict[str, Any] | None:
+        """What is known of a session, in the words of the older files; ``None`` where it is gone since then."""
+        rows = self.tables.all(statement("opencode_session"), session=name)
+        if not rows:
+            return None
+        known = dict(zip(self.columns, rows[0], strict=True))
         found = {key: known.get(column) for column, key in _COLUMNS.items()}
         return {**found, "id": name, "time": {"created": known["time_created"]}}
 
@@ -111,7 +116,7 @@ ADAPTER = Adapter(
     versions="database of 1.16 to 1.18 (from its description)",
     reads=(
         "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",
-        "sub-agents",
+        "sub-agents", "interruptions", "errors of the model",
     ),
     leaves_out=("thinking", "snapshots and patches", "files", "todos", "events", "accounts and credentials"),
 )  # fmt: skip

@@ -135,7 +135,7 @@ ADAPTER = Adapter(
     versions="storage of 0.1 to 1.3, exports (from their description)",
     reads=(
         "what was said", "tool calls with outcome", "titles", "folder", "model", "version", "tokens", "summaries",
-        "sub-agents",
+        "sub-agents", "interruptions", "errors of the model",
     ),
     leaves_out=("thinking", "snapshots and patches", "files", "todos"),
 )  # fmt: skip

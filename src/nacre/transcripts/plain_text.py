@@ -107,6 +107,7 @@ ADAPTER = Adapter(
     sniff=is_text,
     parse=parse,
     whole=True,
+    guesses=True,
     versions="any",
     reads=("paragraphs", "a date in the file's name"),
     leaves_out=(),

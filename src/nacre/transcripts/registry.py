@@ -76,12 +76,21 @@ def get_adapter(tool: str) -> Adapter:
 
 
 def adapter_of(tool: str, path: Path) -> Adapter | None:
-    """The adapter that reads a file which was read as a tool's before: of several, the one that recognises it."""
+    """The adapter that reads a file which was read as a tool's before: of several, the one that recognises it.
+
+    What was only a guess is made again: a file that was hardly begun may have looked like a note.
+    """
     known = [adapter for adapter in adapters() if adapter.tool == tool]
-    if len(known) < 2:
-        return known[0] if known else find_adapter(read_head(path))
+    if len(known) == 1 and not known[0].guesses:
+        return known[0]
     head = read_head(path)
-    return next((adapter for adapter in known if adapter.sniff(head)), None) or find_adapter(head)
+    sure = (adapter for adapter in known if not adapter.guesses)
+    return next((adapter for adapter in sure if adapter.sniff(head)), None) or find_adapter(head)
+
+
+def is_guess(tool: str) -> bool:
+    """Whether a file that is read as this tool's may turn out to be another's."""
+    return any(adapter.guesses for adapter in adapters() if adapter.tool == tool)
 
 
 def tools() -> Iterator[str]:

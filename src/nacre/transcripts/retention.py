@@ -1,4 +1,4 @@
-"""When agent tools delete transcripts by themselves, as their settings on this machine say."""
+"""When agent tools delete transcripts by themselves, as their settings on this machine say, or their code."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from nacre.transcripts.adapter import Places
 
 CLAUDE_CODE_DAYS = 30
 """What Claude Code keeps when its settings are silent."""
+COPILOT_CHAT_SESSIONS = 400
+"""What VS Code keeps of the chats of one workspace, whatever its settings say; older versions kept 25."""
 
 _MOST_BYTES = 1_000_000
 _LENGTH = re.compile(r"(\d+)\s*([hdwm])")
@@ -21,18 +23,25 @@ _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "m": 30.0}
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A tool deletes transcripts that did not change for so many days; ``setting`` is what says so, and where."""
+    """A tool deletes transcripts that did not change for so many ``days``, or what goes beyond the newest ``files`` of
+    a folder; ``setting`` is what says so, and where."""
 
     tool: str
     label: str
-    days: float
+    days: float | None
     setting: str
+    files: int | None = None
 
 
 def retentions(places: Places) -> list[Retention]:
     """The tools that delete. Settings that cannot be read count as silent."""
-    found = [_claude_code(places), _gemini_cli(places)]
+    found = [_claude_code(places), _gemini_cli(places), _COPILOT_CHAT]
     return [one for one in found if one]
+
+
+_COPILOT_CHAT = Retention(
+    "copilot-chat", "VS Code Copilot Chat", None, "no setting: what VS Code keeps of a workspace", COPILOT_CHAT_SESSIONS
+)
 
 
 def _claude_code(places: Places) -> Retention:

@@ -26,9 +26,14 @@ _PATHS = 50
 _ERROR_LINES = 4
 _TELLING = re.compile(
     r"error|exception|fail(?:ed|ure)|fatal|panic|cannot|can't|not found|no such|denied|refused|undefined|unexpected|"
-    r"timed? ?out|abort|segfault|unhandled|rejected|invalid|missing|conflict|assert|错误|失败|异常",
+    r"timed? ?out|abort|segfault|unhandled|rejected|invalid|missing|conflict|assert|not recogni[sz]ed|错误|失败|异常",
     re.IGNORECASE,
 )
+_RUNNERS = re.compile(
+    r"npm (?:error|ERR!)|error Command failed|\S*\s?ELIFECYCLE|g?make(?:\[\d+\])?: \*\*\*|error: script \"|husky - "
+    r"|\+ (?:CategoryInfo|FullyQualifiedErrorId)\b"
+)
+"""How lines begin in which what ran a program says that it failed: the program's own say why."""
 _PATH_KEYS = (
     "file_path", "notebook_path", "path", "filePath", "filepath", "file", "target_file", "relative_path",
     "absolute_path", "target_notebook", "filename", "relative_workspace_path", "relativeWorkspacePath",
@@ -47,7 +52,11 @@ _PATCH_START = "*** Begin Patch"
 _SHELLS = ("sh", "bash", "zsh", "dash", "fish", "powershell", "pwsh", "cmd", "cmd.exe", "powershell.exe")
 _SHELL_FLAG = re.compile(r"-[a-z]*c|/c|-command", re.IGNORECASE)
 _ERROR_PREFIX = re.compile(r"^(?:<tool_use_error>\s*)?(?:error:\s*)?", re.IGNORECASE)
-_EXIT_LINE = re.compile(r"(?:exit code:? \d+|command failed.*|process exited.*|wall time.*|output:)", re.IGNORECASE)
+_EXIT_LINE = re.compile(
+    r"(?:exit code:? \d+|command failed.*|process exited.*|wall time.*|output:|"
+    r"command exited with code -?\d+|\(no output\))",
+    re.IGNORECASE,
+)
 _PATH_CHARACTERS = 500
 _MOST_MADE = 10
 _MAKING = re.compile(
@@ -108,7 +117,9 @@ def telling(output: str) -> str:
     """The lines of an output that say what went wrong, else its last ones; at most 600 characters."""
     text = _TAG.sub("", output[-INPUT_CHARACTERS:])
     lines = [line.strip() for line in text.splitlines() if line.strip() and not _EXIT_LINE.fullmatch(line.strip())]
-    found = [line for line in lines if _TELLING.search(line)][-_ERROR_LINES:] or lines[-_ERROR_LINES:]
+    told = [line for line in lines if _TELLING.search(line)]
+    found = [line for line in told if not _RUNNERS.match(line)] or told or lines
+    found = found[-_ERROR_LINES:]
     return "\n".join(dict.fromkeys(line[:ERROR_CHARACTERS] for line in found))[:INPUT_CHARACTERS]
 
 

@@ -69,9 +69,23 @@ class Vault:
             private.make_folder(self.root)
             private.refuse_unsafe(self.root)
 
+    def pages(self) -> dict[str, int]:
+        """The folder of every project that has a page, and the ``mtime_ns`` of that page; 0 where a symbolic link leads
+        to it, which :meth:`stat` refuses."""
+        top = os.path.join(self.root, "projects")
+        if not os.path.isdir(top):
+            return {}
+        is_link, found = os.path.islink(top), {}
+        for entry in _entries(top):
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                page = os.lstat(os.path.join(entry.path, "project.md"))
+                is_plain = not is_link and entry.is_dir(follow_symlinks=False) and stat.S_ISREG(page.st_mode)
+                found[entry.name] = _times(page) if is_plain else 0
+        return found
+
     def scan(self) -> Iterator[FileStat]:
         """Every memory file's path, time and size; symbolic links are not followed."""
-        folders = [("", self.root)]
+        folders = [("", str(self.root))]
         while folders:
             prefix, folder = folders.pop()
             below = []
@@ -79,7 +93,7 @@ class Vault:
                 path = f"{prefix}{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
                     if not entry.name.startswith(".") and (prefix or entry.name in FOLDERS):
-                        below.append((f"{path}/", Path(entry.path)))
+                        below.append((f"{path}/", entry.path))
                 elif is_memory_file(path) and (found := _stat_of(path, entry)):
                     yield found
             folders.extend(reversed(below))
@@ -308,7 +322,7 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return sorted(found, key=lambda entry: entry.name)

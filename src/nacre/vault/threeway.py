@@ -55,15 +55,22 @@ def merge_list(
 def merge_text(base: str, ours: str, theirs: str) -> str | None:
     """Merge texts by lines, and by sentences within lines that both changed; ``None`` where that fails.
 
-    Two changes within one sentence fail: words put together would say what nobody said. What both add at one place
-    is kept, in alphabetical order.
+    Two changes within one sentence fail: words put together would say what nobody said. So does a merge that would
+    change when either side meets it again: where a sentence is said twice, nobody can tell the old one. What both add
+    at one place is kept, in alphabetical order.
     """
+    merged = _merge_lines(base, ours, theirs)
+    if merged is None or any(_merge_lines(base, merged, side) != merged for side in (ours, theirs)):
+        return None
+    return merged
+
+
+def _merge_lines(base: str, ours: str, theirs: str) -> str | None:
     if ours == theirs or theirs == base:
         return ours
     if ours == base:
         return theirs
-    lines = [text.splitlines(keepends=True) for text in (base, ours, theirs)]
-    merged = _merge_pieces(*lines, finer=_merge_sentences)
+    merged = _merge_pieces(*(text.splitlines(keepends=True) for text in (base, ours, theirs)), finer=_merge_sentences)
     return None if merged is None else "".join(merged)
 
 

@@ -60,7 +60,7 @@ class Outcome:
 def go_round(context: Context, wanted: Wanted, on_progress: OnProgress | None = None) -> IngestReport:
     """Read what is new, learn from what is, make vectors. Raises NotFound."""
     options = IngestOptions(
-        wanted.paths, remember_paths=False, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
+        wanted.paths, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
         vector_seconds=math.inf if wanted.seconds is None else wanted.seconds,
     )  # fmt: skip
     return ingest(context, options, on_progress)

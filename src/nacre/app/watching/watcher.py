@@ -109,6 +109,7 @@ class Watcher:
         self._followed: set[Path] = set()
         self._told_problems: set[str] = set()
         self._has_much = False
+        self._unnoted = options.paths
         self._is_ending = False
 
     def run(self, stop: threading.Event) -> standing.Health:
@@ -232,7 +233,9 @@ class Watcher:
             self._has_much = True
             self._pace.learn_soon(time.monotonic())
         elif jobs:
-            self._account(context, findings.files, jobs, read_jobs(context, jobs))
+            report = read_jobs(context, jobs, self._unnoted)
+            self._unnoted = () if report.files else self._unnoted
+            self._account(context, findings.files, jobs, report)
 
     def _is_futile(self, file: FoundFile) -> bool:
         """Whether a file was looked at as it is, and was no transcript, or could not be read."""

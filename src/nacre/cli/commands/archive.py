@@ -46,9 +46,9 @@ def verify(run: Run, repair: bool) -> None:
     mended = 0
     with progress.shown(run) as notify:
         files, problems = archived.verify(run.context, notify)
-        if problems and repair:
-            mended = archived.mend(run.context)
-            archiving.archive(run.context, notify)
+        if repair:
+            mended = archived.mend(run.context) if problems else 0
+            archiving.archive(run.context, notify)  # also what was set aside before, if that was interrupted
     run.exit_code = 1 if len(problems) > mended else 0
 
     def render(paper: Paper) -> None:

@@ -29,7 +29,8 @@ def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool
     """Read transcripts and learn from them.
 
     Without PATHS, everything the agents on this machine wrote; with PATHS, those files and folders.
-    What cannot be read is listed at the end, and makes the exit code 1; everything else is read.
+    What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
+    listed, too, and is no failure: it may have no sessions yet.
     """
     from nacre.app import ingesting
     from nacre.app.retention import leaving

@@ -32,7 +32,8 @@ def status_record(status: ArchiveStatus) -> Record:
         "leaving": [
             {
                 "tool": one.retention.tool, "setting": one.retention.setting, "keeps_days": one.retention.days,
-                "files": one.files, "days": round(one.days, 1), "archived": one.archived,
+                "keeps_files": one.retention.files, "files": one.files,
+                "days": None if one.days is None else round(one.days, 1), "archived": one.archived,
             }
             for one in status.leaving
         ],

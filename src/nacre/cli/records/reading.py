@@ -29,6 +29,7 @@ def ingest_record(report: IngestReport) -> Record:
         "corrupt": report.corrupt,
         "excluded": report.excluded,
         "unknown": report.unknown,
+        "empty": list(report.empty),
         "problems": [{"path": item.path, "message": item.message, "hint": item.hint} for item in report.problems],
         "tools": report.tools,
         "bytes": report.bytes_read,

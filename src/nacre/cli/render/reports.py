@@ -22,6 +22,7 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
     """What was read and learned, what is still to do, what went wrong."""
     if not report.files and not report.problems:
         _render_nothing_new(paper, report, searched=searched)
+        _render_oddities(paper, report)
         return
     if report.files:
         rate = report.bytes_read / max(report.read_seconds, 0.001)
@@ -70,7 +71,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 def _archived(report: IngestReport) -> str:
     kept = report.archived
     pruned = f"; {count(kept.pruned, 'transcript')} given up, as the settings say" if kept.pruned else ""
-    return f"{size(kept.read)} in {size(kept.stored)}{pruned}" if kept.files else ""
+    return f"{size(kept.read)} as {size(kept.stored)}, in another {kept.seconds:.1f} s{pruned}" if kept.files else ""
 
 
 def _left_out(report: IngestReport) -> str:
@@ -139,6 +140,8 @@ def _render_oddities(paper: Paper, report: IngestReport) -> None:
     if report.unknown:
         kinds = ", ".join(f"{name} ({number:,})" for name, number in sorted(report.unknown.items())[:5])
         paper.line(dim(f"Records of unknown type were left out: {kinds}."), indent=2)
+    for path in report.empty[:_PROBLEMS_SHOWN]:
+        paper.line(dim(f"{path} is empty: it has no sessions yet, or lost them."), indent=2, hang=2)
 
 
 def render_checks(paper: Paper, checks: Sequence[Check]) -> None:

@@ -20,7 +20,9 @@ from nacre.text import one_line, shorten
 from nacre.transcripts.commands import names
 
 ENDED = "the owner ended it"
-CUT_OFF = ("it ends in the middle of a call", "it ends in the middle of the work")
+CUT_OFF = (
+    "it ends in the middle of a call", "it ends in the middle of the work", "the owner stopped the agent",
+)  # fmt: skip
 """Reasons that others ask for."""
 
 _WORDS = 240
@@ -60,6 +62,15 @@ class End:
         return [turn for turn in self.turns[self.begin :] if turn.speaker is Speaker.AGENT and not turn.flags & _NOISE]
 
     @cached_property
+    def is_interrupted(self) -> bool:
+        """Whether the owner stopped the agent, and it did nothing after that. A call they declined says more."""
+        last = next((turn for turn in reversed(self.turns[self.begin :]) if _is_of_either(turn)), None)
+        declined = bool(
+            self.agent and self.agent[-1].tool_calls and self.agent[-1].tool_calls[-1].outcome == "rejected"
+        )
+        return bool(last and last.flags & Flag.INTERRUPTED) and not declined
+
+    @cached_property
     def report(self) -> Turn | None:
         """The agent's last words, if they are its own and nothing was done after them."""
         last = self.agent[-1] if self.agent else None
@@ -69,6 +80,11 @@ class End:
     def last_report(self) -> Turn | None:
         """The agent's own last words in the whole session."""
         return next((turn for turn in reversed(self.turns) if is_own(turn)), None)
+
+
+def _is_of_either(turn: Turn) -> bool:
+    """Whether a turn is the agent's, or tells that the owner stopped it."""
+    return not turn.flags & Flag.SIDECHAIN and (turn.speaker is Speaker.AGENT or bool(turn.flags & Flag.INTERRUPTED))
 
 
 def is_report(turn: Turn) -> bool:
@@ -84,7 +100,8 @@ def is_report(turn: Turn) -> bool:
 def outcome(turns: Sequence[Turn], spoken: Sequence[Utterance]) -> Outcome:
     """How it ended. What is not told by words or deeds is unknown."""
     end = End(turns, spoken)
-    return _by_owner(end) or _in_the_middle(end) or _by_report(end) or Outcome(Ending.UNKNOWN, "nothing tells")
+    told = _by_owner(end) or _interrupted(end) or _in_the_middle(end) or _by_report(end)
+    return told or Outcome(Ending.UNKNOWN, "nothing tells")
 
 
 def failing(turns: Sequence[Turn]) -> list[tuple[Turn, ToolCall]]:
@@ -114,7 +131,7 @@ def _by_owner(end: End) -> Outcome | None:
         return _said(Ending.STOPPED, ENDED, end, text)
     if _is_content(end.owner, language) and not changed(end.turns, end.begin, len(end.turns)):
         return _said(Ending.DONE, "the owner is content", end, text) if _has_worked(end) else None
-    if end.agent:
+    if end.agent or end.is_interrupted:
         return None
     if len(end.spoken) > 1 and objects(end.owner, language) and not language.summary.onward.match(text):
         return _said(Ending.FAILED, "the owner's last words object", end, text)
@@ -135,6 +152,10 @@ def _has_worked(end: End) -> bool:
     """Whether there was anything before that the owner can be content with."""
     before = end.turns[: end.begin - 1]
     return any(is_own(turn) for turn in before)
+
+
+def _interrupted(end: End) -> Outcome | None:
+    return Outcome(Ending.STOPPED, CUT_OFF[2]) if end.is_interrupted else None
 
 
 def _in_the_middle(end: End) -> Outcome | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nacre.extract.course import is_own
 from nacre.extract.speech import is_content
-from nacre.model.session import Action, Speaker, ToolCall, Trust, Turn
+from nacre.model.session import Action, Flag, Speaker, ToolCall, Trust, Turn
 from nacre.model.summary import CommandUse, ErrorMet, FileTouched, ToolUse
 from nacre.text import one_line, shorten
 from nacre.transcripts.commands import looks, names, parts
@@ -165,8 +165,10 @@ def commits(turns: Sequence[Turn]) -> tuple[str, ...]:
 
 
 def pull_requests(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Addresses of pull requests that were opened or talked about."""
+    """Addresses of pull requests that were opened or talked about, or that the host linked."""
     made = [name for name in _made(turns) if name.startswith("https://")]
+    linked = [turn.text for turn in turns if turn.speaker is Speaker.SYSTEM and turn.flags & Flag.META]
+    made += [url[0] for text in linked for url in _URL.finditer(text) if _PULL_REQUEST.search(url[0])]
     spoken = [url for url in _addresses(turns) if _PULL_REQUEST.search(url)]
     return tuple(dict.fromkeys([*made, *(_request_alone(url) for url in spoken)]))[:_MOST_PULL_REQUESTS]
 

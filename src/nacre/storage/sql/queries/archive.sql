@@ -13,6 +13,10 @@ WHERE path = :path;
 SELECT path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld FROM archived
 WHERE fingerprint = :fingerprint AND path != :path AND pack IS NOT NULL AND kind = 'lines';
 
+-- find_archived_below --
+-- Whether any path begins with that of a folder and a slash; "0" follows the slash.
+SELECT 1 FROM archived WHERE path >= :start AND path < :end LIMIT 1;
+
 -- save_archived --
 -- How far a transcript is archived.
 INSERT INTO archived (path, tool, kind, pack, until, size, raw, inode, fingerprint, changed, withheld)

@@ -9,17 +9,15 @@ ON CONFLICT DO NOTHING;
 INSERT INTO file_uses (file, turn, action)
 SELECT f.row, t.row, value ->> 3
 FROM json_each(:uses)
-    JOIN turns t ON t.identity = unhex(value ->> 0)
+    JOIN turns t ON t.row = value ->> 0
     JOIN files f ON f.path = value ->> 1
 WHERE true
 ON CONFLICT DO NOTHING;
 
 -- insert_failures --
--- Full text of what failed; the rows were given their numbers just before.
+-- Full text of what failed.
 INSERT INTO failures_fts (rowid, tried, error)
-SELECT t.row, value ->> 1, value ->> 2
-FROM json_each(:failures) JOIN turns t ON t.identity = unhex(value ->> 0)
-WHERE t.row >= :first;
+SELECT t.row, value ->> 1, value ->> 2 FROM json_each(:failures) JOIN turns t ON t.row = value ->> 0;
 
 -- find_deeds_behind --
 -- Turns whose calls nobody looked through yet.
@@ -27,7 +25,7 @@ SELECT after, until FROM deeds_behind;
 
 -- list_calls_behind --
 -- A portion of them.
-SELECT row, identity, tools FROM turns
+SELECT row, tools FROM turns
 WHERE row > :after AND row <= :until AND tools IS NOT NULL ORDER BY row LIMIT :limit;
 
 -- unindex_failures --

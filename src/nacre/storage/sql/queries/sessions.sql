@@ -20,38 +20,30 @@ ON CONFLICT (tool, native_id) DO UPDATE SET
     tokens_output = coalesce(max(tokens_output, excluded.tokens_output), tokens_output, excluded.tokens_output)
 RETURNING row;
 
--- next_seq --
--- Where the next turn of a session goes.
-SELECT coalesce(max(seq) + 1, 0) FROM turns WHERE session = :session;
+-- next_seqs --
+-- Where the next turns of some sessions go.
+SELECT value, (SELECT coalesce(max(t.seq) + 1, 0) FROM turns t WHERE t.session = value) FROM json_each(:sessions);
 
 -- find_known_turns --
--- Which turns of a batch are there already, and what they say.
+-- Which of some turns are there already, and what they say.
 SELECT row, identity, session, seq, text, coalesce(tools, '') FROM turns
 WHERE identity IN (SELECT unhex(value) FROM json_each(:identities));
 
 -- insert_turns --
--- A batch of turns in one statement: SQLite does the work outside the interpreter's lock.
-INSERT INTO turns (session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
+-- Turns of many batches in one statement. They are new: what is there already was found before.
+INSERT INTO turns (row, session, seq, native_id, identity, speaker, trust, flags, time, author, text, tools)
 SELECT
-    value ->> 0, value ->> 1, value ->> 2, unhex(value ->> 3), value ->> 4, value ->> 5, value ->> 6, value ->> 7,
-    value ->> 8, value ->> 9, value ->> 10
-FROM json_each(:turns)
-WHERE true
-ON CONFLICT DO NOTHING;
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, unhex(value ->> 4), value ->> 5, value ->> 6, value ->> 7,
+    value ->> 8, value ->> 9, value ->> 10, value ->> 11
+FROM json_each(:turns);
 
 -- index_turns --
--- Full text of a batch; the rows were given their numbers just before.
-INSERT INTO turns_fts (rowid, said, did)
-SELECT t.row, value ->> 1, value ->> 2
-FROM json_each(:texts) JOIN turns t ON t.identity = unhex(value ->> 0)
-WHERE t.row >= :first;
+-- Their full text.
+INSERT INTO turns_fts (rowid, said, did) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:texts);
 
 -- index_turn_parts --
--- Identifiers of a batch.
-INSERT INTO turns_parts (rowid, identifiers)
-SELECT t.row, value ->> 1
-FROM json_each(:texts) JOIN turns t ON t.identity = unhex(value ->> 0)
-WHERE t.row >= :first;
+-- Their identifiers.
+INSERT INTO turns_parts (rowid, identifiers) SELECT value ->> 0, value ->> 1 FROM json_each(:texts);
 
 -- next_turn_row --
 -- Rows from here on are new.
@@ -69,13 +61,42 @@ DELETE FROM turns_fts WHERE rowid = :row;
 -- And its identifiers.
 DELETE FROM turns_parts WHERE rowid = :row;
 
+-- note_session_file --
+-- A session was read from a file.
+INSERT INTO session_files (session, file) VALUES (:session, :file) ON CONFLICT DO NOTHING;
+
 -- list_sessions_of_file --
--- What was read from a file.
-SELECT row, native_id FROM sessions WHERE tool = :tool AND file = :file;
+-- What was read from a file, and what it held of it when it was last read as a whole.
+SELECT s.row, s.native_id, f.held FROM session_files f JOIN sessions s ON s.row = f.session
+WHERE f.file = :file AND s.tool = :tool;
+
+-- list_other_files --
+-- The other files of a session, and what they held.
+SELECT file, held FROM session_files WHERE session = :session AND file <> :file ORDER BY row;
+
+-- count_session_files --
+-- In how many files a session lies.
+SELECT count(*) FROM session_files WHERE session = :session;
+
+-- hold_turns --
+-- What a file that was read as a whole holds of a session.
+UPDATE session_files SET held = :held WHERE session = :session AND file = :file;
+
+-- leave_session_file --
+-- A file holds nothing of a session any more.
+DELETE FROM session_files WHERE session = :session AND file = :file;
+
+-- move_session --
+-- Its first file is another now.
+UPDATE sessions SET file = :other WHERE row = :row AND file = :file;
 
 -- list_turns_gone --
--- Turns of a session that its file, read as a whole, no longer holds.
+-- Turns of a session that its only file, read as a whole, no longer holds.
 SELECT row FROM turns WHERE session = :session AND native_id NOT IN (SELECT value FROM json_each(:ids));
+
+-- list_turns_named --
+-- Turns of a session by the tool's ids.
+SELECT row FROM turns WHERE session = :session AND native_id IN (SELECT value FROM json_each(:ids));
 
 -- limit_extracted --
 -- What comes next is new to extraction, although fewer turns are left than it has seen.
@@ -123,10 +144,10 @@ SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started,
 FROM sessions WHERE row = :row;
 
 -- find_sessions_by_native_id --
--- By the tool's id alone, or its beginning.
+-- By the tool's id, or its beginning; of one tool, or of any.
 SELECT row, tool, native_id, project, title, cwd, branch, kind, parent, started, ended, tool_version, model, file, turns,
     tokens_input, tokens_cached, tokens_output
-FROM sessions WHERE native_id = :native_id OR substr(native_id, 1, length(:native_id)) = :native_id
+FROM sessions WHERE substr(native_id, 1, length(:native_id)) = :native_id AND (:tool IS NULL OR tool = :tool)
 ORDER BY native_id = :native_id DESC LIMIT 3;
 
 -- list_sessions --
@@ -188,10 +209,6 @@ FROM turns t WHERE t.row IN (SELECT value FROM json_each(:rows));
 -- find_places --
 -- Where turns stand.
 SELECT row, session, seq FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
-
--- find_rows_at --
--- Turns by place, for the neighbours of hits; answered from the index alone.
-SELECT t.session, t.seq, t.row FROM json_each(:places) p JOIN turns t ON t.session = p.value ->> 0 AND t.seq = p.value ->> 1;
 
 -- find_sessions_of --
 -- The sessions of some hits.
@@ -258,10 +275,6 @@ SELECT started, finished, files, sessions, turns, memories, skipped FROM ingest_
 -- list_identities --
 -- Whether turns are known by the tool's id alone, or by that and their session.
 SELECT seq, identity FROM turns WHERE session = :session ORDER BY seq;
-
--- find_identities --
--- What makes some turns the same turns elsewhere.
-SELECT row, identity FROM turns WHERE row IN (SELECT value FROM json_each(:rows));
 
 -- list_folders --
 -- Where sessions worked.

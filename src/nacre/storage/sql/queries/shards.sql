@@ -35,6 +35,12 @@ WHERE EXISTS (SELECT 1 FROM turns WHERE row = value ->> 0);
 -- What some turns hold, and where they stand.
 SELECT turn, session, seq, words FROM turn_words WHERE turn IN (SELECT value FROM json_each(:rows));
 
+-- find_turn_words_at --
+-- As above, by place, a number each: session << 32 | seq. Of a turn of the last days no words.
+SELECT t.row, t.session, t.seq, coalesce(w.words, zeroblob(3))
+FROM json_each(:places) p JOIN turns t ON t.session = p.value >> 32 AND t.seq = p.value & 0xFFFFFFFF
+LEFT JOIN turn_words w ON w.turn = t.row;
+
 -- insert_names --
 -- Identifiers that were not known before; their numbers begin where the last ended.
 INSERT OR IGNORE INTO names (name) SELECT value FROM json_each(:names);

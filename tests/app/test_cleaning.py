@@ -1,0 +1,52 @@
+"""What is cleaned ahead for the archive counts only for the very bytes it was made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nacre.app import wire
+from nacre.app.cleaning import Ahead, Portion, clean_file, cut
+from nacre.app.reading import Job
+from nacre.archive.lines import Cleaner
+from nacre.redact import Redactor
+from tests.canary import CORE, SECRET
+
+REDACTOR = Redactor()
+
+
+def over_the_wire(path: Path) -> list[Portion]:
+    job = Job(path, path.stat().st_size)
+    portions = clean_file(job, Cleaner(REDACTOR.clean_all, REDACTOR.find_suspects))
+    found = [wire.unpack(wire.pack(portion), job) for portion in portions]
+    return [portion for portion in found if isinstance(portion, Portion)]
+
+
+def test_what_was_cleaned_ahead_is_found_in_the_order_of_files(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("one", "two", "three", "gone")]
+    texts = [b'{"text": "plain"}\n', f'{{"text": "{SECRET}"}}\n'.encode(), b'{"text": "more"}\n{"to']
+    for path, text in zip(paths, texts, strict=False):
+        path.write_bytes(text)
+    portions = [portion for path in paths[:3] for portion in over_the_wire(path)]
+    ahead = Ahead(iter(portions), paths)
+    assert ahead.find(tmp_path / "unknown", 0, texts[0]) is None
+    first = ahead.find(paths[0], 0, texts[0])
+    assert first is not None
+    assert first.text == texts[0]
+    second = ahead.find(paths[1], 0, texts[1])
+    assert second is not None
+    assert CORE.encode() not in second.text
+    assert second.lengths == ((0, len(texts[1]) - 1),)
+    assert ahead.find(paths[0], 0, texts[0]) is None
+    assert ahead.find(paths[2], 0, texts[2][:-1]) is None
+    assert ahead.find(paths[3], 0, b"") is None
+
+
+def test_lines_that_changed_since_are_cleaned_anew(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    path.write_bytes(b'{"text": "plain"}\n')
+    portions = over_the_wire(path)
+    path.write_bytes(b'{"text": "other"}\n')
+    with path.open("rb") as file:
+        ((start, raw),) = cut(file, 0, 18)
+    assert Ahead(iter(portions), [path]).find(path, start, raw) is None
+    assert Ahead(iter(portions), [path]).find(path, 0, b'{"text": "plain"}\n') is not None

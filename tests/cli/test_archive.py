@@ -1,0 +1,52 @@
+"""``nacre archive``: what was cut short is finished by the same command."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Nacre
+
+
+@pytest.fixture
+def pack(user_home: Path, learned: dict[str, Any]) -> Path:
+    """The pack of the one session."""
+    (found,) = (user_home / ".nacre/archive").rglob("*.pack")
+    return found
+
+
+def forget_pack(user_home: Path, statement: str) -> None:
+    with closing(sqlite3.connect(user_home / ".nacre/nacre.db", isolation_level=None)) as database:
+        database.execute(statement)
+
+
+def test_a_damaged_pack_is_made_anew_by_a_repair(nacre: Nacre, pack: Path) -> None:
+    sound = pack.read_bytes()
+    pack.write_bytes(sound[:-12] + bytes(8) + sound[-4:])
+    assert len(nacre("archive", "verify", "--json", code=1).json["problems"]) == 1
+    assert nacre("archive", "verify", "--repair", "--json").json["repaired"] == 1
+    assert pack.read_bytes() == sound
+
+
+def test_a_repair_that_ended_before_it_archived_again_is_finished_by_the_next(
+    nacre: Nacre, pack: Path, user_home: Path
+) -> None:
+    sound = pack.read_bytes()
+    pack.rename(pack.with_name(pack.name + ".damaged"))
+    forget_pack(user_home, "UPDATE archived SET pack = NULL, until = 0, size = 0, raw = 0, changed = 0")
+    assert nacre("archive", "status", "--json").json["waiting"] == 1
+    assert nacre("archive", "verify", "--repair", "--json").json["problems"] == []
+    assert pack.read_bytes() == sound
+    assert nacre("archive", "status", "--json").json["waiting"] == 0
+
+
+def test_a_pack_that_is_written_anew_in_any_case_is_no_damage(nacre: Nacre, pack: Path, user_home: Path) -> None:
+    forget_pack(user_home, "DELETE FROM archived")
+    assert nacre("archive", "verify", "--json").json == {"files": 0, "problems": [], "repaired": 0}
+    nacre("ingest")
+    assert nacre("archive", "verify", "--json").json == {"files": 1, "problems": [], "repaired": 0}
+    assert pack.exists()
