@@ -20,7 +20,8 @@ from typing import Any
 
 from tests.app.shapes import SHAPES, Agent, Owner, Step, Tool
 
-SETTLED_SECONDS = 3.0
+_PATIENCE_SECONDS = 120.0
+_GLANCE_SECONDS = 0.05
 _NOTES = "notes"
 _THINGS = ("sluice", "millstone", "hopper", "bell", "gear train", "weir", "granary", "wheel pit", "flour chute")
 _DEEDS = ("is dressed in March", "runs dry by noon", "was moved to the north side", "needs oil twice a week")
@@ -35,7 +36,6 @@ class Scribe:
     ends: str = "stays"
     is_whole: bool = False
     written: bytes = b""
-    touched: float = 0.0
 
     @property
     def is_done(self) -> bool:
@@ -53,7 +53,6 @@ class Scribe:
         else:
             with self.path.open("ab") as file:
                 file.write(piece)
-        self.touched = time.monotonic()
 
 
 @dataclass
@@ -86,7 +85,6 @@ class Day:
     attic: Path
     seed: int = 1
     sessions: int = 100
-    settle_seconds: float = SETTLED_SECONDS
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -144,12 +142,20 @@ class Day:
     def _end(self, scribe: Scribe) -> None:
         if scribe.ends != "deleted":
             return
-        time.sleep(max(0.0, self.settle_seconds - (time.monotonic() - scribe.touched)))
+        self._wait_until_read(scribe.path)
         kept = self.attic / scribe.path.relative_to(self.home)
         kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(scribe.path, kept)
         scribe.path.unlink()
         self.notes.append("deleted")
+
+    def _wait_until_read(self, path: Path) -> None:
+        """What is deleted before anybody can have read it is lost: no watcher can help that."""
+        size = path.stat().st_size
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while read_of(self.home / ".nacre" / "nacre.db", path) < size:
+            assert time.monotonic() < until, f"{path.name} was not read for {_PATIENCE_SECONDS:.0f} s"
+            time.sleep(_GLANCE_SECONDS)
 
     def _clerk(self) -> Clerk:
         words = [f"Entry {number}: the {self._random.choice(_THINGS)} was seen to" for number in range(self.sessions)]
@@ -219,6 +225,20 @@ def _torn(data: bytes, chance: random.Random) -> Iterator[bytes]:
 def roots(home: Path) -> str:
     """What ``ingest.roots`` has to be for the notes of a home."""
     return json.dumps([str(home / _NOTES)])
+
+
+def read_of(database: Path, path: Path) -> int:
+    """So many bytes of a transcript were there when a home read it last."""
+    if not database.exists():
+        return 0
+    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)
+    try:
+        found = connection.execute("SELECT size FROM transcript_cursors WHERE path = ?", (str(path),)).fetchone()
+    except sqlite3.OperationalError:
+        return 0  # it is being made
+    finally:
+        connection.close()
+    return int(found[0]) if found else 0
 
 
 def held(database: Path) -> dict[str, list[tuple[Any, ...]]]:

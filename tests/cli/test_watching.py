@@ -194,7 +194,7 @@ def test_of_a_day_of_many_agents_nothing_is_missed_and_nothing_doubled(
     seed: int,
 ) -> None:
     monkeypatch.setenv("NACRE_INGEST_ROOTS", roots(user_home))
-    day = Day(user_home, tmp_path / "attic", seed, sessions=15, settle_seconds=2.0)
+    day = Day(user_home, tmp_path / "attic", seed, sessions=15)
     day.attic.mkdir()
     followings = [follow()]
 
