@@ -14,8 +14,10 @@ from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
+from nacre.model.deep import DeepResult
 from nacre.model.operation import Operation
 from nacre.protocols import Embedder, LanguageModel, Reranker
+from nacre.recall.deep.kept import Kept
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
@@ -193,6 +195,11 @@ class Context:
     def reranker(self) -> Reranker | None:
         """The model that looks at the best hits once more, if one is configured. Raises RerankerUnavailable."""
         return self.load_reranker(self.settings)
+
+    @cached_property
+    def deep_answers(self) -> Kept[DeepResult]:
+        """What deep recall answered just now."""
+        return Kept(lambda: self.clock().timestamp())
 
     def now(self) -> datetime:
         """The present, to the second."""

@@ -14,6 +14,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.app import (
     committing,
+    deep_recalling,
     feedback,
     forgetting,
     ingesting,
@@ -27,21 +28,24 @@ from nacre.app import (
     undoing,
 )
 from nacre.app.committing import Committed
-from nacre.app.context import Context, EmbedderLoader, open_context
+from nacre.app.context import Context, EmbedderLoader, ModelLoader, open_context
 from nacre.app.forgetting import ForgetRequest, pattern_of
 from nacre.app.history import Step, history_of
 from nacre.app.operations import Listed
+from nacre.app.project_pages import project_of_folder
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan
 from nacre.app.syncing import Synced, Wanted
 from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
+from nacre.model.deep import DeepQuery, DeepResult, Said
 from nacre.model.forgetting import ForgetPlan, ForgetReport, Forgotten
 from nacre.model.memory import Expiry, Kind, Memory, Scope
 from nacre.model.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport, StoreOutcome
 from nacre.model.review import FeedbackReport
+from nacre.model.session import Speaker
 from nacre.settings import load_settings
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -162,6 +166,21 @@ class MemoryHome:
                 turns=turns, session=session,
             ),
         )  # fmt: skip
+
+    def deep_recall(
+        self, question: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
+        folder: str | Path | None = None, update: bool = True, session: str | None = None,
+    ) -> DeepResult:  # fmt: skip
+        """What an agent should know before it answers: at most five memories of one project, as a block of text.
+
+        A language model decides where one is set (``models.recall``), within ``recall.deep_seconds``; rules do where
+        none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
+        last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
+        """
+        said = tuple(Said(_choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
+        here = project_of_folder(self._context, Path(folder)) if folder else None
+        query = DeepQuery(question, _in_utc(filter), said, here, update=update, session=session)
+        return deep_recalling.deep_recall(self._context, query)
 
     def search_sessions(
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
@@ -347,11 +366,14 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 def open_memory(
     home: str | Path | None = None, *, clock: Clock = utc_now, ids: Ids | None = None,
-    load_embedder: EmbedderLoader | None = None,
+    load_embedder: EmbedderLoader | None = None, load_model: ModelLoader | None = None,
 ) -> MemoryHome:  # fmt: skip
     """Open a home, creating it where it is missing.
 
     ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests; ``load_embedder``
-    replaces the bundled model. Raises SettingsInvalid, StoreUnusable, VaultUnusable, SchemaTooNew.
+    replaces the bundled model, ``load_model`` what opens language models by name. Raises SettingsInvalid,
+    StoreUnusable, VaultUnusable, SchemaTooNew.
     """
-    return MemoryHome(open_context(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder))
+    return MemoryHome(
+        open_context(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder, load_model=load_model)
+    )

@@ -74,7 +74,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     writing command folds into usage.
     """
     started = time.perf_counter()
-    _check(query)
+    check(query)
     query = _trusting(context, query)
     catch_up(context, _PATIENCE_SECONDS)
     question = _read(context, query)
@@ -113,7 +113,7 @@ def search_sessions(
     ``truncated`` says that there are more.
     """
     started = time.perf_counter()
-    _check(query)
+    check(query)
     query = _trusting(context, query)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
@@ -171,7 +171,8 @@ def _moment(context: Context, wanted: Filter) -> datetime:
     return min(now, datetime.combine(wanted.as_of, datetime.max.time(), UTC)) if wanted.as_of else now
 
 
-def _check(query: RecallQuery) -> None:
+def check(query: RecallQuery) -> None:
+    """Raises QueryInvalid for what cannot be asked."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
         raise QueryInvalid("the question is empty", hint="ask something, or browse: nacre recall --browse")
     if len(query.text) > _MAX_QUERY_CHARACTERS:
