@@ -365,7 +365,7 @@ def test_a_model_has_so_long_and_no_longer(projects: World) -> None:
     with home(projects, [GATE, {"number": 1}]) as (memory, model):
         result = deep_recall(memory.context, DeepQuery("how is the shop rolled back?"), clock=lambda: next(passed))
     assert [prompt.timeout_seconds for prompt in model.prompts] == [45.0, 40.0]
-    assert result.problem == "deep recall ran out of time"
+    assert result.problem == "recall ran out of time for the model"
     assert steps(result)["select"] is DecidedBy.RULES
     assert result.project == "web-shop"
     assert result.hits

@@ -255,7 +255,7 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
-    if settings["recall.reranker"] in ("", "none"):
+    if settings["recall.reranker"] in ("", "none", "model"):
         return None
     from nacre.embed.cross_encoder import OnnxReranker  # only where somebody has a model for it
 

@@ -10,21 +10,22 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from nacre.app.advising import advised
 from nacre.app.context import Context
-from nacre.app.models import model_for
+from nacre.app.models import name_for
 from nacre.app.project_pages import page_text
 from nacre.app.recalling import check, evidence_of, recall
 from nacre.app.scanning import catch_up
 from nacre.app.tracing import tracing
 from nacre.app.using import spool_use
-from nacre.errors import ModelRefused, VaultUnusable
+from nacre.errors import VaultUnusable
 from nacre.model.deep import Candidate, DecidedBy, DeepQuery, DeepResult, DeepStep, Route, Said
 from nacre.model.memory import Kind, Memory, Scope
 from nacre.model.prompting import Task
 from nacre.model.recall import Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult
 from nacre.model.session import Flag, Speaker, Trust
 from nacre.model.trace import Step, TraceKind
-from nacre.recall.deep.adviser import Adviser
+from nacre.recall.adviser import Adviser
 from nacre.recall.deep.block import Pages, block, clarification
 from nacre.recall.deep.gate import MESSAGES, is_trivial, route_by_model, route_by_rules
 from nacre.recall.deep.manifest import CHOSEN, MOST, select
@@ -99,14 +100,13 @@ def deep_recall(context: Context, query: DeepQuery, *, clock: Callable[[], float
     check(RecallQuery(asked, query.filter))
     query = _cleaned(context, query)
     catch_up(context, _PATIENCE_SECONDS)
-    adviser = _adviser(context, clock)
-    model = adviser.model.name if adviser.model else None
-    key = (query, model, context.memories.snapshot(), context.now().date())
+    key = (query, name_for(context, Task.RECALL), context.memories.snapshot(), context.now().date())
     result = context.deep_answers.get(key)
     if result:
         result = replace(result, repeated=True)
     else:
-        result = _answer(context, query, adviser, model)
+        with advised(context, context.settings["recall.deep_seconds"], clock) as adviser:
+            result = _answer(context, query, adviser)
         context.deep_answers.put(key, result)
     if query.update and result.hits:
         spool_use(context, [hit.memory.id for hit in result.hits], session=query.session)
@@ -135,15 +135,8 @@ def _cleaned(context: Context, query: DeepQuery) -> DeepQuery:
     return replace(query, text=clean(query.text), recent=recent, filter=replace(query.filter, trusted=True))
 
 
-def _adviser(context: Context, clock: Callable[[], float]) -> Adviser:
-    until = clock() + context.settings["recall.deep_seconds"]
-    try:
-        return Adviser(model_for(context, Task.RECALL, background=False), clock, until)
-    except ModelRefused as error:
-        return Adviser(None, clock, until, error.message)
-
-
-def _answer(context: Context, query: DeepQuery, adviser: Adviser, model: str | None) -> DeepResult:
+def _answer(context: Context, query: DeepQuery, adviser: Adviser) -> DeepResult:
+    model = adviser.model.name if adviser.model else None
     projects = _known_projects(context, query.filter)
     question = read_question(query.text, now=context.now(), projects=[project.slug for project in projects])
     run = _Run(context, query, adviser, question, projects)

@@ -150,20 +150,21 @@ class MemoryHome:
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
         budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
-        session: str | None = None,
+        session: str | None = None, expand: bool = False, rerank: bool = False,
     ) -> RecallResult:  # fmt: skip
         """The memories that answer a question, the best first; with ``turns`` also that many turns of sessions.
 
         No hits is an answer: ``abstained`` says that something matched and nothing was good enough. Times without a
         zone are UTC. What is recalled counts as used unless ``update`` is off; what is used in one ``session`` (the
-        host's own id for it) is used together. Raises QueryInvalid.
+        host's own id for it) is used together. With ``expand`` a language model also asks in other words, with
+        ``rerank`` it grades the best hits. Raises QueryInvalid.
         """
         return recalling.recall(
             self._context,
             RecallQuery(
                 text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
                 around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
-                turns=turns, session=session,
+                turns=turns, session=session, expand=expand, rerank=rerank,
             ),
         )  # fmt: skip
 

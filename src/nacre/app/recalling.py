@@ -10,6 +10,7 @@ from itertools import accumulate, islice
 from typing import TypeVar
 
 from nacre.app.accepting import is_waiting, waiting
+from nacre.app.advising import phrased, regraded
 from nacre.app.comparing import last_said
 from nacre.app.context import Context
 from nacre.app.scanning import catch_up
@@ -29,6 +30,7 @@ from nacre.model.recall import (
 )
 from nacre.model.session import Trust, Turn
 from nacre.recall import co_recall
+from nacre.recall.advice import most_of
 from nacre.recall.anchoring import anchored, find_anchor
 from nacre.recall.confidence import BORDER, answering
 from nacre.recall.diversify import diversify
@@ -82,7 +84,9 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(_moment(context, query.filter), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
+    ranked, expansion = _expanded(context, query, question, ranked, wanted, ranking)
     sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
+    sure, graded = _graded(context, query, sure)
     sure = fold(sure, _doubts(context, sure), last_said)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
     hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
@@ -91,7 +95,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
         query=query.text,
         hits=tuple(_memory_hit(context, item, query, doubts) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
-        lanes=lanes.told(),
+        lanes=(*lanes.told(), *expansion, *graded),
         abstained=bool(ranked) and not hits,
         since=wanted.since,
         until=wanted.until,
@@ -255,6 +259,37 @@ def _rank_memories(
     if wanted is not query.filter and not _confident(ranked, query, question):
         return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
     return ranked, wanted
+
+
+def _expanded(
+    context: Context,
+    query: RecallQuery,
+    question: Question,
+    ranked: list[ScoredMemory],
+    wanted: Filter,
+    ranking: Ranking,
+) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
+    """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
+    if not query.expand or question.is_open or query.mode is Mode.BROWSE:
+        return ranked, ()
+    phrasings, lane = phrased(context, query.text)
+    found = [ranked]
+    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    for asked in (_read(context, replace(query, text=phrasing)) for phrasing in phrasings):
+        if not asked.is_open:
+            lanes = _open_lanes(context, query, asked)
+            found.append(engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
+    return most_of(found) if len(found) > 1 else ranked, (lane,)
+
+
+def _graded(
+    context: Context, query: RecallQuery, sure: list[ScoredMemory]
+) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
+    """The hits as a language model orders them, where that is wanted."""
+    if not query.rerank or query.mode is Mode.BROWSE or not sure:
+        return sure, ()
+    again, lane = regraded(context, query.text, sure)
+    return again, (lane,)
 
 
 def _narrowed(query: RecallQuery, question: Question) -> Filter:

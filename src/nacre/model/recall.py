@@ -57,7 +57,8 @@ class RecallQuery:
     by relevance alone. ``update=False`` leaves usage as it is. ``budget_tokens`` cuts the answer to that many tokens.
     ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
     that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
-    context that nobody asked for.
+    context that nobody asked for. ``expand`` also asks other phrasings by a language model, ``rerank`` has it grade the
+    best hits: both take seconds, and cost what the model costs.
     """
 
     text: str
@@ -73,6 +74,8 @@ class RecallQuery:
     turns: int = 0
     session: str | None = None
     co_recall: bool = True
+    expand: bool = False
+    rerank: bool = False
 
 
 class LaneState(StrEnum):

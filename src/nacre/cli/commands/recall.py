@@ -35,6 +35,8 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
     help="What an agent should know before it answers: of one project, chosen by the model that is set, else by rules.",
 )
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
+@click.option("--expand", is_flag=True, help="Let the language model also ask in other words; takes seconds.")
+@click.option("--rerank", is_flag=True, help="Let the language model grade the best hits; takes seconds.")
 @click.option("--budget", type=click.IntRange(0), help="Tokens at most.")
 @click.option("--turns", type=click.IntRange(0, 100), help="Turns of sessions to show beside the memories.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
@@ -43,14 +45,15 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 @click.option("--no-boost", is_flag=True, help="Rank by relevance alone, not by age, use and importance.")
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
-    around_radius: float, mode: str | None, deep: bool, browse: bool, budget: int | None, turns: int | None,
+    around_radius: float, mode: str | None, deep: bool, browse: bool, expand: bool,
+    rerank: bool, budget: int | None, turns: int | None,
     explain: bool, no_update: bool, no_boost: bool, session: str | None,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     if deep:
         _refuse_with_deep(
             {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget, "--turns": turns,
-             "--limit": limit, "--no-boost": no_boost}
+             "--limit": limit, "--no-boost": no_boost, "--expand": expand, "--rerank": rerank}
         )  # fmt: skip
         _recall_deep(run, " ".join(question), wanted, explain=explain, update=not no_update, session=session)
         return
@@ -65,7 +68,8 @@ def recall(  # noqa: PLR0913 - one parameter an option
         mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=around_radius,
         budget_tokens=settings["recall.budget_tokens"] if budget is None else budget,
         turns=settings["recall.turns"] if turns is None else turns, boost=not no_boost, update=not no_update,
-        session=session,
+        session=session, expand=expand or settings["recall.expand"],
+        rerank=rerank or settings["recall.reranker"] == "model",
     )  # fmt: skip
     result = recalling.recall(run.context, query)
     message = None

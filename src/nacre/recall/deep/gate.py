@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from nacre.model.deep import Route, Said
-from nacre.recall.deep.adviser import Adviser, prompt_of
+from nacre.recall.adviser import Adviser, prompt_of
 from nacre.recall.question import Question
 from nacre.text import one_line, words
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from nacre.model.memory import Memory
-from nacre.recall.deep.adviser import Adviser, prompt_of
+from nacre.recall.adviser import Adviser, prompt_of
 from nacre.text import one_line
 
 MOST = 200

@@ -12,8 +12,8 @@ import msgspec
 
 from nacre.model.deep import Candidate, Said
 from nacre.model.session import Speaker
+from nacre.recall.adviser import Adviser, prompt_of
 from nacre.recall.asking import asks
-from nacre.recall.deep.adviser import Adviser, prompt_of
 from nacre.text import STOP_WORDS, is_unspaced, one_line, words
 
 MOST_PROJECTS = 5

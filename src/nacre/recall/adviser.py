@@ -71,7 +71,7 @@ class _Bounded:
         """Answer within the time that is left. Raises ModelUnavailable when none is."""
         left = self._until - self._clock()
         if left < _LEAST_SECONDS:
-            raise ModelUnavailable("deep recall ran out of time", hint="recall.deep_seconds", retry=False)
+            raise ModelUnavailable("recall ran out of time for the model", hint="recall.deep_seconds", retry=False)
         return self._model.complete(replace(prompt, timeout_seconds=min(prompt.timeout_seconds, left)))
 
     def close(self) -> None:
@@ -95,4 +95,4 @@ def framed(value: Any) -> str:
 
 @cache
 def _system(name: str) -> str:
-    return files("nacre.recall.deep").joinpath(f"prompts/{name}-1.md").read_text(encoding="utf-8")
+    return files("nacre.recall").joinpath(f"prompts/{name}-1.md").read_text(encoding="utf-8")
