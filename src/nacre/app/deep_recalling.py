@@ -33,9 +33,10 @@ from nacre.recall.deep.shortlist import (
     MOST_PROJECTS,
     KnownProject,
     chosen_by_model,
-    chosen_by_rules,
+    leading,
     named_in,
     shortlist,
+    surest,
 )
 from nacre.recall.question import Question, read_question
 from nacre.storage.search import browse_memories, latest_memories, projects_of_memories
@@ -249,7 +250,10 @@ def _project(run: _Run) -> tuple[tuple[Candidate, ...], str | None, tuple[str, .
 
 
 def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str | None]:
-    """Exactly one that is named exactly is the one; of others a model chooses one or none, else the one that leads."""
+    """Exactly one that is named exactly is the one; of others a model chooses one or none.
+
+    By rules it is the one that leads; where none does, the one that has an answer.
+    """
     if sum(one.named for one in candidates) == 1:
         return DecidedBy.RULES, candidates[0].slug
     known = {project.slug: project for project in run.projects}
@@ -257,17 +261,32 @@ def _choose(run: _Run, candidates: Sequence[Candidate]) -> tuple[DecidedBy, str 
     has_answered, chosen = chosen_by_model(run.adviser, run.query.text, run.query.recent, shown, run.query.here)
     if has_answered:
         return DecidedBy.MODEL, chosen
-    return DecidedBy.RULES, chosen_by_rules(candidates)
+    if any(one.named for one in candidates):
+        return DecidedBy.RULES, None
+    return DecidedBy.RULES, leading(candidates) or _surest(run, candidates)
 
 
 def _by_content(run: _Run) -> tuple[Candidate, ...]:
-    """Where nothing names a project: those whose memories answer, the best answer first."""
-    best: dict[str, float] = {}
-    for hit in run.recalled(run.query.filter).hits:
-        if hit.memory.project:
-            best.setdefault(hit.memory.project, hit.score)
+    """Where nothing names a project: those whose memories answer, by how sure that is."""
     known = {project.slug for project in run.projects}
-    return tuple(Candidate(slug, score) for slug, score in best.items() if slug in known)[:MOST_PROJECTS]
+    sure = {slug: sure for slug, sure in _sureness(run, run.query.filter).items() if slug in known}
+    ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
+    return tuple(Candidate(slug, sure[slug]) for slug in ranked)[:MOST_PROJECTS]
+
+
+def _surest(run: _Run, candidates: Sequence[Candidate]) -> str | None:
+    """The project whose memories answer far more surely than those of the others; ``None`` where none do."""
+    slugs = tuple(one.slug for one in candidates)
+    return surest(_sureness(run, replace(run.query.filter, projects=slugs, strict=True)))
+
+
+def _sureness(run: _Run, wanted: Filter) -> dict[str, float]:
+    """How sure the best answer of each project is."""
+    sure: dict[str, float] = {}
+    for hit in run.recalled(wanted).hits:
+        if hit.memory.project:
+            sure[hit.memory.project] = max(sure.get(hit.memory.project, 0.0), hit.components.get("sure", 0.0))
+    return sure
 
 
 def _memories(run: _Run, project: str, candidates: Sequence[Candidate]) -> tuple[str | None, tuple[MemoryHit, ...]]:

@@ -232,7 +232,7 @@ def page_text(context: Context, slug: str) -> str:
         return ""
     if page is None or page.values.get("trust") == "untrusted":
         return ""
-    told = [str(page.values[name]) for name in ("description", "goal", "status") if page.values.get(name)]
+    told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
     lines = [line for line in page.body.strip().splitlines() if not line.startswith("# ")]
     return context.redactor.clean("\n".join([*told, *lines]).strip())
 

@@ -38,14 +38,13 @@ def block(route: Route, project: str | None, pages: Pages, memories: Sequence[Me
         told = _cut(text.strip(), min(PAGE_CHARACTERS, left))
         left -= len(told)
         if told:
-            parts.append(f"## {harmless(one_line(title))}\n\n{harmless(told)}")
+            parts.append(f"## {harmless(one_line(title))}\n\n{_quoted(told)}")
     for memory in memories:
         told = _cut(memory.content.strip(), min(FILE_CHARACTERS, left))
         left -= len(told)
         if told:
-            parts.append(
-                f"## {harmless(shorten(memory.subject, _TITLE_CHARACTERS))}\n\n{_origin(memory)}\n\n{harmless(told)}"
-            )
+            title = harmless(shorten(memory.subject, _TITLE_CHARACTERS))
+            parts.append(f"## {title}\n\n{_origin(memory)}\n\n{_quoted(told)}")
     if not parts:
         return ""
     about = f"Recalled for: {route.value}" + (f" · {harmless(project)}" if project else "")
@@ -59,6 +58,11 @@ def clarification(projects: Sequence[str]) -> str:
         f"Clarification required: the question may be about one of these projects: {named}. "
         "No project was read. Ask which one is meant."
     )
+
+
+def _quoted(text: str) -> str:
+    """A text as a quotation: no line of it can pass for a heading of the block, or for the end of it."""
+    return "\n".join(f"> {line}".rstrip() for line in harmless(text).splitlines())
 
 
 def _origin(memory: Memory) -> str:

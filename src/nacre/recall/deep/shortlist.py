@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -14,6 +14,7 @@ from nacre.model.deep import Candidate, Said
 from nacre.model.session import Speaker
 from nacre.recall.adviser import Adviser, prompt_of
 from nacre.recall.asking import asks
+from nacre.recall.confidence import BORDER
 from nacre.text import STOP_WORDS, is_unspaced, one_line, words
 
 MOST_PROJECTS = 5
@@ -24,6 +25,9 @@ PART_OF_ALIAS = 3.0
 """The text, of four characters at least, is in a name of the project."""
 
 ALIAS_WORD, DESCRIPTION_WORD, HERE = 2.0, 1.0, 2.0
+LEAD = 2.0
+"""Odds of the surest answer over those of another project's, below which nobody knows which one was meant (ours)."""
+
 _LEAST_TEXT, _LEAST_ALIAS_WORD, _LEAST_DESCRIPTION_WORD = 4, 3, 4
 _RECENT_CHARACTERS = 220
 _DESCRIPTION_CHARACTERS = 200
@@ -88,13 +92,25 @@ def shortlist(
     return sorted(candidates, key=lambda one: (not one.named, -one.score))[:MOST_PROJECTS]
 
 
-def chosen_by_rules(candidates: Sequence[Candidate]) -> str | None:
-    """The project that is exactly named alone, else the one that leads; ``None`` where several are even."""
-    named = [one for one in candidates if one.named]
-    if named:
-        return named[0].slug if len(named) == 1 else None
-    leads = candidates and (len(candidates) == 1 or candidates[0].score > candidates[1].score)
+def leading(candidates: Sequence[Candidate]) -> str | None:
+    """The project that is spoken of more than any other; what only its memories tell is less than 1, and no lead."""
+    if not candidates or candidates[0].score < DESCRIPTION_WORD:
+        return None
+    leads = len(candidates) == 1 or candidates[0].score > candidates[1].score
     return candidates[0].slug if leads else None
+
+
+def surest(sure: Mapping[str, float]) -> str | None:
+    """The project whose best answer is sure enough to be shown, and has at least twice the odds of any other's."""
+    ranked = sorted(sure, key=lambda slug: (-sure[slug], slug))
+    if not ranked or sure[ranked[0]] < BORDER:
+        return None
+    leads = len(ranked) == 1 or _odds(sure[ranked[0]]) >= LEAD * _odds(sure[ranked[1]])
+    return ranked[0] if leads else None
+
+
+def _odds(sure: float) -> float:
+    return sure / max(1.0 - sure, 1e-9)
 
 
 def chosen_by_model(
