@@ -42,8 +42,8 @@ _EXPORTS = {
 }
 
 __all__ = [
-    "DeepResult", "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode",
-    "NacreError", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
+    "DeepResult", "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome",
+    "Mode", "NacreError", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
 ]  # fmt: skip
 
 

@@ -10,7 +10,6 @@ from itertools import accumulate, islice
 from typing import TypeVar
 
 from nacre.app.accepting import is_waiting, waiting
-from nacre.app.advising import phrased, regraded
 from nacre.app.comparing import last_said
 from nacre.app.context import Context
 from nacre.app.scanning import catch_up
@@ -30,7 +29,6 @@ from nacre.model.recall import (
 )
 from nacre.model.session import Trust, Turn
 from nacre.recall import co_recall
-from nacre.recall.advice import most_of
 from nacre.recall.anchoring import anchored, find_anchor
 from nacre.recall.confidence import BORDER, answering
 from nacre.recall.diversify import diversify
@@ -272,6 +270,9 @@ def _expanded(
     """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
+    from nacre.app.advising import phrased  # a few milliseconds that no other recall pays
+    from nacre.recall.advice import most_of
+
     phrasings, lane = phrased(context, query.text)
     found = [ranked]
     engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
@@ -288,6 +289,8 @@ def _graded(
     """The hits as a language model orders them, where that is wanted."""
     if not query.rerank or query.mode is Mode.BROWSE or not sure:
         return sure, ()
+    from nacre.app.advising import regraded  # as above
+
     again, lane = regraded(context, query.text, sure)
     return again, (lane,)
 
