@@ -14,10 +14,8 @@ from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
-from nacre.model.deep import DeepResult
 from nacre.model.operation import Operation
 from nacre.protocols import Embedder, LanguageModel, Reranker
-from nacre.recall.deep.kept import Kept
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
@@ -41,6 +39,8 @@ from nacre.vault.files import Vault
 
 if TYPE_CHECKING:
     from nacre.git.repository import Repository
+    from nacre.model.deep import DeepResult
+    from nacre.recall.deep.kept import Kept
     from nacre.storage.vectors import Vectors
 
 EmbedderLoader = Callable[[Settings], Embedder]
@@ -199,6 +199,8 @@ class Context:
     @cached_property
     def deep_answers(self) -> Kept[DeepResult]:
         """What deep recall answered just now."""
+        from nacre.recall.deep.kept import Kept  # only deep recall keeps answers
+
         return Kept(lambda: self.clock().timestamp())
 
     def now(self) -> datetime:

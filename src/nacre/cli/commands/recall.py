@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 
 import click
@@ -93,13 +94,17 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
 
     from nacre.app.deep_recalling import deep_recall, recent_of
     from nacre.app.project_pages import project_of_folder
-    from nacre.cli.records.answers import deep_record
-    from nacre.cli.render.answers import NOTHING, render_deep
+    from nacre.cli.records.deep import deep_record
+    from nacre.cli.render.answers import NOTHING
+    from nacre.cli.render.deep import render_deep
     from nacre.model.deep import DeepQuery
 
     context = run.context
     recent = recent_of(context, session) if session else ()
-    query = DeepQuery(question, wanted, recent, project_of_folder(context, Path.cwd()), update=update, session=session)
+    here = None
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+        here = project_of_folder(context, Path.cwd())
+    query = DeepQuery(question, wanted, recent, here, update=update, session=session)
     result = deep_recall(context, query)
     message = None if result.context else NOTHING
     run.answer(deep_record(result, message), lambda paper: render_deep(paper, result, explain=explain))

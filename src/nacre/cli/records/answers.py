@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from nacre.cli.records.memories import evidence_record, memory_record
 from nacre.cli.records.values import Record, stamp
-from nacre.model.deep import DeepResult
 from nacre.model.memory import Memory
 from nacre.model.recall import Lane, MemoryHit, RecallResult, TurnHit
 
@@ -66,28 +65,6 @@ def recall_record(result: RecallResult, message: str | None) -> Record:
         "since": stamp(result.since),
         "until": stamp(result.until),
         "around": stamp(result.around),
-        "took_ms": round(result.took_ms, 2),
-    }
-
-
-def deep_record(result: DeepResult, message: str | None) -> Record:
-    """The answer of ``recall --deep``."""
-    return {
-        "query": result.query,
-        "route": result.route.value,
-        "project": result.project,
-        "clarify": list(result.clarify),
-        "candidates": [{"project": one.slug, "score": one.score, "named": one.named} for one in result.candidates],
-        "hits": [memory_hit_record(hit) for hit in result.hits],
-        "context": result.context,
-        "steps": [
-            {"name": step.name, "by": step.by.value, "outcome": step.outcome, "problem": step.problem}
-            for step in result.steps
-        ],
-        "lanes": lane_records(result.lanes),
-        "model": result.model,
-        "repeated": result.repeated,
-        "message": message,
         "took_ms": round(result.took_ms, 2),
     }
 

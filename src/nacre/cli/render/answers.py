@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import components, render_hit
 from nacre.cli.render.words import day, short_session, speaker_name, when
-from nacre.model.deep import DecidedBy, DeepResult
 from nacre.model.recall import Lane, RecallResult, TurnHit
 from nacre.model.session import Trust
 from nacre.text import shorten
@@ -22,7 +21,6 @@ EMPTY = "There is nothing in memory yet."
 
 _INDENT = 4
 _TITLE_CHARACTERS = 70
-_WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER: "you"}
 
 
 def render_recall(paper: Paper, result: RecallResult, *, message: str | None, explain: bool) -> None:
@@ -40,39 +38,6 @@ def render_recall(paper: Paper, result: RecallResult, *, message: str | None, ex
         render_turns(paper, result.turns, explain=explain)
     _render_notes(paper, result)
     _render_lanes(paper, result, explain=explain)
-
-
-def render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
-    """What was found, or which project has to be named, then who decided it."""
-    if result.clarify:
-        paper.line(bold("Which project do you mean?"))
-        for slug in result.clarify:
-            paper.line(f"--project {slug}", indent=2)
-    elif not result.hits:
-        paper.line(bold("Nothing beside what is known of you." if result.context else NOTHING))
-    elif result.project:
-        paper.line(dim("of the project "), bold(result.project))
-        paper.blank()
-    for rank, hit in enumerate(result.hits, start=1):
-        render_hit(paper, rank, hit, explain=explain)
-        paper.blank()
-    if explain and result.context:
-        paper.heading("For an agent")
-        paper.body(result.context, indent=2)
-    _render_steps(paper, result, explain=explain)
-
-
-def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
-    paper.blank()
-    told = [f"{step.name} {step.outcome} (by {_WHO[step.by]})" for step in result.steps]
-    paper.line(dim("; ".join(told)), hang=2)
-    if result.problem:
-        paper.line(Span(f"the model did not help: {result.problem}; rules went on", "yellow"), hang=2)
-    elif result.model is None:
-        paper.line(dim("no language model is set: rules decided all of it (nacre setup)"), hang=2)
-    if explain:
-        again = " · answered again from memory" if result.repeated else ""
-        paper.line(dim(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}"))
 
 
 def render_search(paper: Paper, result: RecallResult, *, message: str | None, explain: bool, offset: int = 0) -> None:
