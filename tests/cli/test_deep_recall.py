@@ -46,3 +46,9 @@ def test_a_provider_that_fails_costs_an_answer_neither_its_time_nor_its_memories
     assert took < 10
     assert "make rollback" in shown
     assert shown.count("the model did not help") == 1
+
+
+def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
+    assert "That needs no memory." in nacre("recall", "--deep", "thanks, go on").out
+    answer = nacre("recall", "--deep", "thanks, go on", "--json").json
+    assert (answer["route"], answer["message"], answer["context"]) == ("none", "That needs no memory.", "")

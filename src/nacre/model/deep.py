@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from nacre.model.recall import Filter, Lane, MemoryHit
+from nacre.model.recall import Filter, Lane, MemoryHit, degraded
 from nacre.model.session import Speaker
 
 
@@ -93,6 +93,11 @@ class DeepResult:
     model: str | None = None
     repeated: bool = False
     took_ms: float = 0.0
+
+    @property
+    def degraded(self) -> tuple[Lane, ...]:
+        """The lanes that did less than they should."""
+        return degraded(self.lanes)
 
     @property
     def problem(self) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -96,6 +97,11 @@ class Lane:
     note: str | None = None
 
 
+def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """Those of some lanes that did less than they should."""
+    return tuple(lane for lane in lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Where a memory was said: the session, the turn, its words."""
@@ -159,4 +165,4 @@ class RecallResult:
     @property
     def degraded(self) -> tuple[Lane, ...]:
         """The lanes that did less than they should."""
-        return tuple(lane for lane in self.lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
+        return degraded(self.lanes)

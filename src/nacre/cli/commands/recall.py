@@ -95,8 +95,7 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
     from nacre.app.deep_recalling import deep_recall, recent_of
     from nacre.app.project_pages import project_of_folder
     from nacre.cli.records.deep import deep_record
-    from nacre.cli.render.answers import NOTHING
-    from nacre.cli.render.deep import render_deep
+    from nacre.cli.render.deep import message_of, render_deep
     from nacre.model.deep import DeepQuery
 
     context = run.context
@@ -106,5 +105,4 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
         here = project_of_folder(context, Path.cwd())
     query = DeepQuery(question, wanted, recent, here, update=update, session=session)
     result = deep_recall(context, query)
-    message = None if result.context else NOTHING
-    run.answer(deep_record(result, message), lambda paper: render_deep(paper, result, explain=explain))
+    run.answer(deep_record(result, message_of(result)), lambda paper: render_deep(paper, result, explain=explain))
