@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from nacre.app.memory_home import MemoryHome, open_memory
     from nacre.errors import NacreError
+    from nacre.model.deep import DeepResult
     from nacre.model.memory import Expiry, Kind, Memory, Scope
     from nacre.model.recall import Filter, MemoryHit, Mode, RecallResult, TurnHit
     from nacre.model.reports import IngestReport, StoreOutcome
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from nacre.model.session import Session, Turn
 
 _EXPORTS = {
+    "DeepResult": "nacre.model.deep",
     "Expiry": "nacre.model.memory",
     "FeedbackReport": "nacre.model.review",
     "Filter": "nacre.model.recall",
@@ -40,8 +42,8 @@ _EXPORTS = {
 }
 
 __all__ = [
-    "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode",
-    "NacreError", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
+    "DeepResult", "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome",
+    "Mode", "NacreError", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
 ]  # fmt: skip
 
 

@@ -48,7 +48,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.turns", int, 3, "turns of sessions shown beside memories"),
     Setting("recall.trusted", bool, False, "leave out of answers what draws on text from outside"),
     Setting("recall.mode", str, "hybrid", "lanes a recall uses: hybrid, lexical or vector"),
-    Setting("recall.reranker", str, "none", "cross-encoder for the best hits: none, or a folder with its model.onnx"),
+    Setting(
+        "recall.reranker",
+        str,
+        "none",
+        "who looks at the best hits again: none, model (the language model), or a cross-encoder's folder",
+    ),
+    Setting("recall.expand", bool, False, "a language model also asks each question in other words"),
+    Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
@@ -126,6 +133,7 @@ _LEAST = {
     "index.fresh_turns": 1,
     "recall.limit": 1,
     "recall.turns": 0,
+    "recall.deep_seconds": 1,
     "recall.budget_tokens": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,

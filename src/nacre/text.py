@@ -34,6 +34,8 @@ _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
 )
+FRAME_MARK = re.compile(r"<(?=\s*/?\s*(?:untrusted|nacre-context|system|user|assistant|human|function|tool)\b)", re.I)
+_OWN_FRAME = re.compile(r"nacre-context", re.I)
 _CONTROLS = bytes(code for code in [*range(32), 127] if code not in (9, 10, 13))
 _PLAIN = bytes(code for code in range(128) if code not in _CONTROLS)
 _ZERO_WIDTH = tuple(character.encode() for character in "\u200b\u2060\ufeff")
@@ -58,6 +60,11 @@ def is_visible(data: bytes) -> bool:
 def normalise(text: str) -> str:
     """Lower case, single spaces, no punctuation: two texts that say the same in the same words become equal."""
     return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).lower()))
+
+
+def harmless(text: str) -> str:
+    """A text in which nothing reads as a mark of a frame: neither of nacre's own, nor of an agent's prompt."""
+    return _OWN_FRAME.sub("nacre_context", FRAME_MARK.sub("&lt;", visible(text)))
 
 
 def one_line(text: str) -> str:

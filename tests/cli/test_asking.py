@@ -244,3 +244,27 @@ def test_sessions_are_listed_and_shown_turn_by_turn(nacre: Nacre, learned: dict[
 
 def test_a_session_that_does_not_exist_is_not_found(nacre: Nacre) -> None:
     assert nacre("sessions", "show", "nope", "--json", code=3).error["code"] == "not_found"
+
+
+def test_deep_recall_tells_the_project_who_decided_and_the_block(nacre: Nacre) -> None:
+    nacre("store", "The web shop is rolled back with make rollback.", "--project", "web-shop")
+    shown = nacre("recall", "--deep", "how is web-shop rolled back?").out
+    assert "of the project web-shop" in shown
+    assert "make rollback" in shown
+    assert "no language model is set: rules decided all of it" in shown
+    answer = nacre("recall", "--deep", "how is web-shop rolled back?", "--json").json
+    assert (answer["route"], answer["project"], answer["model"]) == ("project", "web-shop", None)
+    assert [step["by"] for step in answer["steps"]] == ["rules"] * 4
+    assert answer["context"].startswith("<nacre-context>")
+
+
+def test_deep_recall_asks_which_project_is_meant(nacre: Nacre) -> None:
+    for project in ("billing", "billing-api"):
+        nacre("store", f"The limit of {project} is {len(project)} a second.", "--project", project)
+    shown = nacre("recall", "--deep", "what is the limit of the billing api?").out
+    assert "Which project do you mean?" in shown
+    assert "--project billing-api" in shown
+
+
+def test_deep_recall_refuses_what_it_does_not_take(nacre: Nacre) -> None:
+    assert "--browse does not go with --deep" in nacre("recall", "--deep", "x", "--browse", code=2).err

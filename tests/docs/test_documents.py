@@ -92,7 +92,7 @@ def keys_of(value: Any) -> set[str]:
     [
         "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
         "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
-        "list", "todo", "health", "doctor", "db stats",
+        "recall --deep deploy", "list", "todo", "health", "doctor", "db stats",
         "db path", "review", "config show", "config get recall.limit", "auth status",
         "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
         "ingest", "store something-new-to-keep",

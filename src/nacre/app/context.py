@@ -39,6 +39,8 @@ from nacre.vault.files import Vault
 
 if TYPE_CHECKING:
     from nacre.git.repository import Repository
+    from nacre.model.deep import DeepResult
+    from nacre.recall.deep.kept import Kept
     from nacre.storage.vectors import Vectors
 
 EmbedderLoader = Callable[[Settings], Embedder]
@@ -194,6 +196,13 @@ class Context:
         """The model that looks at the best hits once more, if one is configured. Raises RerankerUnavailable."""
         return self.load_reranker(self.settings)
 
+    @cached_property
+    def deep_answers(self) -> Kept[DeepResult]:
+        """What deep recall answered just now."""
+        from nacre.recall.deep.kept import Kept  # only deep recall keeps answers
+
+        return Kept(lambda: self.clock().timestamp())
+
     def now(self) -> datetime:
         """The present, to the second."""
         return self.clock().replace(microsecond=0)
@@ -248,7 +257,7 @@ def _load_configured(settings: Settings) -> Embedder:
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
-    if settings["recall.reranker"] in ("", "none"):
+    if settings["recall.reranker"] in ("", "none", "model"):
         return None
     from nacre.embed.cross_encoder import OnnxReranker  # only where somebody has a model for it
 

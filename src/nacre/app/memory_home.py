@@ -14,6 +14,7 @@ from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.app import (
     committing,
+    deep_recalling,
     feedback,
     forgetting,
     ingesting,
@@ -27,21 +28,24 @@ from nacre.app import (
     undoing,
 )
 from nacre.app.committing import Committed
-from nacre.app.context import Context, EmbedderLoader, open_context
+from nacre.app.context import Context, EmbedderLoader, ModelLoader, open_context
 from nacre.app.forgetting import ForgetRequest, pattern_of
 from nacre.app.history import Step, history_of
 from nacre.app.operations import Listed
+from nacre.app.project_pages import project_of_folder
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan
 from nacre.app.syncing import Synced, Wanted
 from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.ids import Clock, Ids, utc_now
+from nacre.model.deep import DeepQuery, DeepResult, Said
 from nacre.model.forgetting import ForgetPlan, ForgetReport, Forgotten
 from nacre.model.memory import Expiry, Kind, Memory, Scope
 from nacre.model.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport, StoreOutcome
 from nacre.model.review import FeedbackReport
+from nacre.model.session import Speaker
 from nacre.settings import load_settings
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -146,22 +150,38 @@ class MemoryHome:
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
         budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
-        session: str | None = None,
+        session: str | None = None, expand: bool = False, rerank: bool = False,
     ) -> RecallResult:  # fmt: skip
         """The memories that answer a question, the best first; with ``turns`` also that many turns of sessions.
 
         No hits is an answer: ``abstained`` says that something matched and nothing was good enough. Times without a
         zone are UTC. What is recalled counts as used unless ``update`` is off; what is used in one ``session`` (the
-        host's own id for it) is used together. Raises QueryInvalid.
+        host's own id for it) is used together. With ``expand`` a language model also asks in other words, with
+        ``rerank`` it grades the best hits. Raises QueryInvalid.
         """
         return recalling.recall(
             self._context,
             RecallQuery(
                 text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
                 around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
-                turns=turns, session=session,
+                turns=turns, session=session, expand=expand, rerank=rerank,
             ),
         )  # fmt: skip
+
+    def deep_recall(
+        self, question: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
+        folder: str | Path | None = None, update: bool = True, session: str | None = None,
+    ) -> DeepResult:  # fmt: skip
+        """What an agent should know before it answers: at most five memories of one project, as a block of text.
+
+        A language model decides where one is set (``models.recall``), within ``recall.deep_seconds``; rules do where
+        none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
+        last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
+        """
+        said = tuple(Said(_choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
+        here = project_of_folder(self._context, Path(folder)) if folder else None
+        query = DeepQuery(question, _in_utc(filter), said, here, update=update, session=session)
+        return deep_recalling.deep_recall(self._context, query)
 
     def search_sessions(
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
@@ -347,11 +367,14 @@ def _utc(moment: datetime | None) -> datetime | None:
 
 def open_memory(
     home: str | Path | None = None, *, clock: Clock = utc_now, ids: Ids | None = None,
-    load_embedder: EmbedderLoader | None = None,
+    load_embedder: EmbedderLoader | None = None, load_model: ModelLoader | None = None,
 ) -> MemoryHome:  # fmt: skip
     """Open a home, creating it where it is missing.
 
     ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests; ``load_embedder``
-    replaces the bundled model. Raises SettingsInvalid, StoreUnusable, VaultUnusable, SchemaTooNew.
+    replaces the bundled model, ``load_model`` what opens language models by name. Raises SettingsInvalid,
+    StoreUnusable, VaultUnusable, SchemaTooNew.
     """
-    return MemoryHome(open_context(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder))
+    return MemoryHome(
+        open_context(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder, load_model=load_model)
+    )

@@ -224,6 +224,19 @@ def _forget(context: Context, slug: str) -> None:
             context.files.forget_project(slug)
 
 
+def page_text(context: Context, slug: str) -> str:
+    """What a project's page tells of it, without its front matter and its title; empty where there is nothing."""
+    try:
+        page = _read_page(context, slug)
+    except (MemoryInvalid, VaultUnusable, OSError):
+        return ""
+    if page is None or page.values.get("trust") == "untrusted":
+        return ""
+    told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
+    lines = [line for line in page.body.strip().splitlines() if not line.startswith("# ")]
+    return context.redactor.clean("\n".join([*told, *lines]).strip())
+
+
 def page_keys(context: Context, slug: str) -> set[tuple[str, str]]:
     """What a project's page says resolves to it. Raises FileNotFoundError, MemoryInvalid."""
     return set(_keys(slug, _parse(context.vault.read(_path(slug))).values))

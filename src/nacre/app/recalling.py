@@ -74,7 +74,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     writing command folds into usage.
     """
     started = time.perf_counter()
-    _check(query)
+    check(query)
     query = _trusting(context, query)
     catch_up(context, _PATIENCE_SECONDS)
     question = _read(context, query)
@@ -82,7 +82,9 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     clamped = context.settings["scoring.profile"] == "nacre"
     ranking = Ranking(_moment(context, query.filter), query.around, query.radius_days, query.boost, clamped)
     ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
+    ranked, expansion = _expanded(context, query, question, ranked, wanted, ranking)
     sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
+    sure, graded = _graded(context, query, sure)
     sure = fold(sure, _doubts(context, sure), last_said)
     confident, along = _co_recalled(context, query, wanted, ranked, sure)
     hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
@@ -91,7 +93,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
         query=query.text,
         hits=tuple(_memory_hit(context, item, query, doubts) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
-        lanes=lanes.told(),
+        lanes=(*lanes.told(), *expansion, *graded),
         abstained=bool(ranked) and not hits,
         since=wanted.since,
         until=wanted.until,
@@ -113,7 +115,7 @@ def search_sessions(
     ``truncated`` says that there are more.
     """
     started = time.perf_counter()
-    _check(query)
+    check(query)
     query = _trusting(context, query)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
@@ -171,7 +173,8 @@ def _moment(context: Context, wanted: Filter) -> datetime:
     return min(now, datetime.combine(wanted.as_of, datetime.max.time(), UTC)) if wanted.as_of else now
 
 
-def _check(query: RecallQuery) -> None:
+def check(query: RecallQuery) -> None:
+    """Raises QueryInvalid for what cannot be asked."""
     if not query.text.strip() and query.mode is not Mode.BROWSE:
         raise QueryInvalid("the question is empty", hint="ask something, or browse: nacre recall --browse")
     if len(query.text) > _MAX_QUERY_CHARACTERS:
@@ -254,6 +257,42 @@ def _rank_memories(
     if wanted is not query.filter and not _confident(ranked, query, question):
         return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
     return ranked, wanted
+
+
+def _expanded(
+    context: Context,
+    query: RecallQuery,
+    question: Question,
+    ranked: list[ScoredMemory],
+    wanted: Filter,
+    ranking: Ranking,
+) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
+    """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
+    if not query.expand or question.is_open or query.mode is Mode.BROWSE:
+        return ranked, ()
+    from nacre.app.advising import phrased  # a few milliseconds that no other recall pays
+    from nacre.recall.advice import most_of
+
+    phrasings, lane = phrased(context, query.text)
+    found = [ranked]
+    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    for asked in (_read(context, replace(query, text=phrasing)) for phrasing in phrasings):
+        if not asked.is_open:
+            lanes = _open_lanes(context, query, asked)
+            found.append(engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
+    return most_of(found) if len(found) > 1 else ranked, (lane,)
+
+
+def _graded(
+    context: Context, query: RecallQuery, sure: list[ScoredMemory]
+) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
+    """The hits as a language model orders them, where that is wanted."""
+    if not query.rerank or query.mode is Mode.BROWSE or not sure:
+        return sure, ()
+    from nacre.app.advising import regraded  # as above
+
+    again, lane = regraded(context, query.text, sure)
+    return again, (lane,)
 
 
 def _narrowed(query: RecallQuery, question: Question) -> Filter:

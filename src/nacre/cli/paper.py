@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from nacre.text import visible
+from nacre.text import FRAME_MARK, visible
 
 PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140
@@ -26,7 +26,6 @@ _LEAST_FLEXIBLE = 24
 _STEERING = re.compile(
     "[\x7f-\x9f\u00ad\u061c\u180e\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
-_FRAME = re.compile(r"<(?=\s*/?\s*(?:untrusted|nacre-context|system|user|assistant|human|function|tool)\b)", re.I)
 
 _STYLES: dict[str, str] = {
     "bold": "1", "dim": "2", "italic": "3", "red": "31", "green": "32", "yellow": "33", "blue": "34",
@@ -151,7 +150,7 @@ class Paper:
             self.body(text, indent=indent + 2)
             return
         self.line("<untrusted>", indent=indent)
-        self.body(_FRAME.sub("&lt;", printable(text)), indent=indent + 2)
+        self.body(FRAME_MARK.sub("&lt;", printable(text)), indent=indent + 2)
         self.line("</untrusted>", indent=indent)
 
     def heading(self, text: str) -> None:

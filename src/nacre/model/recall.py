@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -57,7 +58,8 @@ class RecallQuery:
     by relevance alone. ``update=False`` leaves usage as it is. ``budget_tokens`` cuts the answer to that many tokens.
     ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
     that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
-    context that nobody asked for.
+    context that nobody asked for. ``expand`` also asks other phrasings by a language model, ``rerank`` has it grade the
+    best hits: both take seconds, and cost what the model costs.
     """
 
     text: str
@@ -73,6 +75,8 @@ class RecallQuery:
     turns: int = 0
     session: str | None = None
     co_recall: bool = True
+    expand: bool = False
+    rerank: bool = False
 
 
 class LaneState(StrEnum):
@@ -91,6 +95,11 @@ class Lane:
     name: str
     state: LaneState
     note: str | None = None
+
+
+def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """Those of some lanes that did less than they should."""
+    return tuple(lane for lane in lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,4 +165,4 @@ class RecallResult:
     @property
     def degraded(self) -> tuple[Lane, ...]:
         """The lanes that did less than they should."""
-        return tuple(lane for lane in self.lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
+        return degraded(self.lanes)

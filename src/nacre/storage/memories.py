@@ -160,6 +160,11 @@ class Memories:
         """The ids of all memories in the index."""
         return {memory_id for (memory_id,) in self._db.all("list_all_memory_ids")}
 
+    def snapshot(self) -> Row:
+        """Values that are others when a memory or a project is another one."""
+        row = self._db.one("memory_snapshot")
+        return row if row else ()
+
     def everything(self) -> Iterator[Memory]:
         """Every memory, in any state, in the order of rows."""
         after = 0

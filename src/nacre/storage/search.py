@@ -56,6 +56,13 @@ _ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
 _LIST_MEMORIES = """
 SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
 """
+_LATEST_MEMORIES = """
+SELECT m.row FROM {source} m WHERE {where} ORDER BY m.updated DESC, m.id DESC LIMIT ?
+"""
+_PROJECTS = """
+SELECT m.project FROM {source} m WHERE m.project IS NOT NULL AND {where}
+GROUP BY m.project ORDER BY max(m.updated) DESC, m.project
+"""
 _BROWSE_MEMORIES = """
 SELECT m.row FROM {source} m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
 """
@@ -209,6 +216,18 @@ def list_memories(
     where = memory_clause(wanted, today)
     rows = database.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
     return [row for row, _ in rows], int(rows[0][1]) if rows else 0
+
+
+def latest_memories(database: Database, wanted: Filter, *, limit: int, today: date) -> list[int]:
+    """The active memories that hold, what changed last first."""
+    where = memory_clause(wanted, today)
+    return [row for (row,) in database.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))]
+
+
+def projects_of_memories(database: Database, wanted: Filter, *, today: date) -> list[str]:
+    """The projects of the memories that a filter lets through, the one that changed last first."""
+    where = memory_clause(wanted, today)
+    return [project for (project,) in database.rows(where.into(_PROJECTS), where.values)]
 
 
 def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 
 import click
@@ -18,6 +19,7 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
         'nacre recall "which database do we use for billing?"',
         'nacre recall "what did we decide last week" --project . --kind decision',
         "nacre recall --browse --min-importance 8",
+        'nacre recall --deep "how do we roll back a release of the web shop?"',
     ],
 )
 @click.argument("question", nargs=-1, type=TEXT)
@@ -28,7 +30,14 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
     "--around-radius", type=float, default=DEFAULT_RADIUS_DAYS, show_default=True, help="What about means, in days."
 )
 @click.option("--mode", type=MODE, help="The lanes to use.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="What an agent should know before it answers: of one project, chosen by the model that is set, else by rules.",
+)
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
+@click.option("--expand", is_flag=True, help="Let the language model also ask in other words; takes seconds.")
+@click.option("--rerank", is_flag=True, help="Let the language model grade the best hits; takes seconds.")
 @click.option("--budget", type=click.IntRange(0), help="Tokens at most.")
 @click.option("--turns", type=click.IntRange(0, 100), help="Turns of sessions to show beside the memories.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
@@ -37,10 +46,18 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 @click.option("--no-boost", is_flag=True, help="Rank by relevance alone, not by age, use and importance.")
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
-    around_radius: float, mode: str | None, browse: bool, budget: int | None, turns: int | None, explain: bool,
-    no_update: bool, no_boost: bool, session: str | None,
+    around_radius: float, mode: str | None, deep: bool, browse: bool, expand: bool,
+    rerank: bool, budget: int | None, turns: int | None,
+    explain: bool, no_update: bool, no_boost: bool, session: str | None,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
+    if deep:
+        _refuse_with_deep(
+            {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget, "--turns": turns,
+             "--limit": limit, "--no-boost": no_boost, "--expand": expand, "--rerank": rerank}
+        )  # fmt: skip
+        _recall_deep(run, " ".join(question), wanted, explain=explain, update=not no_update, session=session)
+        return
     from nacre.app import recalling
     from nacre.cli.records.answers import recall_record
     from nacre.cli.render.answers import EMPTY, NOTHING, render_recall
@@ -52,7 +69,8 @@ def recall(  # noqa: PLR0913 - one parameter an option
         mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=around_radius,
         budget_tokens=settings["recall.budget_tokens"] if budget is None else budget,
         turns=settings["recall.turns"] if turns is None else turns, boost=not no_boost, update=not no_update,
-        session=session,
+        session=session, expand=expand or settings["recall.expand"],
+        rerank=rerank or settings["recall.reranker"] == "model",
     )  # fmt: skip
     result = recalling.recall(run.context, query)
     message = None
@@ -63,3 +81,28 @@ def recall(  # noqa: PLR0913 - one parameter an option
     run.answer(
         recall_record(result, message), lambda paper: render_recall(paper, result, message=message, explain=explain)
     )
+
+
+def _refuse_with_deep(given: dict[str, object]) -> None:
+    named = [name for name, value in given.items() if value is not None and value is not False]
+    if named:
+        raise click.UsageError(f"{named[0]} does not go with --deep, which tells five memories at most")
+
+
+def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, update: bool, session: str | None) -> None:
+    from pathlib import Path
+
+    from nacre.app.deep_recalling import deep_recall, recent_of
+    from nacre.app.project_pages import project_of_folder
+    from nacre.cli.records.deep import deep_record
+    from nacre.cli.render.deep import message_of, render_deep
+    from nacre.model.deep import DeepQuery
+
+    context = run.context
+    recent = recent_of(context, session) if session else ()
+    here = None
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+        here = project_of_folder(context, Path.cwd())
+    query = DeepQuery(question, wanted, recent, here, update=update, session=session)
+    result = deep_recall(context, query)
+    run.answer(deep_record(result, message_of(result)), lambda paper: render_deep(paper, result, explain=explain))

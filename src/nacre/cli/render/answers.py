@@ -121,7 +121,12 @@ def _render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
     lanes: Sequence[Lane] = result.lanes if explain else result.degraded
     if not lanes:
         return
-    told = [f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes]
+    told = lanes_told(lanes)
     paper.blank()
     took = f" · {result.took_ms:.0f} ms" if explain else ""
-    paper.line(dim(f"lanes: {'; '.join(told)}{took}" if explain else f"degraded: {'; '.join(told)}"))
+    paper.line(dim(f"lanes: {told}{took}" if explain else f"degraded: {told}"))
+
+
+def lanes_told(lanes: Sequence[Lane]) -> str:
+    """What each lane did, in one line."""
+    return "; ".join(f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes)

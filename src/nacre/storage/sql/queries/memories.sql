@@ -151,6 +151,12 @@ WITH RECURSIVE former (row, next) AS (
 )
 SELECT f.row, a.row FROM former f JOIN active_memories a ON a.id = f.next;
 
+-- memory_snapshot --
+-- What tells that memories and projects are as they were: usage is not part of it.
+SELECT count(*), coalesce(sum(row), 0), coalesce(sum(updated), 0), coalesce(sum(importance), 0),
+    count(superseded_by), count(retired_at), (SELECT coalesce(sum(mtime_ns / 1000000), 0) || '/' || count(*) FROM projects)
+FROM memories;
+
 -- list_memories_after --
 -- All of them, a portion at a time.
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;

@@ -1,0 +1,70 @@
+"""The language model of recall: asked for a while, closed afterwards, and never waited for by anything else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+
+from nacre.app.context import Context
+from nacre.app.models import model_for
+from nacre.app.tracing import tracing
+from nacre.errors import ModelRefused
+from nacre.model.prompting import Task
+from nacre.model.recall import Lane, LaneState
+from nacre.model.trace import TraceKind
+from nacre.recall.advice import graded, other_phrasings
+from nacre.recall.adviser import Adviser
+from nacre.recall.memories import ScoredMemory
+
+SECONDS = 15.0
+"""For other phrasings and for grades, each."""
+
+_NO_MODEL = "no language model is set: nacre setup"
+
+
+@contextmanager
+def advised(context: Context, seconds: float, clock: Callable[[], float] = time.monotonic) -> Iterator[Adviser]:
+    """The model that is set for recall, to be asked; nothing is answered where none is, or where it is refused."""
+    until = clock() + seconds
+    try:
+        model = model_for(context, Task.RECALL, background=False)
+    except ModelRefused as error:
+        yield Adviser(None, clock, until, error.message)
+        return
+    try:
+        yield Adviser(model, clock, until)
+    finally:
+        if model:
+            model.close()
+
+
+def phrased(context: Context, question: str) -> tuple[list[str], Lane]:
+    """Other phrasings of a question, and what became of asking for them."""
+    clean = context.redactor.clean(question)
+    with tracing(context, TraceKind.RECALL, clean), advised(context, SECONDS) as adviser:
+        found = other_phrasings(adviser, clean)
+        if found is None:
+            return [], _failed("expansion", adviser)
+        note = f"also asked: {'; '.join(found)}" if found else "no other way to ask it"
+        return found, Lane("expansion", LaneState.RAN, note)
+
+
+def regraded(context: Context, question: str, ranked: Sequence[ScoredMemory]) -> tuple[list[ScoredMemory], Lane]:
+    """Hits in the order of a model's grades, and what became of asking for them; the scores stay at their places."""
+    clean = context.redactor.clean(question)
+    with tracing(context, TraceKind.RECALL, clean), advised(context, SECONDS) as adviser:
+        order = graded(adviser, clean, ranked)
+        if order is None:
+            return list(ranked), _failed("reranker", adviser)
+        name = adviser.model.name if adviser.model else ""
+    left_out = len(ranked) - len(order)
+    note = f"{name}; {left_out} left out, as about something else" if left_out else name
+    scores = sorted((item.score for item in ranked), reverse=True)
+    placed = [replace(item, score=score) for item, score in zip(order, scores, strict=False)]
+    return placed, Lane("reranker", LaneState.RAN, note)
+
+
+def _failed(lane: str, adviser: Adviser) -> Lane:
+    return Lane(lane, LaneState.UNAVAILABLE, adviser.problem or _NO_MODEL)

@@ -1,0 +1,1 @@
+"""Deep recall: gate, shortlist of projects, one project, manifest, a few whole memories."""

@@ -1,0 +1,54 @@
+"""``nacre recall --deep`` with a provider at the other end of the wire."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.cli.conftest import Nacre
+
+GATE, PROJECT, SELECT = {"route": "project"}, {"number": 1}, {"numbers": [1]}
+
+
+@pytest.fixture
+def shop(nacre: Nacre, user_home: Path) -> Path:
+    """A home that knows of one project; returns where its config lies."""
+    nacre("store", "The web shop is rolled back with make rollback.", "--project", "web-shop")
+    return user_home / ".nacre" / "config.toml"
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic"])
+def test_a_model_decides_over_the_wire(api: str, shop: Path, nacre: Nacre) -> None:
+    with FakeProvider([GATE, PROJECT, SELECT]) as provider:
+        shop.write_text(provider.config(api), encoding="utf-8")
+        answer = nacre("recall", "--deep", "how is the shop rolled back?", "--json").json
+    assert [(step["name"], step["by"]) for step in answer["steps"]] == [
+        ("gate", "model"), ("owner", "rules"), ("project", "model"), ("select", "model"),
+    ]  # fmt: skip
+    assert (answer["project"], answer["model"]) == ("web-shop", "fake:m")
+    assert len(provider.calls) == 3
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(fault="hang"), Reply(fault="html"), Reply(fault="garbage"), Reply(status=401), Reply(status=529)]
+)
+def test_a_provider_that_fails_costs_an_answer_neither_its_time_nor_its_memories(
+    reply: Reply, shop: Path, nacre: Nacre
+) -> None:
+    with FakeProvider([reply], repeats=True) as provider:
+        shop.write_text(provider.config() + "\n[recall]\ndeep_seconds = 2\n", encoding="utf-8")
+        began = time.monotonic()
+        shown = nacre("recall", "--deep", "how is the shop rolled back?").out
+        took = time.monotonic() - began
+    assert took < 10
+    assert "make rollback" in shown
+    assert shown.count("the model did not help") == 1
+
+
+def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
+    assert "That needs no memory." in nacre("recall", "--deep", "thanks, go on").out
+    answer = nacre("recall", "--deep", "thanks, go on", "--json").json
+    assert (answer["route"], answer["message"], answer["context"]) == ("none", "That needs no memory.", "")
