@@ -175,7 +175,8 @@ def _place(context: Context, name: str) -> None:
 def _read(context: Context, name: str) -> Memory:
     with os.fdopen(private.open_file(_folder(context) / name, os.O_RDONLY), "rb") as file:
         text = file.read().decode("utf-8")
-    return parse(text, name, new_id=context.ids, modified=context.now())
+    memory = parse(text, f"inbox/{name}", new_id=context.ids, modified=context.now())
+    return replace(memory, inbox=False)  # there the document itself says which project it belongs to
 
 
 def _told(outcome: StoreOutcome) -> dict[str, Any]:
