@@ -8,7 +8,6 @@ and the rules alone place the memory.
 from __future__ import annotations
 
 import contextvars
-import queue
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +24,15 @@ from nacre.app.tracing import tracing
 from nacre.dedup.deciding import Action, Choice, Decision, decide, prompt_for
 from nacre.dedup.judge import LONGEST
 from nacre.embed.calibration import calibration_of
-from nacre.errors import AnswerUnusable, BudgetSpent, EmbedderUnavailable, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import (
+    AnswerUnusable,
+    BudgetSpent,
+    EmbedderUnavailable,
+    ModelRefused,
+    ModelUnavailable,
+    NacreError,
+    PromptTooLong,
+)
 from nacre.llm.answers import ask
 from nacre.model.memory import Memory
 from nacre.model.prompting import Task
@@ -200,91 +207,65 @@ class _Meanings:
 def _decide(context: Context, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None) -> Decisions:
     subject = shorten(doubtful[0].memory.subject, _TITLE_CHARACTERS)
     more = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
+    longest = context.settings["models.timeout_seconds"]
     decided = Decisions(asked=len(doubtful))
-    failed: list[NacreError] = []
     with tracing(context, TraceKind.DEDUP, subject + more) as run:
-        limit = context.settings["models.timeout_seconds"]
-        asker = _Asker(model, doubtful, limit if seconds is None else min(seconds, limit))
-        asker.wait(seconds)
-        for one in doubtful:
-            answer = asker.answers.get(one.memory.id)
-            if isinstance(answer, Choice):
-                made = decide(answer, one.memory, one.near, model.name)
+        answers = _ask_all(model, doubtful, seconds, longest if seconds is None else min(seconds, longest))
+        for one, answer in zip(doubtful, answers, strict=True):
+            if isinstance(answer, _Answer):
+                made = decide(answer.choice, one.memory, one.near, model.name)
                 made = replace(made, reason=context.redactor.clean(made.reason))
                 decided.made[one.memory.id] = made
-                told = f"{made.action}: {made.reason}"
-                run.add(_step(one, told, model.name, seconds=asker.seconds[one.memory.id]))
-            elif answer is not None:
-                failed.append(answer)
+                run.add(_step(one, f"{made.action}: {made.reason}", model.name, seconds=answer.seconds))
+            elif isinstance(answer, NacreError):
+                decided.note = decided.note or _note(answer)
                 run.add(_step(one, answer.message, model.name, "failed"))
             else:
-                run.add(_step(one, "no answer in time", model.name, "skipped"))
-        run.outcome = _outcome(decided, len(doubtful))
-    left = len(doubtful) - len(decided.made)
-    if failed:
-        decided.note = _note(failed[0])
-    elif left:
+                run.add(_step(one, "not answered", model.name, "skipped"))
+        run.outcome = _outcome(decided)
+    if seconds is not None and decided.note is None and len(decided.made) < len(doubtful):
         decided.note = f"{model.name} did not answer within {seconds:g} seconds (dedup.model_seconds)"
     return decided
 
 
-class _Asker:
-    """Asks about memories side by side, in threads that nobody has to wait for.
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    choice: Choice
+    seconds: float
 
-    A model that is not to be had, refuses or may cost no more is not asked again.
+
+def _ask_all(
+    model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None, each: float
+) -> list[_Answer | NacreError | None]:
+    """A model's answers about memories, asked side by side; ``None`` where it was not asked, or not done in time.
+
+    One that is not to be had, refuses, or may cost no more is not asked again.
     """
+    from concurrent.futures import ThreadPoolExecutor, wait  # which only asking pays for
 
-    def __init__(self, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float) -> None:
-        self.answers: dict[str, Choice | NacreError] = {}
-        self.seconds: dict[str, float] = {}
-        self._model = model
-        self._each = seconds
-        self._left: queue.SimpleQueue[Doubtful] = queue.SimpleQueue()
-        for one in doubtful:
-            self._left.put(one)
-        self._is_over = threading.Event()
-        self._bug: Exception | None = None
-        self._threads = [
-            threading.Thread(target=contextvars.copy_context().run, args=(self._work,), daemon=True)
-            for _ in range(min(AT_ONCE, len(doubtful)))
-        ]
+    is_over = threading.Event()
 
-    def wait(self, seconds: float | None) -> None:
-        """Ask, and wait for all answers, or so long."""
-        until = None if seconds is None else time.monotonic() + seconds
-        for thread in self._threads:
-            thread.start()
-        try:
-            for thread in self._threads:
-                thread.join(None if until is None else max(0.0, until - time.monotonic()))
-        finally:
-            self._is_over.set()
-        if self._bug:
-            raise self._bug
-
-    def _work(self) -> None:
-        while not self._is_over.is_set():
-            try:
-                one = self._left.get_nowait()
-            except queue.Empty:
-                return
-            began = time.perf_counter()
-            answer = self._ask(one)
-            if answer is not None:
-                self.seconds[one.memory.id] = time.perf_counter() - began
-                self.answers[one.memory.id] = answer
-            if isinstance(answer, ModelUnavailable | ModelRefused | BudgetSpent):
-                self._is_over.set()
-
-    def _ask(self, one: Doubtful) -> Choice | NacreError | None:
-        try:
-            return ask(self._model, prompt_for(one.memory, one.near, seconds=self._each), Choice)
-        except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
-            return error
-        except Exception as error:  # noqa: BLE001 - a thread has nobody above it: who waits raises it
-            self._bug = error
-            self._is_over.set()
+    def ask_about(one: Doubtful) -> _Answer | NacreError | None:
+        if is_over.is_set():
             return None
+        began = time.perf_counter()
+        try:
+            choice = ask(model, prompt_for(one.memory, one.near, seconds=each), Choice)
+        except (PromptTooLong, AnswerUnusable) as error:
+            return error
+        except (ModelUnavailable, ModelRefused, BudgetSpent) as error:
+            is_over.set()
+            return error
+        return _Answer(choice, time.perf_counter() - began)
+
+    pool = ThreadPoolExecutor(AT_ONCE, "nacre-dedup")
+    try:
+        futures = [pool.submit(contextvars.copy_context().run, ask_about, one) for one in doubtful]
+        wait(futures, seconds)
+    finally:
+        is_over.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    return [future.result() if future.done() and not future.cancelled() else None for future in futures]
 
 
 def _step(one: Doubtful, told: str, by: str, status: str = "done", seconds: float = 0.0) -> Step:
@@ -296,11 +277,11 @@ def _refs(one: Doubtful) -> tuple[str, ...]:
     return (one.memory.id, *(other.id for other in one.near))
 
 
-def _outcome(decided: Decisions, asked: int) -> str:
+def _outcome(decided: Decisions) -> str:
     counts = count_by_action(decided.made.values())
-    told = ", ".join(f"{number} {action}" for action, number in counts.items())
-    missing = asked - len(decided.made)
-    return ", ".join(filter(None, (told, f"{missing} without an answer" if missing else "")))
+    missing = decided.asked - len(decided.made)
+    told = [f"{number} {action}" for action, number in counts.items()]
+    return ", ".join([*told, f"{missing} without an answer"] if missing else told)
 
 
 def count_by_action(made: Iterable[Decision]) -> Mapping[str, int]:

@@ -91,10 +91,9 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     if new.force or outcome.action != "stored" or found is None:
         return outcome
     told = replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
-    is_decided = found.action == outcome.action  # else it was the vectors that told
-    return (
-        replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason) if is_decided else told
-    )
+    if found.action != outcome.action:
+        return told  # it was the vectors that told
+    return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
 
 
 def rehearse(context: Context, new: NewMemory) -> Rehearsal:

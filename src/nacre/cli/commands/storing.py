@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     "store",
     examples=[
         'nacre store "We deploy on Fridays" --kind decision --project acme',
-        'nacre store "Prefer uv over pip" --kind preference --importance 8 --tag python',
         "pbpaste | nacre store - --subject 'Release checklist'",
         'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
     ],
