@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of
+from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, no_names, with_capital
 from nacre.dedup.pair import held
 from nacre.dedup.statement import negations, read
 from nacre.dedup.words import Amount, Word, amounts, tokens
@@ -58,7 +58,8 @@ def _forms(word: Word) -> Iterable[str]:
 def _is_telling(word: Word, language: ChangeLanguage) -> bool:
     """Whether a word is a name or a number, or may be a name, as it begins a sentence."""
     lower = word.text.lower()
-    if word.is_name or any(map(str.isdigit, lower)) or lower in kinds_of_things():
+    is_thing = lower in kinds_of_things() and lower not in with_capital() | no_names()
+    if word.is_name or is_thing or any(map(str.isdigit, lower)):
         return True
     usual = language.words.stop | language.words.light
     return word.begins and word.text[:1].isupper() and lower not in usual and word.stem not in usual
