@@ -446,13 +446,14 @@ def test_a_rehearsal_tells_what_would_happen_and_changes_nothing(world: World, o
     assert put(world, NEW).action == "updated"
 
 
+COLOURS = "amber black brown green ivory olive ochre white crimson".split()
 BEASTS = "badger beaver camel donkey falcon heron jaguar lemur magpie otter panther rabbit".split()
 
 
 def teach(world: World, *statements: str) -> None:
     """Write a session for each statement of the owner, an hour apart, that ended the day before."""
     for number, text in enumerate(statements):
-        at = f"2026-11-18T{number:02}:00:00.000Z"
+        at = f"2026-11-18T{number % 24:02}:{number // 24:02}:00.000Z"
         world.transcript(f"s{number}", says("user", text, uuid=f"u{number}", session=f"5e55-{number:04}", at=at))
 
 
@@ -480,3 +481,11 @@ def test_a_model_that_is_down_is_given_up_in_an_ingest_and_it_is_told_once(world
     assert 1 <= len(model.prompts) <= 4
     assert len(report.memories) == len(BEASTS)
     assert [one.message for one in report.problems] == ["the model is down; the rules decided"]
+
+
+def test_of_many_memories_at_once_no_model_is_asked(world: World, asked: Any) -> None:
+    model = asked(answer("SKIP"))
+    teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
+    with world.open() as memory:
+        assert len(memory.ingest().memories) >= 100
+    assert model.prompts == []

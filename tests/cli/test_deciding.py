@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -86,3 +87,22 @@ def test_a_model_that_hangs_is_waited_for_as_long_as_the_setting_says(nacre: Nac
     told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
     assert "; the rules decided" in told.err
     assert "Stored" in told.out
+
+
+def test_git_keeps_the_old_words_and_undo_brings_them_back_to_the_byte(
+    nacre: Nacre, user_home: Path, old: str, asked: Ask
+) -> None:  # fmt: skip
+    (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")
+    before = file.read_bytes()
+    nacre("commit")
+    asked(update())
+    nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    nacre("commit")
+    name = file.relative_to(user_home / ".nacre" / "vault").as_posix()
+    shown = subprocess.run(
+        ["git", "show", f"HEAD~1:{name}"], cwd=user_home / ".nacre" / "vault", capture_output=True, check=True
+    )  # fmt: skip
+    assert shown.stdout == before
+    assert BOTH.encode() in file.read_bytes()
+    nacre("undo", nacre("log", "--json").json["operations"][0]["operation"], "--yes")
+    assert file.read_bytes() == before

@@ -214,7 +214,8 @@ def _decide(context: Context, model: LanguageModel, doubtful: Sequence[Doubtful]
         for one, answer in zip(doubtful, answers, strict=True):
             if isinstance(answer, _Answer):
                 made = decide(answer.choice, one.memory, one.near, model.name)
-                made = replace(made, reason=context.redactor.clean(made.reason))
+                clean = context.redactor.clean
+                made = replace(made, reason=clean(made.reason), merged=clean(made.merged))
                 decided.made[one.memory.id] = made
                 run.add(_step(one, f"{made.action}: {made.reason}", model.name, seconds=answer.seconds))
             elif isinstance(answer, NacreError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from nacre.app.accepting import place_accepted
-from nacre.app.bulk import Repetitions, repetitions
+from nacre.app.bulk import BULK_FROM, Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.deciding import Asking, Decisions, count_by_action, decisions
 from nacre.app.meaning import meaning_of
@@ -188,7 +188,12 @@ class _Learner:
         commit(self.context, [gone, *released(self.context, [memory])], [told])
 
     def decide(self) -> Decisions:
-        """What a language model decides about what is about to be placed: asked before any lock is taken."""
+        """What a language model decides about what is about to be placed: asked before any lock is taken.
+
+        Of many at once it is asked about none: they are compared in bulk.
+        """
+        if len(self.pending) >= BULK_FROM:
+            return Decisions()
         fresh = (memory for memory in self.in_order() if not (self.gate.bars(memory) or self.is_known(memory)))
         decided = decisions(self.context, fresh, Asking())
         self.decided.update(count_by_action(decided.made.values()))
