@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from nacre.app.maintenance import rebuild
 from nacre.app.operations import log
 from nacre.app.remembering import NewMemory, edit, get, rehearse, retire, store
 from nacre.app.undoing import undo
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
+from nacre.errors import AnswerUnusable, BudgetSpent, EmbedderUnavailable, ModelRefused, ModelUnavailable
 from nacre.model.memory import Kind, Memory
 from nacre.model.prompting import Prompt
 from nacre.model.reports import StoreOutcome
@@ -116,6 +117,22 @@ def test_no_model_is_asked_when_the_person_says_so(world: World, old: str, asked
     model = asked(answer("SKIP"))
     with world.open() as memory:
         assert memory.store(NEW, project="acme", online_dedup=False, dedup_threshold=0.3).action == "stored"
+    assert model.prompts == []
+
+
+def test_without_vectors_no_model_is_asked_and_who_asked_is_told(world: World, old: str, asked: Any) -> None:
+    model = asked(answer("SKIP"))
+
+    def unavailable(_: object) -> Any:
+        raise EmbedderUnavailable("the embedding model is off")
+
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with opened(world) as context:
+        context = replace(context, load_embedder=unavailable)
+        background = store(context, NewMemory(NEW, project="acme"))
+        told = store(context, NewMemory(f"{NEW} for long", project="acme", asking=Asking(online=True)))
+    assert (background.action, background.note) == ("stored", None)
+    assert (told.action, told.note) == ("stored", "the embedding model is off")
     assert model.prompts == []
 
 
@@ -428,6 +445,15 @@ def test_a_secret_in_an_answer_is_not_stored(world: World, old: str, asked: Any)
     outcome = put(world, "The nightly invoices export runs on a rented machine of the north annex")
     assert outcome.supersedes
     assert all(secret.encode() not in path.read_bytes() for path in world.home.rglob("*") if path.is_file())
+
+
+def test_what_nobody_sees_in_an_answer_is_not_stored(world: World, old: str, asked: Any) -> None:
+    hidden = BOTH.replace(", and", ",\x00\n\x1b[31mand")
+    asked(answer("UPDATE", merged=hidden, reason="adds\x00 the \x1b[1mlog"))
+    outcome = put(world, NEW)
+    assert (outcome.action, outcome.reason) == ("updated", "adds the log")
+    assert active(world) == [BOTH]
+    assert BOTH in world.memory_file(old).read_text(encoding="utf-8")
 
 
 def test_a_rehearsal_tells_what_would_happen_and_changes_nothing(world: World, old: str, asked: Any) -> None:

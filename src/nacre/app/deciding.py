@@ -113,7 +113,8 @@ def decisions(context: Context, memories: Iterable[Memory], asking: Asking) -> D
         doubtful = list(_doubtful(context, wanted, asking))
         return _decide(context, model, doubtful, asking.seconds) if doubtful else Decisions()
     except EmbedderUnavailable as error:
-        return Decisions(note=_note(error))
+        is_meant = context.settings["embedding.model"] == "none" and not asking.online
+        return Decisions(note=None if is_meant else _note(error))
     finally:
         model.close()
 

@@ -23,7 +23,7 @@ from nacre.llm.answers import schema_of
 from nacre.model.memory import Kind, Memory
 from nacre.model.prompting import Prompt, Task
 from nacre.model.session import Speaker, Trust
-from nacre.text import normalise, one_line, shorten
+from nacre.text import normalise, one_line, shorten, visible
 
 VERSION = "decide-1"
 NAME = "decide"
@@ -96,13 +96,15 @@ def prompt_for(memory: Memory, near: Sequence[Memory], *, seconds: float) -> Pro
 
 def decide(choice: Choice, memory: Memory, near: Sequence[Memory], by: str) -> Decision:
     """What follows from a model's answer; ADD, with the reason why, where it may not be followed."""
-    reason = shorten(one_line(choice.reason), _REASON_CHARACTERS)
+    reason = shorten(visible(choice.reason), _REASON_CHARACTERS)
     if choice.action == Action.ADD:
         return Decision(Action.ADD, by, reason)
     if choice.target is None or not 1 <= choice.target <= len(near):
         return Decision(Action.ADD, by, f"no memory has the number {choice.target}")
     target = near[choice.target - 1]
-    action, merged = Action(choice.action), (choice.merged or "").strip()
+    action, merged = Action(choice.action), visible(choice.merged or "").strip()
+    if "\n" not in target.content + memory.content:
+        merged = one_line(merged)
     if action is Action.UPDATE and normalise(merged) == normalise(target.content):
         action = Action.SKIP
     made = Decision(action, by, reason, target.id, mark(target), merged if action is Action.UPDATE else "")
