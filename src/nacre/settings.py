@@ -72,6 +72,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("archive.budget_mb", int, 0, "size of the archive; beyond it what changed longest ago goes; 0 sets none"),
     Setting("archive.keep_days", int, 0, "days for which a transcript that changes no more is kept; 0 is for ever"),
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
+    Setting("dedup.aggressive", bool, False, "a language model judges memories that are less alike, and sees more"),
+    Setting("dedup.model_seconds", float, 5.0, "so long storing waits for a language model; then the rules decide"),
     Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
     *(
         Setting(f"models.{task.value}", str, "", f"language model for {task.value}; empty takes models.default")
@@ -141,6 +143,7 @@ _LEAST = {
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
+    "dedup.model_seconds": 0,
     "models.daily_budget_usd": 0,
     "models.timeout_seconds": 1,
 }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from nacre.app.context import Context, open_context
 from nacre.app.memory_home import MemoryHome
+from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
 from nacre.text import words
 
@@ -62,6 +63,8 @@ class World:
     clock: Clock = field(default_factory=Clock)
     embedder: WordEmbedder = field(default_factory=WordEmbedder)
     environ: dict[str, str] = field(default_factory=dict)
+    model: LanguageModel | None = None
+    """What answers where the settings name a language model."""
 
     @property
     def home(self) -> Path:
@@ -75,7 +78,10 @@ class World:
         return load_settings(self.home, {"HOME": str(self.user_home), **self.environ})
 
     def context(self, settings: Settings | None = None) -> Context:
-        return open_context(settings or self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder)
+        return open_context(
+            settings or self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder,
+            load_model=(lambda _, __: self.model) if self.model else None,
+        )  # fmt: skip
 
     @contextmanager
     def open(self) -> Iterator[MemoryHome]:

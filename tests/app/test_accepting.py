@@ -49,6 +49,15 @@ def test_an_accepted_memory_can_be_looked_at_and_changed_at_once(world: World) -
     is_well(world)
 
 
+def test_an_accepted_memory_keeps_its_project_and_kind(world: World) -> None:
+    (outcome,) = accepted_while_busy(world, "The buoy is painted in May.", project="harbour", kind="decision")
+    with world.open() as memory:
+        memory.recall("when is the buoy painted?")
+        found = memory.get(outcome.memory_id)
+    assert (found.project, found.kind.value, found.inbox) == ("harbour", "decision", False)
+    assert world.memory_file(outcome.memory_id).parent == world.vault / "projects" / "harbour" / "decision"
+
+
 def test_what_is_accepted_is_compared_in_the_order_in_which_it_was_said(world: World) -> None:
     with world.open() as memory:
         old = memory.store("The depth of the basin is 40 fathoms.", canonical_key="basin.depth")

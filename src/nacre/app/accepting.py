@@ -18,12 +18,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from nacre import private
 from nacre.app.comparing import compare
 from nacre.app.context import Context
 from nacre.app.operating import explain, operating
 from nacre.app.placing import place, put
 from nacre.app.writing import apply_intents
+from nacre.dedup.deciding import Decision
 from nacre.errors import EditConflict, MemoryInvalid, StoreUnusable
 from nacre.model.memory import Kind, Memory
 from nacre.model.reports import Replaced, StoreOutcome
@@ -32,14 +35,22 @@ from nacre.vault.document import parse, render, rewrite
 
 FOLDER = "accepted"
 
+_DECISION = "decision"
+"""The key of an accepted document that holds what a model decided about it."""
+
 _BATCH_SECONDS = 0.2
 _KEPT = timedelta(days=1)
 _BESIDE = ".beside.md"
 """How the file of a memory ends that is to be stored beside whatever is there."""
 
 
-def accept(context: Context, memory: Memory, *, beside: bool) -> None:
-    """Make a memory durable, without any lock. It is on disk when this returns. Raises StoreUnusable."""
+def accept(context: Context, memory: Memory, *, beside: bool, decision: Decision | None = None) -> None:
+    """Make a memory durable, without any lock. It is on disk when this returns. Raises StoreUnusable.
+
+    What a model decided about it goes with it: whoever places it has no time to ask.
+    """
+    if decision:
+        memory = replace(memory, extra={**memory.extra, _DECISION: msgspec.json.encode(decision).decode()})
     folder = _folder(context)
     target = folder / f"{memory.id}{_BESIDE if beside else '.md'}"
     temporary = private.temporary_name(target)
@@ -89,7 +100,7 @@ def accepted(context: Context, memory_id: str) -> Memory | None:
         return context.memories.find(told["memory"])
     for name in (f"{memory_id}.md", f"{memory_id}{_BESIDE}"):
         try:
-            return _read(context, name)
+            return _apart(_read(context, name))[0]
         except FileNotFoundError:
             continue
     return None
@@ -163,11 +174,15 @@ def _is_placed(context: Context, name: str) -> bool:
 
 
 def _place(context: Context, name: str) -> None:
-    memory = _read(context, name)
+    memory, decision = _apart(_read(context, name))
     if context.outcomes.find(memory.id) or context.memories.find(memory.id):
         return
     with operating(context, "store", subject=memory.subject):
-        outcome = put(context, memory, ()) if name.endswith(_BESIDE) else place(context, memory, by_hand=True)
+        outcome = (
+            put(context, memory, ())
+            if name.endswith(_BESIDE)
+            else place(context, memory, by_hand=True, decision=decision)
+        )
         explain(context, outcome.in_words())
     context.outcomes.record(memory.id, to_ms(context.now()) or 0, _told(outcome))
 
@@ -175,7 +190,20 @@ def _place(context: Context, name: str) -> None:
 def _read(context: Context, name: str) -> Memory:
     with os.fdopen(private.open_file(_folder(context) / name, os.O_RDONLY), "rb") as file:
         text = file.read().decode("utf-8")
-    return parse(text, name, new_id=context.ids, modified=context.now())
+    memory = parse(text, f"inbox/{name}", new_id=context.ids, modified=context.now())
+    return replace(memory, inbox=False)  # there the document itself says which project it belongs to
+
+
+def _apart(memory: Memory) -> tuple[Memory, Decision | None]:
+    """An accepted memory, and what was decided about it; a decision that cannot be read is none."""
+    told = memory.extra.get(_DECISION)
+    if told is None:
+        return memory, None
+    memory = replace(memory, extra={key: value for key, value in memory.extra.items() if key != _DECISION})
+    try:
+        return memory, msgspec.json.decode(str(told), type=Decision)
+    except msgspec.DecodeError:
+        return memory, None
 
 
 def _told(outcome: StoreOutcome) -> dict[str, Any]:
@@ -187,6 +215,7 @@ def _told(outcome: StoreOutcome) -> dict[str, Any]:
         "supersedes": [[one.memory.id, one.reason] for one in outcome.supersedes],
         "superseded_by": [by.memory.id, by.reason] if by else None,
         "similar": [one.id for one in outcome.similar],
+        "decided_by": outcome.decided_by,
     }
 
 
@@ -199,7 +228,7 @@ def _outcome(context: Context, told: dict[str, Any]) -> StoreOutcome:
     by = replaced([told["superseded_by"]] if told["superseded_by"] else [])
     return StoreOutcome(
         told["action"], told["memory"], told["reason"], replaced(told["supersedes"]), by[0] if by else None,
-        tuple(one for one in similar if one),
+        tuple(one for one in similar if one), told.get("decided_by"),
     )  # fmt: skip
 
 

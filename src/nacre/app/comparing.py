@@ -88,7 +88,7 @@ def _doubted(one: Comparison) -> Comparison:
 
 def last_said(memory: Memory) -> datetime:
     """When a memory was last said or written down."""
-    return max((memory.created, memory.updated, *(one.at for one in memory.confirmed)))
+    return memory.last_said
 
 
 def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calibration) -> Comparison:

@@ -15,7 +15,7 @@ from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
 from nacre.app.excluding import Exclusions
-from nacre.app.learning import learn
+from nacre.app.learning import Lessons, learn
 from nacre.app.naming import kept_name
 from nacre.app.operating import explain, operating, running, told_of
 from nacre.app.packing import read_index
@@ -139,13 +139,19 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
-        empty=tuple(tallies.empty), problems=tuple(tallies.problems),
+        empty=tuple(tallies.empty), problems=(*tallies.problems, *_undecided(lessons)),
+        decided=lessons.decided if lessons else {},
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,
         turns=report.turns, memories=len(report.memories), skipped=report.skipped,
     )  # fmt: skip
     return report
+
+
+def _undecided(lessons: Lessons | None) -> Iterator[Problem]:
+    for note in lessons.notes if lessons else ():
+        yield Problem("dedup", f"{note}; the rules decided")
 
 
 def plan(context: Context, options: IngestOptions) -> IngestPlan:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from nacre.app.accepting import place_accepted
-from nacre.app.bulk import Repetitions, repetitions
+from nacre.app.bulk import BULK_FROM, Repetitions, repetitions
 from nacre.app.context import Context
+from nacre.app.deciding import Asking, Decisions, count_by_action, decisions
 from nacre.app.meaning import meaning_of
 from nacre.app.operating import explain, operating
 from nacre.app.placing import place, write_touched
@@ -16,6 +18,7 @@ from nacre.app.superseding import released
 from nacre.app.tombstones import Gate
 from nacre.app.using import learned_together
 from nacre.app.writing import apply_intents, commit, entry, redacted, rest
+from nacre.dedup.deciding import Decision
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.extract.withdrawn import withdrawal
@@ -36,10 +39,16 @@ QUIET = timedelta(minutes=30)
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """The ids of new memories, and how many candidates were known already."""
+    """The ids of new memories, and how many candidates were known already.
+
+    ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``); ``notes`` say why
+    it did not decide on others.
+    """
 
     memories: tuple[str, ...]
     duplicates: int
+    decided: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def learn(context: Context, notify: Callable[[Progress], None]) -> Lessons:
@@ -52,7 +61,7 @@ def learn(context: Context, notify: Callable[[Progress], None]) -> Lessons:
             learner.flush()
         notify(Progress("learning", done + 1, len(waiting), f"{len(learner.stored) + len(learner.pending)} memories"))
     learner.flush()
-    return Lessons(tuple(learner.stored), learner.duplicates)
+    return Lessons(tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes))
 
 
 class _Learner:
@@ -67,6 +76,8 @@ class _Learner:
         self.stored: list[str] = []
         self.duplicates = 0
         self.sessions = 0
+        self.decided: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}
 
     def session(self, row: int, begin: int) -> None:
         try:
@@ -136,6 +147,7 @@ class _Learner:
         What was placed before a crash is known by its evidence when its session is read again.
         """
         context = self.context
+        decided = self.decide()
         with context.vault_lock:
             repeated = repetitions(context, self.pending)
             with context.database.transaction(), operating(context, "ingest", in_run=True):
@@ -143,8 +155,8 @@ class _Learner:
                 self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
                 touched: set[str] = set()
                 before = len(self.stored)
-                for memory in sorted(self.pending, key=lambda one: one.created):
-                    self.place(memory, repeated, touched)
+                for memory in self.in_order():
+                    self.place(memory, repeated, touched, decided.of(memory))
                     rest(context, lambda: write_touched(context, touched))
                 write_touched(context, touched)
                 fresh = set(self.stored[before:])
@@ -175,12 +187,34 @@ class _Learner:
         told = entry(self.context, "retire", memory=memory_id, reason=clean)
         commit(self.context, [gone, *released(self.context, [memory])], [told])
 
-    def place(self, memory: Memory, repeated: Repetitions, touched: set[str]) -> None:
+    def decide(self) -> Decisions:
+        """What a language model decides about what is about to be placed: asked before any lock is taken.
+
+        Of many at once it is asked about none: they are compared in bulk.
+        """
+        if len(self.pending) >= BULK_FROM:
+            return Decisions()
+        fresh = (memory for memory in self.in_order() if not (self.gate.bars(memory) or self.is_known(memory)))
+        decided = decisions(self.context, fresh, Asking())
+        self.decided.update(count_by_action(decided.made.values()))
+        self.notes |= {decided.note: None} if decided.note else {}
+        return decided
+
+    def in_order(self) -> list[Memory]:
+        """What waits, in the order in which it was said."""
+        return sorted(self.pending, key=lambda one: one.created)
+
+    def is_known(self, memory: Memory) -> bool:
+        """Whether a memory was learned already, or nacre itself told it."""
+        return self.is_known_evidence(memory) or (memory.id in self.echoes and self.is_told_by_nacre(memory))
+
+    def place(
+        self, memory: Memory, repeated: Repetitions, touched: set[str], decision: Decision | None
+    ) -> None:  # fmt: skip
         self.gate.refresh()  # what was forgotten since it was read is not learned
         if self.gate.bars(memory):
             return
-        is_echo = memory.id in self.echoes
-        if self.is_known_evidence(memory) or (is_echo and self.is_told_by_nacre(memory)):
+        if self.is_known(memory):
             self.duplicates += 1
             return
         outcome = place(
@@ -188,7 +222,8 @@ class _Learner:
             memory,
             repeated.of(memory),
             touched=touched,
-            is_echo=is_echo and memory.speaker is Speaker.AGENT,
+            is_echo=memory.id in self.echoes and memory.speaker is Speaker.AGENT,
+            decision=decision,
         )
         if outcome.action == "stored":
             self.stored.append(memory.id)

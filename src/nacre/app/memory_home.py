@@ -29,6 +29,7 @@ from nacre.app import (
 )
 from nacre.app.committing import Committed
 from nacre.app.context import Context, EmbedderLoader, ModelLoader, open_context
+from nacre.app.deciding import Asking
 from nacre.app.forgetting import ForgetRequest, pattern_of
 from nacre.app.history import Step, history_of
 from nacre.app.operations import Listed
@@ -127,6 +128,7 @@ class MemoryHome:
         self, content: str, *, subject: str | None = None, kind: Kind | str = Kind.FACT, importance: int = 7,
         expiry: Expiry | str = Expiry.PERMANENT, scope: Scope | str = Scope.PRIVATE, project: str | None = None,
         tags: Sequence[str] = (), canonical_key: str | None = None, force: bool = False,
+        online_dedup: bool | None = None, aggressive: bool | None = None, dedup_threshold: float | None = None,
     ) -> StoreOutcome:  # fmt: skip
         """Store one memory; durable when it returns.
 
@@ -134,7 +136,9 @@ class MemoryHome:
         ``accepted`` then, and it is placed by whoever stores or recalls next.
 
         ``importance`` is 1 to 10. What says the same as a memory of the same project is not stored twice, and what says
-        otherwise takes its place, unless ``force``. Secrets are redacted. Raises MemoryInvalid.
+        otherwise takes its place, unless ``force``. Secrets are redacted. Where the rules cannot tell, a language model
+        is asked if one may work in the background, or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a
+        cosine) say from which likeness on. Raises MemoryInvalid.
         """
         return remembering.store(
             self._context,
@@ -143,6 +147,7 @@ class MemoryHome:
                 importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
                 scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),
                 canonical_key=canonical_key, force=force,
+                asking=Asking(online_dedup, aggressive, dedup_threshold),
             ),
         )  # fmt: skip
 

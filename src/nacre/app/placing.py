@@ -6,24 +6,30 @@ all. Call with the vault lock held.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 
 from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said, vouches
 from nacre.app.context import Context
 from nacre.app.standing import retired_by, standing_for
 from nacre.app.superseding import active_again, doubted, ended
-from nacre.app.writing import commit
+from nacre.app.writing import commit, redacted
 from nacre.dedup.cues import kinds_of_things, names_of_kind
-from nacre.dedup.judge import Relation
+from nacre.dedup.deciding import Action, Decision, refusal
+from nacre.dedup.judge import Relation, Verdict
 from nacre.errors import EditConflict
 from nacre.model.forgetting import StandingRetirement
-from nacre.model.memory import Confirmation, Link, Memory
+from nacre.model.memory import Confidence, Confirmation, Link, Memory
 from nacre.model.reports import Replaced, StoreOutcome
 from nacre.text import words
 
 MOST_CONFIRMATIONS = 20
 """Of a memory that is said over and over, the latest are kept."""
+
+MERGED = "merged"
+"""The front-matter key of a memory whose words a model made of several: which model, and why."""
 
 _CANDIDATES = 12
 _SIMILAR = 3
@@ -32,13 +38,14 @@ _MOST_REPLACED = 5
 
 def place(
     context: Context, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False,
-    touched: set[str] | None = None, is_echo: bool = False,
+    touched: set[str] | None = None, is_echo: bool = False, decision: Decision | None = None,
 ) -> StoreOutcome:  # fmt: skip
     """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
 
     What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it. With
     ``touched``, the files of memories that were only said again are left to :func:`write_touched`. An echo
-    confirms nothing: an agent may have from nacre what it says.
+    confirms nothing: an agent may have from nacre what it says. A ``decision`` of a model is followed where the rules
+    leave it open, and where what it was about is still as it was.
     """
     same = _same_words(context, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
     if same:
@@ -46,7 +53,7 @@ def place(
     rule = standing_for(context, memory)
     if rule:
         return _retire_at_once(context, memory, rule)
-    rows = context.comparisons.alike(memory, _rivals(memory), limit=_CANDIDATES)
+    rows = context.comparisons.alike(memory, rivals(memory), limit=_CANDIDATES)
     others = {other.id: other for other in (*context.memories.by_rows(rows).values(), *more)}
     found = compare(memory, [other for other in others.values() if not other.superseded_by])
     again = next((one for one in found if one.repeats), None)
@@ -54,8 +61,15 @@ def place(
         if not is_echo:
             confirm(context, again.other, memory, touched)
         return StoreOutcome("known", again.other.id, again.verdict.reason)
+    if decision and not any(one.replaces or one.is_replaced for one in found):
+        say_again = None if is_echo else partial(confirm, context, memory=memory, touched=touched)
+        followed = _follow(context, memory, decision, found, say_again)
+        if followed:
+            return replace(followed, reason=decision.reason, decided_by=decision.by)
     outcome = put(context, memory, found)
     context.comparisons.wait(memory.id)
+    if decision and decision.action is Action.ADD:
+        return replace(outcome, reason=decision.reason, decided_by=decision.by)
     return outcome
 
 
@@ -66,6 +80,48 @@ def write_touched(context: Context, touched: set[str]) -> None:
         memory = context.memories.find(memory_id)
         if memory:
             _change(context, memory)
+
+
+def _follow(
+    context: Context, memory: Memory, decision: Decision, found: Sequence[Comparison],
+    say_again: Callable[[Memory], None] | None,
+) -> StoreOutcome | None:  # fmt: skip
+    """What became of a memory as a model decided; ``None`` where the rules are to place it.
+
+    They are where what was decided about has changed since, or is being edited just now.
+    """
+    target = context.memories.find(decision.target or "")
+    if target is None or refusal(decision, memory, target):
+        return None
+    if decision.action is Action.SKIP:
+        if say_again:
+            say_again(target)
+        return StoreOutcome("known", target.id)
+    if decision.action is Action.UPDATE:
+        merged = redacted(context, _merged(target, memory, decision, context.now()))
+        if not _change(context, merged):
+            return None
+        if say_again:
+            context.usage.confirm(target.id)
+        return StoreOutcome("updated", target.id)
+    one = Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True)
+    others = [other for other in found if other.other.id != target.id]
+    outcome = put(context, memory, [one, *others])
+    context.comparisons.wait(memory.id)
+    return outcome
+
+
+def _merged(target: Memory, memory: Memory, decision: Decision, now: datetime) -> Memory:
+    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay."""
+    again = Confirmation(memory.created, memory.source.session, memory.source.turns)
+    is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
+    return replace(
+        target, content=decision.merged, updated=max(now, target.updated),
+        confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
+        tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
+        confidence=Confidence.INFERRED if is_inferred else target.confidence,
+        extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
+    )  # fmt: skip
 
 
 def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
@@ -143,7 +199,7 @@ def _retire_at_once(context: Context, memory: Memory, rule: StandingRetirement) 
     return StoreOutcome("retired", same or memory.id, retired.retired.reason if retired.retired else None)
 
 
-def _rivals(memory: Memory) -> list[str]:
+def rivals(memory: Memory) -> list[str]:
     """Names of things of the kinds that a memory names: what it may stand in place of."""
     known = kinds_of_things()
     kinds = {kind for word in words(memory.content) for kind in known.get(word, ())}

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from nacre.app.accepting import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
 from nacre.app.context import Context
-from nacre.app.embedding import embed_memories
+from nacre.app.deciding import Asking, Decisions, decisions, weigh
+from nacre.app.embedding import embed_memories, has_vectors
 from nacre.app.operating import explain, operating
 from nacre.app.placing import place, put
 from nacre.app.scanning import catch_up, scan
 from nacre.app.superseding import released
 from nacre.app.using import fold_usage
 from nacre.app.writing import FEW, apply_intents, commit, entry, redacted, rest, save, subject_of
-from nacre.errors import Conflict, MemoryInvalid, NotFound
+from nacre.dedup.deciding import Decision
+from nacre.errors import Conflict, EmbedderUnavailable, MemoryInvalid, NotFound
 from nacre.model.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source
 from nacre.model.recall import Filter
-from nacre.model.reports import StoreOutcome
+from nacre.model.reports import Replaced, StoreOutcome
 from nacre.model.session import Speaker, Trust
 from nacre.storage.search import list_memories
 from nacre.text import title_of
@@ -51,6 +54,19 @@ class NewMemory:
     source: Source = Source()
     author: str | None = None
     force: bool = False
+    asking: Asking = Asking()
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What would become of a memory, and the memory as it would be."""
+
+    outcome: StoreOutcome
+    memory: Memory
+
+
+class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
+    """What was written in a rehearsal is taken back."""
 
 
 def store(context: Context, new: NewMemory) -> StoreOutcome:
@@ -60,8 +76,68 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     by whoever writes or recalls next.
 
     What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
-    ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Raises MemoryInvalid.
+    ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Where the rules cannot
+    tell, a language model may be asked first (``asking``), for ``dedup.model_seconds`` at most. Raises MemoryInvalid.
     """
+    memory = _to_memory(context, new)
+    decided = _decided(context, memory, new)
+    decision = decided.of(memory)
+    outcome = _store_now(context, memory, beside=new.force, decision=decision)
+    if outcome is None:
+        accept(context, memory, beside=new.force, decision=decision)
+        return replace(_wait_for_place(context, memory), note=decided.note)
+    outcome = replace(outcome, note=decided.note)
+    found = embed_memories(context).get(memory.id)
+    if new.force or outcome.action != "stored" or found is None:
+        return outcome
+    told = replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
+    if found.action != outcome.action:
+        return told  # it was the vectors that told
+    return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
+
+
+def rehearse(context: Context, new: NewMemory) -> Rehearsal:
+    """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
+    memory = _to_memory(context, new)
+    decided = _decided(context, memory, new)
+    told: list[Rehearsal] = []
+    with context.vault_lock:
+        catch_up(context, _PATIENCE_SECONDS)
+        with suppress(_Undone), context.database.transaction(), operating(context, "store"):
+            decision = decided.of(memory)
+            outcome = put(context, memory, ()) if new.force else place(context, memory, by_hand=True, decision=decision)
+            after = context.memories.find(outcome.memory_id) or memory
+            told.append(Rehearsal(replace(outcome, note=decided.note), after))
+            raise _Undone
+    return told[0] if new.force else _by_meaning(context, memory, told[0])
+
+
+def _by_meaning(context: Context, memory: Memory, told: Rehearsal) -> Rehearsal:
+    """A rehearsal with what the vectors would tell once it is stored, where the words tell nothing."""
+    outcome = told.outcome
+    is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
+    try:
+        if not is_open or context.settings["embedding.model"] == "none" or not has_vectors(context):
+            return told
+        found = next(iter(weigh(context, [memory])))[1]
+    except EmbedderUnavailable:
+        return told
+    again = next((one for one in found if one.repeats), None)
+    if again:
+        known = StoreOutcome("known", again.other.id, again.verdict.reason, note=outcome.note)
+        return Rehearsal(known, again.other)
+    replaced = tuple(Replaced(one.other, one.verdict.reason) for one in found if one.replaces)
+    return replace(told, outcome=replace(outcome, supersedes=replaced))
+
+
+def _decided(context: Context, memory: Memory, new: NewMemory) -> Decisions:
+    """What a model decides, if one is to; a memory that is stored beside whatever is there needs nobody to."""
+    if new.force:
+        return Decisions()
+    return decisions(context, [memory], replace(new.asking, seconds=context.settings["dedup.model_seconds"]))
+
+
+def _to_memory(context: Context, new: NewMemory) -> Memory:
     content = new.content.strip()
     if not content:
         raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')
@@ -70,7 +146,7 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
         raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
     now = context.now()
-    memory = redacted(
+    return redacted(
         context,
         Memory(
             id=context.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
@@ -80,17 +156,11 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
             source=new.source, author=new.author,
         ),
     )  # fmt: skip
-    outcome = _store_now(context, memory, beside=new.force)
-    if outcome is None:
-        accept(context, memory, beside=new.force)
-        return _wait_for_place(context, memory)
-    found = embed_memories(context).get(memory.id)
-    if new.force or outcome.action != "stored" or found is None:
-        return outcome
-    return replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
 
 
-def _store_now(context: Context, memory: Memory, *, beside: bool) -> StoreOutcome | None:
+def _store_now(
+    context: Context, memory: Memory, *, beside: bool, decision: Decision | None
+) -> StoreOutcome | None:  # fmt: skip
     """Store a memory unless another process writes just now, or others wait for their place."""
     if is_waiting(context) or not context.vault_lock.acquire():
         return None
@@ -100,7 +170,7 @@ def _store_now(context: Context, memory: Memory, *, beside: bool) -> StoreOutcom
         if is_waiting(context):
             return None
         with context.database.transaction(), operating(context, "store", subject=memory.subject):
-            outcome = put(context, memory, ()) if beside else place(context, memory, by_hand=True)
+            outcome = put(context, memory, ()) if beside else place(context, memory, by_hand=True, decision=decision)
             explain(context, outcome.in_words())
         apply_intents(context)
         return outcome

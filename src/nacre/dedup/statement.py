@@ -154,7 +154,7 @@ class Statement:
     @cached_property
     def is_negative(self) -> bool:
         """Whether it denies or forbids something."""
-        return bool(_NEGATION.search(self.text.lower()))
+        return negations(self.text) > 0
 
     @cached_property
     def is_equation(self) -> bool:
@@ -185,6 +185,11 @@ def read(text: str, project: str | None = None) -> Statement:
 
 
 _NEGATION = re.compile(r"\b(?:not|never|no|\w+n't|cannot|without|avoid)\b|不|别|没|无|禁止")
+
+
+def negations(text: str) -> int:
+    """How often a text denies or forbids something."""
+    return len(_NEGATION.findall(text.lower()))
 
 
 def _without(text: str, project: str | None) -> str:

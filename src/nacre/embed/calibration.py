@@ -16,8 +16,9 @@ class Calibration:
 
     A question and a passage: ``unrelated`` is what chance alone gives, ``related`` a plain restatement. Two statements:
     from ``same`` on, where nothing sets them apart, they say the same; at ``alike`` the same share of known repetitions
-    and of known distinct pairs falls on each side; from ``link`` on a link is worth making. A reply from ``used`` on
-    holds a memory; what an agent stored from ``corrected`` on says it anew.
+    and of known distinct pairs falls on each side; from ``link`` on a link is worth making. From ``ask`` on a language
+    model is asked what the two are to each other, from ``ask_more`` on where much is to be asked. A reply from ``used``
+    on holds a memory; what an agent stored from ``corrected`` on says it anew.
     """
 
     unrelated: float
@@ -27,6 +28,8 @@ class Calibration:
     link: float
     used: float
     corrected: float
+    ask: float = 0.72
+    ask_more: float = 0.62
 
     def meaning(self, cosine: float) -> float:
         """The cosine of a question and a passage on one scale for all models: ``unrelated`` is 0, ``related`` 1."""

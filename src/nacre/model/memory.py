@@ -130,3 +130,8 @@ class Memory:
     retired: Retirement | None = None
     inbox: bool = False
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def last_said(self) -> datetime:
+        """When it was last said or written down."""
+        return max((self.created, self.updated, *(one.at for one in self.confirmed)))

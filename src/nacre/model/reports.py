@@ -52,7 +52,8 @@ class IngestReport:
     forgotten, which was left out. ``memories`` are the ids of new ones; ``duplicates`` counts candidates that were
     known, ``vectors_left`` texts that have no vector yet. ``excluded`` says how many files (by tool) or sessions (by
     project or path) the settings left out. ``empty`` are the paths of databases without a byte where a tool keeps its
-    sessions: there are none yet, or they are lost. ``read_seconds`` passed until everything was searchable, ``seconds``
+    sessions: there are none yet, or they are lost. ``decided`` counts what a language model decided about new memories
+    (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``). ``read_seconds`` passed until everything was searchable, ``seconds``
     in all.
     """
 
@@ -77,6 +78,7 @@ class IngestReport:
     archived: ArchiveReport = field(default_factory=ArchiveReport)
     empty: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
+    decided: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,13 @@ class Replaced:
 @dataclass(frozen=True, slots=True)
 class StoreOutcome:
     """What became of a memory that was to be stored: ``stored``, or ``known`` (the id says which one it repeats), or
-    ``retired`` at once, because a standing retirement says so.
+    ``updated`` (it became one with that memory), or ``retired`` at once, because a standing retirement says so.
 
     ``accepted`` is durable and waits for its place among the others: what it repeats or replaces is not known yet.
 
     ``supersedes`` are the memories it took the place of; ``superseded_by`` is a newer memory that says otherwise, where
-    what was stored is older. ``similar`` are memories that may say the same, the likeliest first.
+    what was stored is older. ``similar`` are memories that may say the same, the likeliest first. ``decided_by`` is the
+    language model that decided; the rules did where it is ``None``. ``note`` says why one that was to decide did not.
     """
 
     action: str
@@ -117,13 +120,15 @@ class StoreOutcome:
     supersedes: tuple[Replaced, ...] = ()
     superseded_by: Replaced | None = None
     similar: tuple[Memory, ...] = ()
+    decided_by: str | None = None
+    note: str | None = None
 
     def in_words(self) -> str | None:
         """Why a store touched other memories."""
-        if self.action == "known":
-            return "said again"
         replaced = "; ".join(one.memory.subject for one in self.supersedes)
-        return f"replaces {replaced}" if replaced else None
+        did = {"known": "said again", "updated": "made one with it"}.get(self.action)
+        did = did or (f"replaces {replaced}" if replaced else None)
+        return f"{did} ({self.decided_by}: {self.reason})" if did and self.decided_by else did
 
 
 @dataclass(frozen=True, slots=True)

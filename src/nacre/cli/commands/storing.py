@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     "store",
     examples=[
         'nacre store "We deploy on Fridays" --kind decision --project acme',
-        'nacre store "Prefer uv over pip" --kind preference --importance 8 --tag python',
         "pbpaste | nacre store - --subject 'Release checklist'",
+        'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
     ],
 )
 @click.argument("content", type=TEXT)
@@ -32,14 +32,22 @@ if TYPE_CHECKING:
 @click.option("--tag", "tags", type=TEXT, multiple=True, help="A tag.")
 @click.option("--key", type=TEXT, help="A canonical key: one memory holds it.")
 @click.option("--force", is_flag=True, help="Store it beside whatever says the same or otherwise.")
+@click.option(
+    "--online-dedup/--no-online-dedup", default=None, help="Ask a language model where the rules cannot tell; or never."
+)
+@click.option("--aggressive", is_flag=True, default=None, help="Ask about memories that are less alike, too.")
+@click.option("--dedup-threshold", type=click.FloatRange(0, 1), help="Ask from this cosine on.")
+@click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
 @click.pass_obj
-def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...], force: bool, **values: Any) -> None:
+def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...], dry_run: bool, **values: Any) -> None:
     """Store one memory.
 
     CONTENT is what is to be remembered; - reads it from standard input. What says the same as a memory of the same
-    project is not stored twice; what says otherwise takes its place.
+    project is not stored twice; what says otherwise takes its place. With a language model for the background
+    (models.background) or --online-dedup, the model decides where the rules cannot.
     """
     from nacre.app import remembering
+    from nacre.app.deciding import Asking
     from nacre.cli.records.memories import outcome_record
     from nacre.cli.render.memories import render_stored
     from nacre.model.memory import Expiry, Kind, Scope
@@ -48,11 +56,21 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
         content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
         importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
         project=project_slug(run.context, project) if project else None, tags=tags, canonical_key=values["key"],
-        force=force,
+        force=values["force"],
+        asking=Asking(values["online_dedup"], values["aggressive"], values["dedup_threshold"]),
     )  # fmt: skip
-    outcome = remembering.store(run.context, new)
-    memory = remembering.get(run.context, outcome.memory_id)
-    run.answer(outcome_record(outcome, memory), lambda paper: render_stored(paper, outcome, memory))
+    if dry_run:
+        told = remembering.rehearse(run.context, new)
+        outcome, memory = told.outcome, told.memory
+    else:
+        outcome = remembering.store(run.context, new)
+        memory = remembering.get(run.context, outcome.memory_id)
+    if outcome.note:
+        run.warnings.append(f"{outcome.note}; the rules decided")
+    run.answer(
+        outcome_record(outcome, memory, dry_run=dry_run),
+        lambda paper: render_stored(paper, outcome, memory, dry_run=dry_run),
+    )
 
 
 @command(

@@ -94,7 +94,7 @@ def _confirmation_record(one: Confirmation) -> Record:
     return {"at": stamp(one.at), "session_id": session_id, "tool": tool, "turn_ids": list(one.turns)}
 
 
-def outcome_record(outcome: StoreOutcome, memory: Memory) -> Record:
+def outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False) -> Record:
     """What became of a memory that was to be stored."""
     by = outcome.superseded_by
     return {
@@ -105,6 +105,9 @@ def outcome_record(outcome: StoreOutcome, memory: Memory) -> Record:
         "supersedes": [{**memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes],
         "newer": {**memory_record(by.memory), "reason": by.reason} if by else None,
         "similar": [memory_record(one) for one in outcome.similar],
+        "decided_by": outcome.decided_by or "rules",
+        "note": outcome.note,
+        "dry_run": dry_run,
     }
 
 

@@ -26,6 +26,7 @@ def ingest_record(report: IngestReport) -> Record:
         "unrecognised": report.unrecognised,
         "left_out": report.left_out,
         "duplicates": report.duplicates,
+        "decided": report.decided,
         "corrupt": report.corrupt,
         "excluded": report.excluded,
         "unknown": report.unknown,

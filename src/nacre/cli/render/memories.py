@@ -146,15 +146,26 @@ def components(paper: Paper, score: float, parts: dict[str, float]) -> None:
     paper.table(rows, indent=_INDENT)
 
 
-def render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory) -> None:
-    """What became of a memory that was to be stored, and which others it concerns."""
-    verbs = {"stored": "Stored", "accepted": "Accepted", "retired": "Retired at once"}
-    render_outcome(paper, verbs.get(outcome.action, "Known already"), memory)
+_STORED = {
+    "stored": ("Stored", "Would be stored"),
+    "accepted": ("Accepted", "Would be accepted"),
+    "retired": ("Retired at once", "Would be retired at once"),
+    "updated": ("Made one with", "Would be made one with"),
+    "known": ("Known already", "Would be nothing new"),
+}
+
+
+def render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False) -> None:
+    """What became of a memory that was to be stored, or would become, and which others it concerns."""
+    render_outcome(paper, _STORED[outcome.action][dry_run], memory)
+    if outcome.action == "updated":
+        paper.line(shorten(memory.content, _HIT_CHARACTERS), indent=2, hang=2)
     if outcome.action == "accepted":
         paper.line(dim("durable; it gets its place among the others when another writer is done"), indent=2)
     if outcome.reason:
         forced = {"known": "; --force stores it beside", "retired": "; --force stores it all the same"}
-        paper.line(dim(f"{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
+        by = f"{outcome.decided_by}: " if outcome.decided_by else ""
+        paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
     for one in outcome.supersedes:
         _concerned(paper, "supersedes", one.memory, one.reason)
     if outcome.superseded_by:
@@ -211,6 +222,12 @@ def render_memory(paper: Paper, view: MemoryView, vault: Path) -> None:
         render_together(paper, view.together)
 
 
+def _merged(memory: Memory) -> str:
+    """Which model made a memory of several, and why."""
+    told = memory.extra.get("merged")
+    return f"by {told.get('by')}: {told.get('reason')}" if isinstance(told, dict) else ""
+
+
 def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
     memory = view.memory
     valid = (memory.valid.since, memory.valid.until)
@@ -231,6 +248,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("said by", speaker_name(memory.speaker, memory.author)),
         ("trust", memory.trust.value if memory.trust.value != "trusted" else ""),
         ("confidence", memory.confidence.value),
+        ("merged", _merged(memory)),
         ("key", memory.canonical_key or ""),
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),

@@ -58,6 +58,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ("sessions", f"{report.sessions:,}"),
             ("turns", f"{report.turns:,}"),
             ("memories", _learned(report)),
+            ("by a model", ", ".join(f"{number:,} {action.lower()}" for action, number in report.decided.items())),
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
             ("skipped", _skipped(report)),
             ("left out", _left_out(report)),

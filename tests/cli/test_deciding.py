@@ -1,0 +1,108 @@
+"""A language model judges what is stored, as a person sees it: what would happen, what happened, who decided."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.cli.conftest import Nacre
+
+pytestmark = pytest.mark.embedding
+
+OLD = "The ferry timetable is printed by the office in Holm"
+NEW = "Yellow paper is what Holm takes for timetables of ferries"
+BOTH = "The ferry timetable is printed by the office in Holm, on yellow paper"
+
+Ask = Callable[..., FakeProvider]
+
+
+@pytest.fixture
+def asked(user_home: Path) -> Iterator[Ask]:
+    """``asked(answer, more)``: a provider that gives this answer is the model for everything."""
+    running: list[FakeProvider] = []
+
+    def start(answer: Any, more: str = "", rest: str = "") -> FakeProvider:
+        running.append(FakeProvider([answer], repeats=True).__enter__())
+        (user_home / ".nacre" / "config.toml").write_text(running[-1].config(more=more) + rest, encoding="utf-8")
+        return running[-1]
+
+    yield start
+    for provider in running:
+        provider.__exit__(None, None, None)
+
+
+def update(merged: str = BOTH) -> dict[str, Any]:
+    return {"reason": "adds the paper", "action": "UPDATE", "target": 1, "merged": merged}
+
+
+@pytest.fixture
+def old(nacre: Nacre) -> str:
+    """The id of a memory that is there."""
+    return str(nacre("store", OLD, "--json").json["id"])
+
+
+def test_a_dry_run_says_what_would_happen_and_why(nacre: Nacre, old: str, asked: Ask) -> None:
+    asked(update())
+    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--dry-run")
+    assert "Would be made one with" in told.out
+    assert BOTH in told.out
+    assert "fake:m: adds the paper" in told.out
+    assert nacre("list", "--json").json["total"] == 1
+    assert nacre("show", old, "--json").json["content"] == OLD
+    record = nacre("store", "The kettle is blue", "--dry-run", "--json").json
+    assert (record["action"], record["decided_by"], record["dry_run"]) == ("stored", "rules", True)
+
+
+def test_store_and_show_tell_which_model_decided_and_why(nacre: Nacre, old: str, asked: Ask) -> None:
+    provider = asked(update(), rest='\n[models.capabilities."fake:m"]\nanswers = "tool"\n')
+    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
+    assert (told["action"], told["id"], told["decided_by"], told["reason"]) == (
+        "updated", old, "fake:m", "adds the paper",
+    )  # fmt: skip
+    assert "by fake:m: adds the paper" in nacre("show", old).out
+    assert "(fake:m: adds the paper)" in nacre("log").out
+    (request,) = provider.calls
+    assert [tool["function"]["name"] for tool in request.body["tools"]] == ["decide"]
+
+
+def test_without_a_model_it_is_told_that_none_is_set(nacre: Nacre, old: str) -> None:
+    told = nacre("store", NEW, "--online-dedup")
+    assert "no language model is set (nacre setup); the rules decided" in told.err
+
+
+def test_a_key_that_is_refused_is_told_and_the_rules_decide(nacre: Nacre, old: str, asked: Ask) -> None:
+    asked(Reply(status=401, message="that key is not known"))
+    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert "; the rules decided" in told.err
+    assert "Stored" in told.out
+
+
+def test_a_model_that_hangs_is_waited_for_as_long_as_the_setting_says(nacre: Nacre, old: str, asked: Ask) -> None:
+    asked(Reply(fault="hang"), rest="\n[dedup]\nmodel_seconds = 0.2\n")
+    told = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    assert "; the rules decided" in told.err
+    assert "Stored" in told.out
+
+
+def test_git_keeps_the_old_words_and_undo_brings_them_back_to_the_byte(
+    nacre: Nacre, user_home: Path, old: str, asked: Ask
+) -> None:  # fmt: skip
+    (file,) = (user_home / ".nacre" / "vault").rglob("the-ferry*.md")
+    before = file.read_bytes()
+    nacre("commit")
+    asked(update())
+    nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3")
+    nacre("commit")
+    name = file.relative_to(user_home / ".nacre" / "vault").as_posix()
+    shown = subprocess.run(
+        ["git", "show", f"HEAD~1:{name}"], cwd=user_home / ".nacre" / "vault", capture_output=True, check=True
+    )  # fmt: skip
+    assert shown.stdout == before
+    assert BOTH.encode() in file.read_bytes()
+    nacre("undo", nacre("log", "--json").json["operations"][0]["operation"], "--yes")
+    assert file.read_bytes() == before
