@@ -13,6 +13,7 @@ from functools import partial
 
 from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said, vouches
 from nacre.app.context import Context
+from nacre.app.models import waits_for_models
 from nacre.app.standing import retired_by, standing_for
 from nacre.app.superseding import active_again, doubted, ended
 from nacre.app.writing import commit, redacted
@@ -23,6 +24,7 @@ from nacre.errors import EditConflict
 from nacre.model.forgetting import StandingRetirement
 from nacre.model.memory import Confidence, Confirmation, Link, Memory
 from nacre.model.reports import Replaced, StoreOutcome
+from nacre.storage.times import to_ms
 from nacre.text import words
 
 MOST_CONFIRMATIONS = 20
@@ -68,6 +70,8 @@ def place(
             return replace(followed, reason=decision.reason, decided_by=decision.by)
     outcome = put(context, memory, found)
     context.comparisons.wait(memory.id)
+    if outcome.action == "stored" and not outcome.superseded_by and waits_for_models(context):
+        context.claims.wait(memory.id, to_ms(context.now()) or 0)
     if decision and decision.action is Action.ADD:
         return replace(outcome, reason=decision.reason, decided_by=decision.by)
     return outcome
