@@ -13,6 +13,7 @@ import pytest
 
 from nacre.app import conflicts
 from nacre.app.checking import health
+from nacre.app.claiming import backfill, estimate
 from nacre.app.conflicts import Choice
 from nacre.app.context import Context, open_context
 from nacre.app.contradicting import MOST_TRIES, JudgeReport, judge_waiting
@@ -536,3 +537,39 @@ def test_what_is_forgotten_leaves_no_claim_and_no_judgement(world: World) -> Non
     with home(world) as (context, _):
         assert context.claims.judged() == {}
         assert [one.id for one in context.memories.everything() if one.claim] != []
+
+
+def test_a_backfill_tells_the_claims_of_older_memories_in_batches_and_judges_nothing(world: World) -> None:
+    with home(world, NACRE_MODELS_BACKGROUND="false") as (context, model):
+        texts = ("The bakery opens at six.", "My desk is by the window.", "Kiln two fires at night.")
+        memories = [put(context, text) for text in texts]
+        before = {memory: get(context, memory).updated for memory in memories}
+        expected = estimate(context)
+        world.clock.pass_days(3)
+        first = backfill(context, limit=2, batch_size=1)
+        second = backfill(context)
+        assert (first.claimed, second.claimed, backfill(context).claimed) == (2, 1, 0)
+        assert {get(context, memory).updated for memory in memories} == set(before.values())
+    assert (expected.memories, expected.model) == (3, "scripted:1")
+    assert expected.tokens.input > 3 * 300
+    assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
+
+
+def test_a_backfill_that_is_cut_short_keeps_what_was_told_and_goes_on(world: World) -> None:
+    answers = iter([claim(), ModelUnavailable("away"), claim(), claim()])
+    with home(world, Judge(claims=lambda _: next(answers)), NACRE_MODELS_BACKGROUND="false") as (context, _):
+        for text in ("The bakery opens at six.", "My desk is by the window."):
+            put(context, text)
+        cut = backfill(context)
+        assert (cut.claimed, cut.left, cut.note) == (1, 1, "away")
+        assert backfill(context).claimed == 1
+
+
+def test_a_claim_is_one_line_in_the_file_and_no_other_changes(world: World) -> None:
+    with home(world, NACRE_MODELS_BACKGROUND="false") as (context, _):
+        memory = put(context, OLD)
+        before = world.memory_file(memory).read_text().splitlines()
+        backfill(context)
+        after = world.memory_file(memory).read_text().splitlines()
+    assert [line for line in after if line not in before] == [line for line in after if line.startswith("claim:")]
+    assert [line for line in before if line not in after] == []

@@ -77,7 +77,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",
-            "Measure retrieval, silence, extraction, changes, redaction, writers, locks, speed, scale.",
+            "Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale.",
         ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
