@@ -408,17 +408,17 @@ def test_memories_of_another_project_are_no_candidates(world: World) -> None:
     assert not any(prompt.task is Task.CONTRADICTION for prompt in model.prompts)
 
 
-def test_two_values_of_one_key_need_no_judge_where_the_words_tell(world: World) -> None:
-    told = iter([claim("billing", "database"), claim("billing", "database")])
-    with home(world, Judge(claims=lambda _: next(told))) as (context, model):
-        older = put(context, "Invoices live in MongoDB.")
+@pytest.mark.parametrize(("said", "expected"), [("a bucket", "pending"), ("The tower!", "coexist")])
+def test_without_a_judge_another_value_of_one_key_is_for_a_person_to_settle(
+    world: World, said: str, expected: str
+) -> None:
+    told = iter([claim(), claim(said=said)])
+    judge = Judge(claims=lambda _: next(told))
+    with home(world, judge, NACRE_MODELS_CONTRADICTION="none") as (context, model):
+        older, newer = put_both(world, context)
         judge_waiting(context)
-        world.clock.pass_days(1)
-        newer = put(context, "For billing we now use PostgreSQL.")
-        judge_waiting(context)
-        found = state(context, older, newer)
-    asked = any(prompt.task is Task.CONTRADICTION for prompt in model.prompts)
-    assert (found, asked) in (("superseded", False), ("superseded", True))
+        assert state(context, older, newer) == expected
+    assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ from nacre.model.trace import Step, TraceKind
 from nacre.protocols import LanguageModel
 from nacre.storage.claims import Judged
 from nacre.storage.times import to_ms
+from nacre.text import normalise
 from nacre.vault import ledger
 
 OnProgress = Callable[[Progress], None]
@@ -205,8 +206,8 @@ class _Run:
             claim = tell_claim(context, told, memory)
         claiming = replace(memory, claim=claim)
         others = rivals(context, claiming)
-        found = {one.other.id: one for one in _by_rules(claiming, others)}
-        judge = self.model(Task.CONTRADICTION)
+        judge = self.model(Task.CONTRADICTION) if others else None
+        found = {one.other.id: one for one in _by_rules(claiming, others, is_alone=judge is None)}
         rest = [other for other in others if other.id not in found]
         if judge and rest:
             found |= {one.other.id: one for one in _judged(context, judge, claiming, rest)}
@@ -271,15 +272,24 @@ class _Run:
         return other is not None and is_open and _is_as_it_was(one.other, other)
 
 
-def _by_rules(memory: Memory, others: Sequence[Memory]) -> list[Found]:
-    """Where two memories claim different values of one key, the rules decide first, and no model is asked."""
-    key = memory.claim.key if memory.claim else None
-    same = [other for other in others if other.claim and other.claim.key == key]
-    return [
-        Found(one.other, Judgement(Bearing.SUPERSEDES, 1.0, one.verdict.reason), Outcome.SUPERSEDED, _BY_RULES)
-        for one in compare(memory, same)
-        if one.verdict.relation is Relation.SUPERSEDES
-    ]
+def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[Found]:
+    """Where two memories claim something of one key, the rules decide first, and no model is asked.
+
+    ``is_alone``: no model judges, so that other values of one key are for a person to settle.
+    """
+    claim = memory.claim
+    same = {other.id: other.claim for other in others if claim and other.claim and other.claim.key == claim.key}
+    found = []
+    for one in compare(memory, [other for other in others if other.id in same]):
+        theirs = same[one.other.id]
+        if one.verdict.relation is Relation.SUPERSEDES:
+            judged = Judgement(Bearing.SUPERSEDES, 1.0, one.verdict.reason)
+            found.append(Found(one.other, judged, Outcome.SUPERSEDED, _BY_RULES))
+        elif is_alone and claim and theirs and normalise(theirs.object) != normalise(claim.object):
+            why = f"{claim.key}: {theirs.object} and {claim.object}"
+            judged = Judgement(Bearing.CONTRADICTS, min(theirs.confidence, claim.confidence), why)
+            found.append(Found(one.other, judged, Outcome.PENDING, _BY_RULES))
+    return found
 
 
 def _judged(context: Context, model: LanguageModel, memory: Memory, others: Sequence[Memory]) -> list[Found]:
