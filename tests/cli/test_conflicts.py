@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from nacre.testing.fake_provider import FakeProvider, Request
 from tests.cli.conftest import Nacre
 
 OLD = "Uploads may be 10 MB"
@@ -105,3 +107,35 @@ def test_a_claim_that_a_person_wrote_is_shown(nacre: Nacre) -> None:
     shown = nacre("show", memory["id"], "--json").json["claim"]
     assert (shown["entity"], shown["object"], shown["confidence"]) == ("gallery", "10 MB", 0.5)
     assert "gallery/upload_limit is 10 MB" in nacre("show", memory["id"]).out
+
+
+def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_home: Path) -> None:
+    def answer(request: Request) -> Any:
+        asked = str(request.body)
+        if "The others:" not in asked:
+            return {
+                "entity": "gallery", "attribute": "store", "predicate": "uses", "object": "x", "confidence": 0.9
+            }  # fmt: skip
+        verdict = {
+            "number": 1,
+            "relation": "contradicts",
+            "confidence": 0.8,
+            "explanation": "Two places for one thing.",
+        }
+        return {"verdicts": [verdict]}
+
+    with FakeProvider(answer) as provider:
+        (user_home / ".nacre").mkdir()
+        config = provider.config(more="background = true")
+        (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
+        nacre("store", "Pictures lie on the tower in the cellar", "--project", "acme")
+        nacre("store", "Scans come straight from a bucket", "--project", "acme")
+        assert "2 new memories wait" in nacre("health").out
+        report = nacre("conflicts", "judge", "--json").json
+        assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (2, 2, 1, 0)
+        (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+        assert (pair["relation"], pair["certainty"], pair["judge"]) == ("contradicts", 0.8, "fake:m")
+        assert pair["why"] == "Two places for one thing."
+        shown = nacre("conflicts").out
+        assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
+        assert nacre("backfill-claims", "--json").json["claimed"] == 0

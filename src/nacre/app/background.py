@@ -73,7 +73,9 @@ def sync_in_background(context: Context) -> bool:
 
 def judge_in_background(context: Context) -> None:
     """Start a process that has a model judge new memories, if any wait; no more often than every twenty seconds."""
-    if not waits_for_models(context) or not context.claims.due(to_ms(context.now()) or 0, 1):
+    if not context.settings["contradiction.after_commands"] or not waits_for_models(context):
+        return
+    if not context.claims.due(to_ms(context.now()) or 0, 1):
         return
     lock = context.settings.home / JUDGE_LOCK
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -70,12 +71,12 @@ def estimate(context: Context, limit: int | None = None) -> Estimate:
     """What a backfill would cost. Raises ModelRefused."""
     catch_up(context)
     memories = context.memories.in_any_state(context.claims.unclaimed(limit))
-    model = _model(context)
+    with closing(_model(context)) as model:
+        name, price = model.name, model.capabilities.price
     prompts = [_prompt(context, memory) for memory in memories]
     read = sum(len(prompt.system) + len(prompt.shared) + len(prompt.text) for prompt in prompts)
     tokens = Tokens(read // _CHARACTERS_A_TOKEN, _TOKENS_AN_ANSWER * len(prompts))
-    price = model.capabilities.price
-    return Estimate(len(memories), model.name, tokens, tokens.cost(price) if price else None)
+    return Estimate(len(memories), name, tokens, tokens.cost(price) if price else None)
 
 
 def backfill(
@@ -90,16 +91,13 @@ def backfill(
     model = _model(context)
     wanted = context.claims.unclaimed(limit)
     total = _Telling(context, model)
-    with tracing(context, TraceKind.CLAIMS, f"claims of {len(wanted)} memories"):
+    with closing(model):
         for start in range(0, len(wanted), batch_size):
-            for memory in context.memories.in_any_state(wanted[start : start + batch_size]):
-                if total.note is None:
-                    total.tell(memory)
-            total.keep()
-            if on_progress:
-                on_progress(Progress("claims", total.asked, len(wanted)))
             if total.note:
                 break
+            total.batch(wanted[start : start + batch_size])
+            if on_progress:
+                on_progress(Progress("claims", total.asked, len(wanted)))
     left = len(wanted) - total.asked
     return Backfill(total.claimed, total.claimless, total.failed, left, total.note)
 
@@ -116,6 +114,16 @@ class _Telling:
     claimless: int = 0
     failed: int = 0
     note: str | None = None
+
+    def batch(self, ids: Sequence[str]) -> None:
+        """Some memories; what was told is kept, also when it is interrupted."""
+        try:
+            with tracing(self.context, TraceKind.CLAIMS, f"claims of {len(ids)} memories"):
+                for memory in self.context.memories.in_any_state(ids):
+                    if self.note is None:
+                        self.tell(memory)
+        finally:
+            self.keep()
 
     def tell(self, memory: Memory) -> None:
         """Ask the model; an answer that cannot be used is counted, and one that does not come ends it all."""

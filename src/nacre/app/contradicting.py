@@ -121,7 +121,10 @@ def judge_waiting(
         catch_up(context)
         run = _Run(context, background, time.monotonic() + seconds, on_progress)
         embed_memories(context)
-        run.go()
+        try:
+            run.go()
+        finally:
+            run.close()
         embed_memories(context)  # what was written anew
     finally:
         lock.release()
@@ -138,6 +141,7 @@ class _Run:
     on_progress: OnProgress | None
     note: str | None = None
     counts: dict[str, int] = field(default_factory=dict)
+    models: dict[Task, LanguageModel | None] = field(default_factory=dict)
 
     def count(self, name: str, by: int = 1) -> None:
         self.counts[name] = self.counts.get(name, 0) + by
@@ -193,7 +197,16 @@ class _Run:
         self.context.claims.postpone_all(self.now() + wait_ms, why)
 
     def model(self, task: Task) -> LanguageModel | None:
-        return model_for(self.context, task, background=self.background)
+        """The model of a task, opened once."""
+        if task not in self.models:
+            self.models[task] = model_for(self.context, task, background=self.background)
+        return self.models[task]
+
+    def close(self) -> None:
+        """Let go of the models."""
+        for model in self.models.values():
+            if model:
+                model.close()
 
     def look(self, memory_id: str) -> Looked | None:
         """What models and rules say of a memory; ``None`` where it is not there any more, or holds no more."""
