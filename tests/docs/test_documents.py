@@ -37,7 +37,9 @@ PROSE = frozenset("as begins commits does has is knows keeps needs never reads r
 def test_every_command_that_is_named_anywhere_exists() -> None:
     pages = [PROJECT / "README.md", PROJECT / "AGENTS.md", *(PROJECT / "docs").rglob("*.md")]
     found = [
-        (page, name) for page in pages for name in re.findall(r"`nacre ([a-z]+(?:-[a-z]+)*)", page.read_text(encoding="utf-8"))
+        (page, name)
+        for page in pages
+        for name in re.findall(r"`nacre ([a-z]+(?:-[a-z]+)*)", page.read_text(encoding="utf-8"))
     ]
     for file in (PROJECT / "src").rglob("*.py"):
         named = re.findall(r"(?:[`\"']|[:;] )nacre ([a-z]+(?:-[a-z]+)*)\b", file.read_text(encoding="utf-8"))

@@ -163,7 +163,7 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
 @click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
 @click.pass_obj
 def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool) -> None:
-    """Have a language model tell what older memories claim.
+    """Have a model tell what older memories claim.
 
     Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
     """
