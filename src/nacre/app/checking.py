@@ -266,7 +266,8 @@ def _judging(context: Context) -> Iterator[Check]:
     if not waiting.count:
         return
     since = f" since {waiting.since:%Y-%m-%d %H:%M}" if waiting.since else ""
-    told = f"{waiting.count:,} new memories wait for a model to judge them{since}"
+    many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
+    told = f"{many} for a model to judge{since}"
     if waiting.note:
         yield Check("contradictions", WARNING, f"{told}; {waiting.note}", "nacre conflicts judge tries it now")
     else:

@@ -111,7 +111,7 @@ def judge_waiting(
 ) -> JudgeReport:
     """Judge the memories that wait, the longest waiting first, for so many seconds at most.
 
-    ``background``: nobody asked for it in so many words. One process at a time does it. A model that does not answer,
+    ``background``: nobody asked for it in so many words; else what failed is tried at once. One process at a time does it. A model that does not answer,
     or a budget that is spent, ends it: the rest waits for another time.
     """
     lock = FileLock(context.settings.home / JUDGE_LOCK)
@@ -121,6 +121,8 @@ def judge_waiting(
         catch_up(context)
         run = _Run(context, background, time.monotonic() + seconds, on_progress)
         embed_memories(context)
+        if not background:
+            context.claims.hurry()
         try:
             run.go()
         finally:

@@ -78,6 +78,10 @@ class Claims:
         """Nothing can be tried before a time (epoch milliseconds), and why."""
         self._db.run("postpone_all_claims_waiting", due=due, note=note)
 
+    def hurry(self) -> None:
+        """Everything that waits may be tried now."""
+        self._db.run("hurry_claims_waiting")
+
     def waiting(self) -> Waiting:
         """What waits, in brief."""
         count, since, note = self._db.one("count_claims_waiting") or (0, None, None)

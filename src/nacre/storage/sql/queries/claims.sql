@@ -56,6 +56,10 @@ UPDATE claims_waiting SET due = :due, tries = tries + 1, note = :note WHERE memo
 -- No model is to be had now; that is no fault of theirs.
 UPDATE claims_waiting SET due = max(due, :due), note = :note;
 
+-- hurry_claims_waiting --
+-- Somebody asks for it now.
+UPDATE claims_waiting SET due = 0;
+
 -- count_claims_waiting --
 -- How many wait, since when, and what the last failure was.
 SELECT count(*), min(since), (SELECT note FROM claims_waiting WHERE note IS NOT NULL ORDER BY due DESC LIMIT 1)
