@@ -111,8 +111,8 @@ def judge_waiting(
 ) -> JudgeReport:
     """Judge the memories that wait, the longest waiting first, for so many seconds at most.
 
-    ``background``: nobody asked for it in so many words; else what failed is tried at once. One process at a time does it. A model that does not answer,
-    or a budget that is spent, ends it: the rest waits for another time.
+    ``background``: nobody asked for it in so many words; else what failed is tried at once. One process at a time does
+    it. A model that does not answer, or a budget that is spent, ends it: the rest waits for another time.
     """
     lock = FileLock(context.settings.home / JUDGE_LOCK)
     if not lock.acquire():
