@@ -17,6 +17,7 @@ from nacre.app.claiming import backfill, estimate
 from nacre.app.conflicts import Choice
 from nacre.app.context import Context, open_context
 from nacre.app.contradicting import MOST_TRIES, JudgeReport, judge_waiting
+from nacre.app.embedding import embed_pending
 from nacre.app.memory_home import MemoryHome
 from nacre.app.remembering import NewMemory, edit, get, retire, store
 from nacre.app.undoing import undo
@@ -579,3 +580,27 @@ def test_a_claim_is_one_line_in_the_file_and_no_other_changes(world: World) -> N
         after = world.memory_file(memory).read_text().splitlines()
     assert [line for line in after if line not in before] == [line for line in after if line.startswith("claim:")]
     assert [line for line in before if line not in after] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "is_judged"),
+    [
+        ("Perhaps the lantern on the pier is lit with matches in winter", True),
+        ("Bees leave their hive when it is warm outside", False),
+    ],
+)
+def test_where_no_claim_leads_there_the_nearest_by_their_vectors_are_judged(
+    world: World, said: str, is_judged: bool
+) -> None:
+    told = iter([claim("pier", "light"), claim("winter", "hour")])
+    judge = Judge("contradicts", 0.9, claims=lambda _: next(told))
+    with home(world, judge, NACRE_EMBEDDING_MODEL="minilm") as (context, _):
+        older = put(context, "The lantern on the pier is lit before supper in winter", kind=Kind.DECISION)
+        embed_pending(context, lambda _: None)
+        judge_waiting(context)
+        world.clock.pass_days(1)
+        newer = put(context, said, kind=Kind.RELATIONSHIP)
+        assert not any(link.rel == "contradicts" for link in get(context, newer).links)
+        report = judge_waiting(context)
+        assert (state(context, older, newer) == "pending") is is_judged
+        assert report.conflicts == int(is_judged)

@@ -96,7 +96,9 @@ def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(na
     assert nacre("conflicts", "judge", "--json").json["judged"] == 0
 
 
-def test_a_claim_that_a_person_wrote_is_shown(nacre: Nacre) -> None:
+def test_a_claim_that_a_person_wrote_is_shown_and_goes_into_another_home(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     memory = nacre("store", OLD, "--project", "acme", "--json").json
     path = nacre("show", memory["id"], "--json").json["path"]
     with open(path, encoding="utf-8") as file:
@@ -107,6 +109,10 @@ def test_a_claim_that_a_person_wrote_is_shown(nacre: Nacre) -> None:
     shown = nacre("show", memory["id"], "--json").json["claim"]
     assert (shown["entity"], shown["object"], shown["confidence"]) == ("gallery", "10 MB", 0.5)
     assert "gallery/upload_limit is 10 MB" in nacre("show", memory["id"]).out
+    nacre("export", str(tmp_path / "all.jsonl"))
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
+    nacre("import", str(tmp_path / "all.jsonl"), "--trust")
+    assert nacre("show", memory["id"], "--json").json["claim"] == shown
 
 
 def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_home: Path) -> None:
