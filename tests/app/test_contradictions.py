@@ -520,6 +520,34 @@ def test_without_a_model_in_the_background_nothing_waits_and_nothing_is_asked(wo
         assert model.prompts == []
 
 
+def test_what_waits_goes_on_waiting_while_no_model_may_work(world: World) -> None:
+    with home(world) as (context, _):
+        put(context, OLD)
+    with home(world, NACRE_MODELS_BACKGROUND="false") as (context, _):
+        assert (judge_waiting(context).judged, judge_waiting(context).waiting) == (0, 1)
+    with home(world, NACRE_MODELS_DEFAULT="none") as (context, _):
+        report = judge_waiting(context, background=False)
+        assert (report.judged, report.waiting, report.note) == (0, 1, "no language model is set for it")
+    with home(world) as (context, _):
+        assert judge_waiting(context).claims == 1
+
+
+def test_a_claim_ends_with_the_words_it_was_told_of(world: World) -> None:
+    told = iter([claim(), claim(said="a shelf")])
+    with home(world, Judge(claims=lambda _: next(told))) as (context, _):
+        memory = put(context, OLD)
+        judge_waiting(context)
+        edit(context, memory, tags=("photos",))
+        assert get(context, memory).claim
+        edit(context, memory, content="Pictures of the gallery lie on a shelf.")
+        assert get(context, memory).claim is None
+        assert "claim:" not in world.memory_file(memory).read_text()
+        judge_waiting(context)
+        found = get(context, memory).claim
+        assert found
+        assert found.object == "a shelf"
+
+
 def test_who_judges_by_hand_needs_no_background(world: World) -> None:
     with home(world) as (context, _):
         put(context, OLD)

@@ -18,7 +18,7 @@ from nacre.app.comparing import SUPERSEDES, compare, last_said
 from nacre.app.conflicts import RESOLVE
 from nacre.app.context import Context
 from nacre.app.embedding import embed_memories
-from nacre.app.models import model_for
+from nacre.app.models import may_judge, model_for, waits_for_models
 from nacre.app.operating import explain, operating
 from nacre.app.rivals import is_settled, open_todos, rivals
 from nacre.app.scanning import catch_up
@@ -114,9 +114,12 @@ def judge_waiting(
     ``background``: nobody asked for it in so many words; else what failed is tried at once. One process at a time does
     it. A model that does not answer, or a budget that is spent, ends it: the rest waits for another time.
     """
+    waiting = context.claims.waiting().count
+    if not (waits_for_models(context) if background else may_judge(context)):
+        return JudgeReport(waiting=waiting, note="no language model is set for it" if waiting else None)
     lock = FileLock(context.settings.home / JUDGE_LOCK)
     if not lock.acquire():
-        return JudgeReport(waiting=context.claims.waiting().count, note="another process is at it")
+        return JudgeReport(waiting=waiting, note="another process is at it")
     try:
         catch_up(context)
         run = _Run(context, background, time.monotonic() + seconds, on_progress)

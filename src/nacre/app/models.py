@@ -18,8 +18,11 @@ def name_for(context: Context, task: Task) -> str:
 
 def waits_for_models(context: Context) -> bool:
     """Whether a model looks at new memories by and by: one is set for that, and models may work in the background."""
-    if not context.settings["models.background"]:
-        return False
+    return bool(context.settings["models.background"]) and may_judge(context)
+
+
+def may_judge(context: Context) -> bool:
+    """Whether a model is set that looks at memories once they are stored."""
     return any(name_for(context, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS))
 
 

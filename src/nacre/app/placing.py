@@ -70,11 +70,17 @@ def place(
             return replace(followed, reason=decision.reason, decided_by=decision.by)
     outcome = put(context, memory, found)
     context.comparisons.wait(memory.id)
-    if outcome.action == "stored" and not outcome.superseded_by and waits_for_models(context):
-        context.claims.wait(memory.id, to_ms(context.now()) or 0)
+    if outcome.action == "stored" and not outcome.superseded_by:
+        await_models(context, memory)
     if decision and decision.action is Action.ADD:
         return replace(outcome, reason=decision.reason, decided_by=decision.by)
     return outcome
+
+
+def await_models(context: Context, memory: Memory) -> None:
+    """A memory has new words: where models work in the background, one judges it by and by."""
+    if waits_for_models(context):
+        context.claims.wait(memory.id, to_ms(context.now()) or 0)
 
 
 def write_touched(context: Context, touched: set[str]) -> None:
