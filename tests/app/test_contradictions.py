@@ -72,6 +72,7 @@ def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[t
     model = ScriptedModel(judge or Judge())
     world.environ |= {
         "NACRE_EMBEDDING_MODEL": "none", "NACRE_MODELS_DEFAULT": "scripted:1", "NACRE_MODELS_BACKGROUND": "true",
+        "NACRE_MODELS_DEDUP": "none",
         **environ,
     }  # fmt: skip
     context = open_context(

@@ -111,6 +111,7 @@ def _follow(
         merged = redacted(context, _merged(target, memory, decision, context.now()))
         if not _change(context, merged):
             return None
+        await_models(context, merged)
         if say_again:
             context.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
@@ -118,6 +119,7 @@ def _follow(
     others = [other for other in found if other.other.id != target.id]
     outcome = put(context, memory, [one, *others])
     context.comparisons.wait(memory.id)
+    await_models(context, memory)
     return outcome
 
 
@@ -126,7 +128,7 @@ def _merged(target: Memory, memory: Memory, decision: Decision, now: datetime) -
     again = Confirmation(memory.created, memory.source.session, memory.source.turns)
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     return replace(
-        target, content=decision.merged, updated=max(now, target.updated),
+        target, content=decision.merged, claim=None, updated=max(now, target.updated),
         confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
