@@ -40,6 +40,7 @@ def user_home(
     monkeypatch.setenv("NACRE_HOME", str(home / ".nacre"))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
+    monkeypatch.setenv("NACRE_CONTRADICTION_AFTER_COMMANDS", "false")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     if not request.node.get_closest_marker("embedding"):
         monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")

@@ -89,6 +89,13 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "models.auth", str, "", "how nacre signs in to Anthropic or OpenAI (nacre setup); empty takes what it finds"
     ),
+    Setting("contradiction.auto_supersede", float, 0.85, "surer than this, a model's judgement ends a fact by itself"),
+    Setting(
+        "contradiction.after_commands",
+        bool,
+        True,
+        "judge new memories in the background, after commands; off leaves it to nacre conflicts judge",
+    ),
     Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
@@ -144,6 +151,7 @@ _LEAST = {
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
     "dedup.model_seconds": 0,
+    "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
     "models.timeout_seconds": 1,
 }

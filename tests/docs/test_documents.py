@@ -37,10 +37,12 @@ PROSE = frozenset("as begins commits does has is knows keeps needs never reads r
 def test_every_command_that_is_named_anywhere_exists() -> None:
     pages = [PROJECT / "README.md", PROJECT / "AGENTS.md", *(PROJECT / "docs").rglob("*.md")]
     found = [
-        (page, name) for page in pages for name in re.findall(r"`nacre ([a-z]+)", page.read_text(encoding="utf-8"))
+        (page, name)
+        for page in pages
+        for name in re.findall(r"`nacre ([a-z]+(?:-[a-z]+)*)", page.read_text(encoding="utf-8"))
     ]
     for file in (PROJECT / "src").rglob("*.py"):
-        named = re.findall(r"(?:[`\"']|[:;] )nacre ([a-z]+)\b", file.read_text(encoding="utf-8"))
+        named = re.findall(r"(?:[`\"']|[:;] )nacre ([a-z]+(?:-[a-z]+)*)\b", file.read_text(encoding="utf-8"))
         found += [(file, name) for name in named if name not in PROSE]
     assert {name for _, name in found} >= {"recall", "unretire", "doctor"}
     wrong = [f"{file.name}: nacre {name}" for file, name in found if name not in cli.list_commands(None)]
@@ -93,7 +95,8 @@ def keys_of(value: Any) -> set[str]:
         "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
         "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
         "recall --deep deploy", "list", "todo", "health", "doctor", "db stats",
-        "db path", "review", "config show", "config get recall.limit", "auth status",
+        "db path", "review", "conflicts", "conflicts history", "conflicts judge",
+        "config show", "config get recall.limit", "auth status",
         "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
         "ingest", "store something-new-to-keep",
         "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",

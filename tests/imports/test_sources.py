@@ -53,7 +53,7 @@ def test_an_agenr_database_keeps_kinds_dates_importance_tags_and_claims(
     assert (decision["project"], decision["trust"], decision["speaker"]) == ("mailer", "untrusted", "agent")
     shown = nacre("show", decision["id"], "--no-update", "--json").json
     assert shown["extra"]["imported"]["id"] == "e-1"
-    assert shown["extra"]["claim"]["object"] == "Redis streams"
+    assert shown["claim"]["object"] == "Redis streams"
     assert [(link["rel"], link["direction"]) for link in shown["links"]] == [("related_to", "in")]
 
 

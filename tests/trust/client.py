@@ -59,6 +59,7 @@ def serving(sandbox: Path) -> Iterator[Client]:
     environ = {
         "PATH": os.environ["PATH"], "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "TZ": "UTC", "LC_ALL": "C.UTF-8",
         "NACRE_EMBEDDING_MODEL": "none", "NACRE_GIT_BACKGROUND": "false", "PYTHONDONTWRITEBYTECODE": "1",
+        "NACRE_CONTRADICTION_AFTER_COMMANDS": "false",
         "OPENBLAS_NUM_THREADS": "1",
     }  # fmt: skip
     with subprocess.Popen(

@@ -20,8 +20,9 @@ from typing import Any
 
 import apsw
 
-from nacre.app import importing, operations, packing, retiring, sharding, writing
+from nacre.app import conflicts, importing, operations, packing, retiring, sharding, writing
 from nacre.app.context import Context, open_context
+from nacre.app.contradicting import judge_waiting
 from nacre.app.ingesting import ingest
 from nacre.app.operating import operating
 from nacre.app.proofs.index import prove_database, prove_full_text
@@ -31,9 +32,11 @@ from nacre.app.undoing import undo
 from nacre.errors import NacreError
 from nacre.lock import FileLock
 from nacre.model.memory import Kind, Link, Memory, Retirement
+from nacre.model.prompting import Prompt, Task
 from nacre.model.recall import Mode, RecallQuery
 from nacre.settings import Settings, load_settings
 from nacre.storage.migrate import migrations
+from nacre.testing.scripted import ScriptedModel
 from tests.app.conftest import WordEmbedder
 
 OLD_SCHEMA = 4
@@ -199,6 +202,26 @@ def undo_edit(context: Context) -> None:
     listed = [one.operation for one in operations.log(context, limit=30)]
     if not any(one.action == "undo" for one in listed):
         undo(context, next(one.id for one in listed if one.action == "update"))
+
+
+def settle_conflicts(context: Context) -> None:
+    """Let the newer one of each pair hold."""
+    for pair in conflicts.pending(context):
+        conflicts.resolve(context, pair, conflicts.Choice.KEEP_NEW, "the newer sign is right")
+
+
+def judge(context: Context) -> None:
+    """A model tells what each memory claims, and that they are at odds."""
+    model = ScriptedModel(_answer)
+    judge_waiting(replace(context, load_model=lambda *_: model))
+
+
+def _answer(prompt: Prompt) -> Any:
+    if prompt.task is Task.CLAIMS:
+        return {"entity": "harbour", "attribute": "sign", "predicate": "is", "object": "there", "confidence": 0.9}
+    count = prompt.text.count('"number":')
+    verdict = {"relation": "contradicts", "confidence": 0.9, "explanation": "the signs differ"}
+    return {"verdicts": [{"number": number, **verdict} for number in range(1, count + 1)]}
 
 
 def unretire_all(context: Context) -> None:
@@ -507,6 +530,14 @@ SCENARIOS = {
         )),
         Scenario("undo", _steps(undo_edit), before=(
             GATE, LUNCH, ("edit", "Gate", "--content", "The gate code is in the safe.", "--kind", "event"),
+        )),
+        Scenario("settle a conflict", _steps(settle_conflicts), before=(
+            stored("Uploads", "Uploads may be 10 MB", "--project", "harbour"),
+            stored("Upload limit", "The upload limit is 25 MB", "--project", "harbour"),
+        )),
+        Scenario("judge", _steps(judge, is_whole=False), before=(
+            ("config", "set", "models.default", "scripted:1"), ("config", "set", "models.background", "true"),
+            GATE, stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
         )),
         Scenario("scrub", _steps(("scrub", "--yes"), is_whole=False), before=(
             GATE, LUNCH, talk("5e55-0001"), ("ingest",), ("config", "set", "redaction.patterns", '["on the wall"]'),

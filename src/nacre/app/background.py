@@ -7,10 +7,14 @@ import sys
 from datetime import UTC, datetime, timedelta
 
 from nacre.app.context import Context
+from nacre.app.models import waits_for_models
+from nacre.storage.times import to_ms
 from nacre.vault.layout import GIT_FOLDER
 
 COMMIT_LOCK = "commit.lock"
 SYNC_LOCK = "sync.lock"
+JUDGE_LOCK = "judge.lock"
+_JUDGE_EVERY = timedelta(seconds=20)
 KEPT_WITHOUT_GIT = 500
 """Where git is off or missing, the texts of so many operations are kept, at least."""
 
@@ -65,6 +69,19 @@ def sync_in_background(context: Context) -> bool:
     lock.touch(mode=0o600)
     _start("sync", "--quiet")
     return True
+
+
+def judge_in_background(context: Context) -> None:
+    """Start a process that has a model judge new memories, if any wait; no more often than every twenty seconds."""
+    if not context.settings["contradiction.after_commands"] or not waits_for_models(context):
+        return
+    if not context.claims.due(to_ms(context.now()) or 0, 1):
+        return
+    lock = context.settings.home / JUDGE_LOCK
+    tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
+    if tried is None or abs(context.clock() - tried) >= _JUDGE_EVERY:
+        lock.touch(mode=0o600)
+        _start("conflicts", "judge", "--quiet", "--background")
 
 
 def _start(*arguments: str) -> None:

@@ -70,6 +70,7 @@ def health(context: Context) -> list[Check]:
         *_usage(context),
         _sessions(context),
         _vectors(context),
+        *_judging(context),
         *_archive(context),
         *_watcher(context),
         *format_checks(context),
@@ -257,6 +258,20 @@ def _usage(context: Context) -> Iterator[Check]:
     waiting = len({entry.memory for entry in context.reviews.pending()})
     if waiting:
         yield Check("review", WARNING, f"{waiting} waiting", "nacre review shows what seems to be of little use")
+
+
+def _judging(context: Context) -> Iterator[Check]:
+    """What waits for a model to judge it, and why the last try failed; what a person is to settle is told by review."""
+    waiting = context.claims.waiting()
+    if not waiting.count:
+        return
+    since = f" since {waiting.since:%Y-%m-%d %H:%M}" if waiting.since else ""
+    many = "1 new memory waits" if waiting.count == 1 else f"{waiting.count:,} new memories wait"
+    told = f"{many} for a model to judge{since}"
+    if waiting.note:
+        yield Check("contradictions", WARNING, f"{told}; {waiting.note}", "nacre conflicts judge tries it now")
+    else:
+        yield Check("contradictions", OK, told)
 
 
 def _sessions(context: Context) -> Check:

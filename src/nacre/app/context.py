@@ -19,6 +19,7 @@ from nacre.protocols import Embedder, LanguageModel, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
+from nacre.storage.claims import Claims
 from nacre.storage.co_recall import CoRecall
 from nacre.storage.comparisons import Comparisons
 from nacre.storage.database import Database
@@ -88,6 +89,11 @@ class Context:
     def comparisons(self) -> Comparisons:
         """What comparing memories needs."""
         return Comparisons(self.database)
+
+    @cached_property
+    def claims(self) -> Claims:
+        """What memories claim, and which of them wait for a model."""
+        return Claims(self.database)
 
     @cached_property
     def sessions(self) -> Sessions:

@@ -16,6 +16,16 @@ def name_for(context: Context, task: Task) -> str:
     return own or settings["models.default"] or NONE
 
 
+def waits_for_models(context: Context) -> bool:
+    """Whether a model looks at new memories by and by: one is set for that, and models may work in the background."""
+    return bool(context.settings["models.background"]) and may_judge(context)
+
+
+def may_judge(context: Context) -> bool:
+    """Whether a model is set that looks at memories once they are stored."""
+    return any(name_for(context, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS))
+
+
 def model_for(context: Context, task: Task, *, background: bool) -> LanguageModel | None:
     """The model that does a task; ``None`` where none is set, or where it is for the ``background`` only.
 

@@ -13,6 +13,7 @@ from functools import partial
 
 from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said, vouches
 from nacre.app.context import Context
+from nacre.app.models import waits_for_models
 from nacre.app.standing import retired_by, standing_for
 from nacre.app.superseding import active_again, doubted, ended
 from nacre.app.writing import commit, redacted
@@ -23,6 +24,7 @@ from nacre.errors import EditConflict
 from nacre.model.forgetting import StandingRetirement
 from nacre.model.memory import Confidence, Confirmation, Link, Memory
 from nacre.model.reports import Replaced, StoreOutcome
+from nacre.storage.times import to_ms
 from nacre.text import words
 
 MOST_CONFIRMATIONS = 20
@@ -68,9 +70,17 @@ def place(
             return replace(followed, reason=decision.reason, decided_by=decision.by)
     outcome = put(context, memory, found)
     context.comparisons.wait(memory.id)
+    if outcome.action == "stored" and not outcome.superseded_by:
+        await_models(context, memory)
     if decision and decision.action is Action.ADD:
         return replace(outcome, reason=decision.reason, decided_by=decision.by)
     return outcome
+
+
+def await_models(context: Context, memory: Memory) -> None:
+    """A memory has new words: where models work in the background, one judges it by and by."""
+    if waits_for_models(context):
+        context.claims.wait(memory.id, to_ms(context.now()) or 0)
 
 
 def write_touched(context: Context, touched: set[str]) -> None:
@@ -101,6 +111,7 @@ def _follow(
         merged = redacted(context, _merged(target, memory, decision, context.now()))
         if not _change(context, merged):
             return None
+        await_models(context, merged)
         if say_again:
             context.usage.confirm(target.id)
         return StoreOutcome("updated", target.id)
@@ -108,6 +119,7 @@ def _follow(
     others = [other for other in found if other.other.id != target.id]
     outcome = put(context, memory, [one, *others])
     context.comparisons.wait(memory.id)
+    await_models(context, memory)
     return outcome
 
 
@@ -116,7 +128,7 @@ def _merged(target: Memory, memory: Memory, decision: Decision, now: datetime) -
     again = Confirmation(memory.created, memory.source.session, memory.source.turns)
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
     return replace(
-        target, content=decision.merged, updated=max(now, target.updated),
+        target, content=decision.merged, claim=None, updated=max(now, target.updated),
         confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,

@@ -13,7 +13,7 @@ from nacre.app.context import Context
 from nacre.app.deciding import Asking, Decisions, decisions, weigh
 from nacre.app.embedding import embed_memories, has_vectors
 from nacre.app.operating import explain, operating
-from nacre.app.placing import place, put
+from nacre.app.placing import await_models, place, put
 from nacre.app.scanning import catch_up, scan
 from nacre.app.superseding import released
 from nacre.app.using import fold_usage
@@ -233,8 +233,12 @@ def edit(context: Context, reference: str, **changes: Any) -> Memory:
         changed = redacted(context, replace(memory, **changes, updated=context.now()))
         if replace(changed, updated=memory.updated) == memory:
             return memory
+        if changed.content != memory.content:
+            changed = replace(changed, claim=None)  # it was told of other words
         with operating(context, "update", subject=changed.subject, why=_changed_fields(memory, changed)):
             save(context, [changed])
+        if changed.content != memory.content:
+            await_models(context, changed)
         return changed
 
 

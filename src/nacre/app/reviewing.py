@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nacre.app import remembering
-from nacre.app.comparing import APART, SUPERSEDES
+from nacre.app.conflicts import Choice, Pair, resolve, settle
 from nacre.app.context import Context
 from nacre.app.operating import operating
 from nacre.app.scanning import catch_up
-from nacre.app.superseding import ended, without_doubt
 from nacre.app.using import fold_usage, queue_reviews
-from nacre.app.writing import entry, save, subject_of
+from nacre.app.writing import subject_of
 from nacre.errors import Conflict, NotFound
-from nacre.model.memory import Link, Memory
+from nacre.model.memory import Memory
 from nacre.recall.quality import KEPT_QUALITY
 from nacre.storage.reviews import QueuedReview
 from nacre.storage.times import to_ms
@@ -49,13 +48,10 @@ def dismiss(context: Context, references: Sequence[str]) -> list[Memory]:
     """
     kept = [review.memory for review in _waiting(context, references)]
     usage = context.usage.of([memory.id for memory in kept])
-    apart = [one for memory in kept for one in _apart(context, memory)]
-    if apart:
-        with (
-            context.vault_lock,
-            operating(context, "review", subject=subject_of(kept), why="they hold beside each other"),
-        ):
-            save(context, apart)
+    pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(context, memory)]
+    with context.vault_lock, operating(context, "review", subject=subject_of(kept), why="they hold beside each other"):
+        for pair in pairs:
+            settle(context, pair, Choice.KEEP_BOTH)
     with context.database.transaction():
         for memory in kept:
             context.reviews.dismiss(memory.id, to_ms(context.now()) or 0)
@@ -81,17 +77,7 @@ def replace_outdated(context: Context, references: Sequence[str]) -> list[Memory
         newer = next(reversed(_newer(context, old)), None)
         if newer is None:
             raise Conflict(f"no newer memory says otherwise than {old.subject!r}", hint="nacre review retire ID")
-        reason = next((link.reason for link in newer.links if link.to == old.id), None)
-        newer = without_doubt(newer, old.id)
-        newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, old.id, reason)))
-        old = ended(old, newer)
-        save(
-            context,
-            [old, newer],
-            [entry(context, "supersede", memory=old.id, by=newer.id, **({"reason": reason} if reason else {}))],
-        )
-        context.reviews.dismiss(old.id, to_ms(context.now()) or 0)
-        replaced.append(old)
+        replaced.append(resolve(context, Pair(old, newer, None), Choice.KEEP_NEW).older)
     return replaced
 
 
@@ -99,15 +85,6 @@ def _newer(context: Context, memory: Memory) -> list[Memory]:
     """The memories that make it likely that this one is outdated, the oldest first."""
     found = [context.memories.find(doubt.newer) for doubt in context.reviews.doubts([memory.id])]
     return [one for one in found if one]
-
-
-def _apart(context: Context, memory: Memory) -> list[Memory]:
-    """A memory and those that doubted it, as they are once a person said that all of them hold."""
-    newer = _newer(context, memory)
-    if not newer:
-        return []
-    links = tuple(Link(APART, one.id) for one in newer)
-    return [replace(memory, links=(*memory.links, *links)), *(without_doubt(one, memory.id) for one in newer)]
 
 
 def _waiting(context: Context, references: Sequence[str]) -> list[Review]:

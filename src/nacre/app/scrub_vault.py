@@ -13,6 +13,7 @@ from nacre.app.context import Context
 from nacre.app.operating import intend, operating
 from nacre.app.scanning import read_written
 from nacre.app.scrub_tally import Tally, clean_document, text_files
+from nacre.app.searching_text import claim_texts
 from nacre.app.writing import FEW, apply_intents, entry, redacted, save
 from nacre.model.memory import Memory
 from nacre.storage.vault_index import Intent, SeenMemoryFile
@@ -32,6 +33,8 @@ def scrub_memories(context: Context, tally: Tally, *, dry_run: bool) -> None:
         memory = context.memories.find(memory_id)
         if memory and redacted(context, memory) != memory:
             for text in (memory.subject, memory.content, *memory.tags, memory.author or "", memory.canonical_key or ""):
+                tally.clean(text)
+            for text in claim_texts(memory):
                 tally.clean(text)
             changed.append(memory_id)
     tally.changed["memories"] += len(changed)

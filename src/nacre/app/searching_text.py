@@ -36,9 +36,15 @@ def turn_texts(turn: TurnText) -> Iterator[str]:
 def memory_texts(memory: Memory) -> Iterator[str]:
     """Everything a memory says."""
     yield from (memory.subject, memory.content, *memory.tags, *memory.triggers)
-    yield from (memory.canonical_key or "", memory.author or "")
+    yield from (memory.canonical_key or "", memory.author or "", *claim_texts(memory))
     yield memory.retired.reason or "" if memory.retired else ""
     yield from _texts(memory.extra)
+
+
+def claim_texts(memory: Memory) -> tuple[str, ...]:
+    """What its claim says."""
+    claim = memory.claim
+    return (claim.entity, claim.attribute, claim.predicate, claim.object) if claim else ()
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -19,12 +19,12 @@ from typing import Any
 from nacre.app.context import Context
 from nacre.app.operating import close, close_left_open, goes_on, intend, left_open, operating
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
-from nacre.model.memory import Link, Memory
+from nacre.model.memory import Claim, Link, Memory
 from nacre.model.operation import Operation
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.text import shorten
 from nacre.vault import ledger
-from nacre.vault.document import adjust, render, rewrite
+from nacre.vault.document import adjust, claim_values, render, rewrite
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
@@ -109,6 +109,20 @@ def intend_importance(context: Context, memory: Memory, note: ledger.Entry) -> N
     with operating(context, note.action, subject=memory.subject, op=note.op) as operation:
         intend(context, [write, Intent("append", LEDGER, replace(note, op=operation.id).line())])
     context.memories.set_importance(memory.id, memory.importance)
+
+
+def intend_claim(context: Context, memory: Memory) -> None:
+    """Record the claim of a memory: the one line of front matter that says it, and the index; as a step of importance.
+
+    Call in a transaction, within an operation, with the vault lock held. Raises EditConflict.
+    """
+    file = context.files.file_of(memory.id)
+    text = _present_text(context, file) if file else None
+    if file is None or text is None or memory.claim is None:
+        return
+    write = _write(context, file.path, adjust(text, {"claim": claim_values(memory.claim)}), file.hash, memory)
+    intend(context, [replace(write, action="adjust", former=without_secrets(context, text))])
+    context.memories.set_claim(memory.id, memory.claim)
 
 
 def apply_intents(context: Context) -> int:
@@ -334,6 +348,7 @@ def redacted(context: Context, memory: Memory) -> Memory:
         triggers=tuple(clean(trigger) for trigger in memory.triggers),
         author=clean(memory.author) if memory.author else None,
         canonical_key=clean(memory.canonical_key) if memory.canonical_key else None,
+        claim=_cleaned(memory.claim, clean) if memory.claim else None,
         suppressed_contexts=tuple(clean(text) for text in memory.suppressed_contexts),
         source=replace(memory.source, file=clean(memory.source.file)) if memory.source.file else memory.source,
         links=tuple(replace(link, reason=clean(link.reason)) if link.reason else link for link in memory.links),
@@ -341,6 +356,13 @@ def redacted(context: Context, memory: Memory) -> Memory:
         if memory.retired and memory.retired.reason
         else memory.retired,
         extra=clean_values(context, memory.extra),
+    )
+
+
+def _cleaned(claim: Claim, clean: Callable[[str], str]) -> Claim:
+    entity, attribute = clean(claim.entity), clean(claim.attribute)
+    return replace(
+        claim, entity=entity, attribute=attribute, predicate=clean(claim.predicate), object=clean(claim.object)
     )
 
 

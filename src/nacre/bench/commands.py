@@ -33,7 +33,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, extraction, changes, redaction, writers, locks, speed, scale."""
+    """Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale."""
 
 
 @command(
@@ -252,6 +252,52 @@ def stale(run: Run, data: Path | None, no_vectors: bool, through: str) -> None:
     run.answer(dataclasses.asdict(result), lambda paper: render_stale(paper, result))
 
 
+@command("claims", examples=["nacre benchmark claims", "nacre benchmark claims --data mine.json --json"])
+@click.option("--data", type=_FILE, help="Other cases of this shape.")
+@click.pass_obj
+def claims(run: Run, data: Path | None) -> None:
+    """Tell how well the model that is set for claims tells what memories claim.
+
+    It costs what so many calls cost; nothing is written to your home but that.
+    """
+    from nacre.app.models import model_for
+    from nacre.bench.judging import ClaimData, load, measure_claims
+    from nacre.bench.judging_report import render_claims
+    from nacre.errors import ModelRefused
+    from nacre.model.prompting import Task
+
+    model = model_for(run.context, Task.CLAIMS, background=False)
+    if model is None:
+        raise ModelRefused("no language model is set", hint="nacre config set models.claims PROVIDER:MODEL")
+    with progress.shown(run) as notify:
+        result = measure_claims(load(data, "claims", ClaimData), model, notify or (lambda _: None))
+    run.answer(dataclasses.asdict(result), lambda paper: render_claims(paper, result))
+
+
+@command(
+    "judge",
+    examples=[
+        "nacre benchmark judge",
+        "nacre benchmark judge --rules",
+        "nacre benchmark judge --data mine.json --json",
+    ],
+)
+@click.option("--data", type=_FILE, help="Other cases of this shape.")
+@click.option("--rules", "only_rules", is_flag=True, help="Ask no model, although one is set.")
+@click.pass_obj
+def judge(run: Run, data: Path | None, only_rules: bool) -> None:
+    """Tell how well pairs of memories are judged, by the rules and by the model that is set for contradictions."""
+    from nacre.app.models import model_for
+    from nacre.bench.judging import PairData, load, measure_judge
+    from nacre.bench.judging_report import render_judge
+    from nacre.model.prompting import Task
+
+    model = None if only_rules else model_for(run.context, Task.CONTRADICTION, background=False)
+    with progress.shown(run) as notify:
+        result = measure_judge(load(data, "judge", PairData), model, notify or (lambda _: None))
+    run.answer(dataclasses.asdict(result), lambda paper: render_judge(paper, result))
+
+
 @command(
     "writers",
     examples=[
@@ -328,6 +374,8 @@ benchmark.add_command(retrieval)
 benchmark.add_command(extraction)
 benchmark.add_command(silence)
 benchmark.add_command(stale)
+benchmark.add_command(claims)
+benchmark.add_command(judge)
 benchmark.add_command(redaction)
 benchmark.add_command(speed)
 benchmark.add_command(scale)

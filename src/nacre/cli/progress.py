@@ -27,6 +27,8 @@ _STAGES = {
     "importing": "Taking it in",
     "backup": "Backing up",
     "restoring": "Restoring",
+    "claims": "Telling claims, Ctrl-C is fine",
+    "judging": "Judging",
     "proving": "Reading transcripts again",
     "vectors": "Making vectors, Ctrl-C is fine",
 }

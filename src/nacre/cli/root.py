@@ -49,6 +49,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "todo": Entry("todo:todo", "List, add and finish todos."),
         "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
         "review": Entry("review:review", "Keep or retire memories that seem of little use."),
+        "conflicts": Entry("conflicts:conflicts", "Settle memories that cannot both hold."),
     },
     "History": {
         "log": Entry("history:log", "List what was done to your memories, the newest first."),
@@ -67,6 +68,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "doctor": Entry("checks:doctor", "Check the installation and the home."),
         "redact": Entry("redacting:redact", "Show a text as it would be stored, and which rules find secrets in it."),
         "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
+        "backfill-claims": Entry("conflicts:backfill_claims", "Have a model tell what older memories claim."),
         "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("db:db", "Look after the database."),
         "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
@@ -75,7 +77,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",
-            "Measure retrieval, silence, extraction, changes, redaction, writers, locks, speed, scale.",
+            "Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale.",
         ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },

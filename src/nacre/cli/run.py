@@ -55,6 +55,10 @@ class Run:
         """Let what was done be committed in the background, if it is time."""
         if not self.keeps_history or "context" not in self.__dict__ or self.context.database.unwritable:
             return
+        if self.settings["models.background"]:
+            from nacre.app.background import judge_in_background
+
+            judge_in_background(self.context)
         if self.settings["sync.auto"]:
             from nacre.app.background import sync_in_background
 

@@ -95,8 +95,14 @@ def pair_of(earlier: Memory, later: Memory, cosine: float | None = None) -> Pair
         language_of(later.content),
         cosine,
         same_subject=bool(subjects[0]) and subjects[0] == subjects[1],
-        same_key=bool(earlier.canonical_key) and earlier.canonical_key == later.canonical_key,
+        same_key=_share_a_key(earlier, later),
     )
+
+
+def _share_a_key(earlier: Memory, later: Memory) -> bool:
+    """Whether both answer one question: they have one canonical key, or claim something of one attribute."""
+    same_claim = earlier.claim is not None and later.claim is not None and earlier.claim.key == later.claim.key
+    return same_claim or (bool(earlier.canonical_key) and earlier.canonical_key == later.canonical_key)
 
 
 def closes(todo: Memory, later: Memory) -> bool:

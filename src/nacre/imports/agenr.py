@@ -16,7 +16,7 @@ from nacre.errors import InvalidInput
 from nacre.imports.found import Found, ImportSource, Item, Skipped
 from nacre.imports.shaping import between, imported_id, is_true, moment, project_of, shape, tags_of, text_of
 from nacre.imports.tree import Tree
-from nacre.model.memory import Expiry, Kind, Link, Retirement, Scope
+from nacre.model.memory import Claim, Expiry, Kind, Link, Retirement, Scope
 from nacre.storage.foreign import ForeignDatabase, open_foreign
 from nacre.storage.times import to_ms
 from nacre.storage.usage import Usage
@@ -30,6 +30,7 @@ _COLUMNS = (
     "source_file", "source_context", "created_at", "updated_at", "last_recalled_at", "recall_count",
     "recall_intervals", "contradictions", "quality_score", "superseded_by", "retired", "retired_at", "retired_reason",
     "suppressed_contexts", "subject_entity", "subject_attribute", "claim_predicate", "claim_object",
+    "claim_confidence",
 )  # fmt: skip
 _NEEDED = {"id", "type", "subject", "content"}
 _RELATIONS = {"supersedes": "supersedes", "contradicts": "contradicts", "elaborates": "elaborates"}
@@ -95,7 +96,8 @@ def _found(
         importance=round(between(entry.get("importance"), 1, 10, 7)), tags=tags_of(tags),
         expiry=_choice(Expiry, entry.get("expiry"), Expiry.PERMANENT),
         scope=_choice(Scope, entry.get("scope"), Scope.PRIVATE), project=project_of(text_of(entry, "project")),
-        canonical_key=text_of(entry, "canonical_key"), suppressed_contexts=tuple(_listed(entry, "suppressed_contexts")),
+        canonical_key=text_of(entry, "canonical_key"), claim=_claim(entry),
+        suppressed_contexts=tuple(_listed(entry, "suppressed_contexts")),
     )  # fmt: skip
     memory = replace(memory, updated=(updated or memory.updated).replace(microsecond=0))
     ended = str(entry.get("superseded_by") or "")
@@ -116,15 +118,16 @@ def _retirement(entry: Mapping[str, Any], ended: str, known: Mapping[str, str]) 
     return None
 
 
+def _claim(entry: Mapping[str, Any]) -> Claim | None:
+    names = ("subject_entity", "subject_attribute", "claim_predicate", "claim_object")
+    entity, attribute, predicate, said = (text_of(entry, name) or "" for name in names)
+    if not (entity and attribute and said):
+        return None
+    return Claim(entity, attribute, predicate, said, between(entry.get("claim_confidence"), 0, 1, 0.5))
+
+
 def _extra(entry: Mapping[str, Any]) -> dict[str, Any]:
-    claim = {
-        "entity": text_of(entry, "subject_entity"), "attribute": text_of(entry, "subject_attribute"),
-        "predicate": text_of(entry, "claim_predicate"), "object": text_of(entry, "claim_object"),
-    }  # fmt: skip
-    found = {
-        "platform": text_of(entry, "platform"), "source_context": text_of(entry, "source_context"),
-        "claim": {key: value for key, value in claim.items() if value} or None,
-    }  # fmt: skip
+    found = {"platform": text_of(entry, "platform"), "source_context": text_of(entry, "source_context")}
     return {key: value for key, value in found.items() if value}
 
 

@@ -86,6 +86,25 @@ class Confirmation:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What a memory says, in four words or so: of which entity, which attribute of it (in snake case), how and what.
+
+    ``confidence`` is 0 to 1. Two memories of one entity and attribute may contradict each other.
+    """
+
+    entity: str
+    attribute: str
+    predicate: str
+    object: str
+    confidence: float = 0.5
+
+    @property
+    def key(self) -> str:
+        """``entity/attribute``: what it is a claim about."""
+        return f"{self.entity}/{self.attribute}"
+
+
+@dataclass(frozen=True, slots=True)
 class Retirement:
     """When and why a memory was soft-deleted."""
 
@@ -122,6 +141,7 @@ class Memory:
     links: tuple[Link, ...] = ()
     confirmed: tuple[Confirmation, ...] = ()
     canonical_key: str | None = None
+    claim: Claim | None = None
     evergreen: bool = False
     author: str | None = None
     triggers: tuple[str, ...] = ()

@@ -18,7 +18,8 @@ _STEP = 5000
 _MERGES = ("merge_turns_fts", "merge_turns_parts", "merge_failures_fts", "merge_memories_fts", "merge_memories_parts")
 _PAGES_A_MERGE = 100
 _OF_MEMORY = (
-    "erase_links", "erase_usage", "erase_uses", "erase_co_recall", "erase_reviews", "erase_unsettled", "erase_intents",
+    "erase_links", "erase_usage", "erase_uses", "erase_co_recall", "erase_reviews", "erase_unsettled",
+    "delete_claims_waiting", "erase_claimless", "erase_conflicts", "erase_intents",
     "erase_operations", "erase_touched",
 )  # fmt: skip
 

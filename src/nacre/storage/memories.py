@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from nacre.ids import content_hash
 from nacre.model.memory import (
+    Claim,
     Confidence,
     Confirmation,
     Expiry,
@@ -74,6 +75,8 @@ class Memories:
             for at, one in enumerate(memory.confirmed)
         ]  # fmt: skip
         self._db.run_many("insert_confirmation", again)
+        if memory.claim:
+            self.set_claim(memory.id, memory.claim)
         self._db.run(
             "index_memory",
             row=number,
@@ -88,6 +91,13 @@ class Memories:
     def set_importance(self, memory_id: str, importance: int) -> None:
         """Change nothing but the importance, so that the memory keeps its row and its vectors."""
         self._db.run("set_importance", id=memory_id, importance=importance)
+
+    def set_claim(self, memory_id: str, claim: Claim) -> None:
+        """Change nothing but the claim, so that the memory keeps its row and its vectors."""
+        self._db.run(
+            "insert_claim", memory=memory_id, entity=claim.entity, attribute=claim.attribute,
+            predicate=claim.predicate, object=claim.object, confidence=claim.confidence,
+        )  # fmt: skip
 
     def delete(self, memory_id: str) -> None:
         """Take a memory out of the index; nothing happens when it is not there."""
@@ -208,8 +218,12 @@ class Memories:
         for source, rel, target, reason in self._db.all("list_links_from", ids=ids):
             links.setdefault(source, []).append(Link(rel, target, reason))
         again = self._confirmations(ids)
+        claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
         return [
-            _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ())))
+            replace(
+                _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ()))),
+                claim=claims.get(row[1]),
+            )
             for row in rows
         ]
 

@@ -59,6 +59,10 @@ class Reviews:
         """The memory is kept; returns how many entries that settled."""
         return self._db.run("dismiss_reviews", memory=memory_id, at=at)
 
+    def dismiss_doubt(self, memory_id: str, at: int) -> None:
+        """No newer memory says otherwise any more; what else it waits for stays."""
+        self._db.run("dismiss_doubt", memory=memory_id, at=at)
+
     def low_quality(self) -> list[tuple[str, float, int]]:
         """Active memories below the border: (memory, quality, recall count)."""
         return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]

@@ -13,6 +13,7 @@ from typing import Any
 from nacre.errors import MemoryInvalid
 from nacre.model.memory import (
     MAX_BODY_BYTES,
+    Claim,
     Confidence,
     Confirmation,
     Expiry,
@@ -40,7 +41,7 @@ _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
 MANAGED = (
     "id", "kind", "subject", "importance", "expiry", "scope", "project", "tags", "created", "updated", "valid",
-    "speaker", "trust", "confidence", "confidence_score", "canonical_key", "evergreen", "author", "triggers",
+    "speaker", "trust", "confidence", "confidence_score", "canonical_key", "claim", "evergreen", "author", "triggers",
     "suppressed_contexts", "source", "confirmed", "links", "superseded_by", "retired",
 )  # fmt: skip
 """The keys nacre knows, in the order in which it writes them."""
@@ -118,6 +119,7 @@ def assemble(values: dict[str, Any], body: str, path: str, *, new_id: Callable[[
         title, below = None, body
     subject = _text(values, "subject") or title or _subject_from(path)
     created = _time(values, "created") or modified
+    claim = _claim(values)
     return Memory(
         id=_id(values) or new_id(),
         kind=place.kind or _choice(values, "kind", Kind, Kind.FACT),
@@ -128,7 +130,8 @@ def assemble(values: dict[str, Any], body: str, path: str, *, new_id: Callable[[
         project=_project(place, values),
         inbox=place.inbox,
         retired=_retired(values, place, modified),
-        extra={key: value for key, value in values.items() if key not in MANAGED},
+        claim=claim,
+        extra={key: value for key, value in values.items() if key not in MANAGED or (key == "claim" and not claim)},
         **_details(values),
     )
 
@@ -189,6 +192,7 @@ def to_front(memory: Memory) -> dict[str, Any]:
         "confidence": memory.confidence.value,
         "confidence_score": memory.confidence_score,
         "canonical_key": memory.canonical_key,
+        "claim": memory.claim and claim_values(memory.claim),
         "evergreen": memory.evergreen or None,
         "author": memory.author,
         "triggers": list(memory.triggers),
@@ -205,6 +209,14 @@ def to_front(memory: Memory) -> dict[str, Any]:
         "retired": memory.retired and _drop_empty({"at": stamp(memory.retired.at), "reason": memory.retired.reason}),
     }
     return _drop_empty(values)
+
+
+def claim_values(claim: Claim) -> dict[str, Any]:
+    """A claim as front matter has it."""
+    return {
+        "entity": claim.entity, "attribute": claim.attribute, "predicate": claim.predicate, "object": claim.object,
+        "confidence": round(claim.confidence, 2),
+    }  # fmt: skip
 
 
 def stamp(moment: datetime) -> str:
@@ -233,6 +245,26 @@ def _details(values: dict[str, Any]) -> dict[str, Any]:
         "links": _links(values),
         "superseded_by": _text(values, "superseded_by"),
     }
+
+
+def _claim(values: dict[str, Any]) -> Claim | None:
+    """The claim, where all of it is there; what a person half wrote is kept as it is, and means nothing."""
+    found = values.get("claim")
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        return None
+    said = [str(found.get(key, "")).strip() for key in ("entity", "attribute", "predicate", "object")]
+    if not (said[0] and said[1] and said[3]):
+        return None
+    return Claim(said[0], said[1], said[2], said[3], _share(found.get("confidence", "")))
+
+
+def _share(text: str) -> float:
+    """A number from 0 to 1; .5 where it is none."""
+    try:
+        number = float(text)
+    except ValueError:
+        return 0.5
+    return min(1.0, max(0.0, number)) if math.isfinite(number) else 0.5
 
 
 def _new_body(body: str, memory: Memory) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nacre.cli.records.values import Record, split_session, stamp
 from nacre.model.memory import Confirmation, Memory
 from nacre.model.recall import Evidence
+from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
     from nacre.app.history import Step
@@ -85,6 +86,7 @@ def view_record(view: MemoryView, vault: str) -> Record:
             }
             for item in view.together
         ],
+        "claim": memory.claim and claim_values(memory.claim),
         "extra": memory.extra,
     }
 

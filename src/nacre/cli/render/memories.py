@@ -250,6 +250,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("confidence", memory.confidence.value),
         ("merged", _merged(memory)),
         ("key", memory.canonical_key or ""),
+        ("claim", joined((memory.claim.key, memory.claim.predicate, memory.claim.object), " ") if memory.claim else ""),
         ("session", memory.source.session or ""),
         ("recalled", used if view.usage.recall_count else ""),
         ("maturity", f"{view.maturity.value} ({uses})" if view.usage.access_count else ""),

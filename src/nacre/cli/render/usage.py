@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.words import SHORT_ID, count, kind_span, short_id, when
-from nacre.model.review import FeedbackReport, Judged, Verdict
+from nacre.model.review import FeedbackReport, Judged, Reason, Verdict
 from nacre.text import normalise, shorten
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
         facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
         paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
         paper.blank()
+    if any(review.entry.reason is Reason.CONTRADICTED for review in waiting):
+        paper.line(dim("nacre conflicts shows those that contradict each other side by side"))
     paper.line(dim("nacre review dismiss ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))
 
 

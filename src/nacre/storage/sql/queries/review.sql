@@ -17,6 +17,11 @@ WHERE r.status = 'pending' ORDER BY r.created, r.id;
 -- The person keeps the memory.
 UPDATE review_queue SET status = 'dismissed', resolved = :at WHERE memory = :memory AND status = 'pending';
 
+-- dismiss_doubt --
+-- What contradicted it was settled.
+UPDATE review_queue SET status = 'dismissed', resolved = :at
+WHERE memory = :memory AND reason = 'contradicted' AND status = 'pending';
+
 -- list_low_quality --
 -- Recalled often and of little worth.
 SELECT u.memory, u.quality, u.recall_count FROM usage u JOIN active_memories m ON m.id = u.memory

@@ -1,0 +1,173 @@
+"""What memories claim: a model tells it, front matter keeps it, the index finds by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+from nacre.app.context import Context
+from nacre.app.models import model_for
+from nacre.app.operating import operating
+from nacre.app.scanning import catch_up
+from nacre.app.tracing import tracing
+from nacre.app.writing import apply_intents, intend_claim, redacted
+from nacre.dedup.claims import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
+from nacre.errors import AnswerUnusable, EditConflict, ModelRefused, Unavailable
+from nacre.llm.answers import ask, schema_of
+from nacre.model.memory import Claim, Memory
+from nacre.model.prompting import Prompt, Task, Tokens
+from nacre.model.reports import Progress
+from nacre.model.trace import TraceKind
+from nacre.protocols import LanguageModel
+
+OnProgress = Callable[[Progress], None]
+
+CLAIMED = "claim"
+"""What the ledger calls the writing of claims."""
+
+BATCH = 10
+"""So many claims are written together (seed facts 1.11)."""
+
+_CHARACTERS_A_TOKEN = 4
+_TOKENS_AN_ANSWER = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """What a backfill did: memories that got a claim, that claim nothing, that changed meanwhile or got no answer of
+    use, and that are left; ``note`` is why it stopped early."""
+
+    claimed: int = 0
+    claimless: int = 0
+    failed: int = 0
+    left: int = 0
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a backfill would cost: memories, tokens, US dollars (``None`` where the model's price is not known)."""
+
+    memories: int
+    model: str
+    tokens: Tokens
+    cost: Decimal | None
+
+
+def tell_claim(context: Context, model: LanguageModel, memory: Memory) -> Claim | None:
+    """What a memory claims, as a model tells it; ``None`` where that is nothing. Raises what a model's call raises."""
+    answer = ask(model, _prompt(context, memory), ClaimAnswer)
+    claim = claim_of(answer)
+    return redacted(context, replace(memory, claim=claim)).claim if claim else None
+
+
+def _prompt(context: Context, memory: Memory) -> Prompt:
+    return claim_prompt(memory, context.claims.entities(MOST_HINTS), schema_of(ClaimAnswer))
+
+
+def estimate(context: Context, limit: int | None = None) -> Estimate:
+    """What a backfill would cost. Raises ModelRefused."""
+    catch_up(context)
+    memories = context.memories.in_any_state(context.claims.unclaimed(limit))
+    with closing(_model(context)) as model:
+        name, price = model.name, model.capabilities.price
+    prompts = [_prompt(context, memory) for memory in memories]
+    read = sum(len(prompt.system) + len(prompt.shared) + len(prompt.text) for prompt in prompts)
+    tokens = Tokens(read // _CHARACTERS_A_TOKEN, _TOKENS_AN_ANSWER * len(prompts))
+    return Estimate(len(memories), name, tokens, tokens.cost(price) if price else None)
+
+
+def backfill(
+    context: Context, *, limit: int | None = None, batch_size: int = BATCH, on_progress: OnProgress | None = None
+) -> Backfill:
+    """Have a model tell the claims of memories that have none, the latest first. Raises ModelRefused.
+
+    What was told is kept after each batch; where the model does not answer any more, the rest is left. Nothing is
+    judged: what is stored from then on is judged against these claims.
+    """
+    catch_up(context)
+    model = _model(context)
+    wanted = context.claims.unclaimed(limit)
+    total = _Telling(context, model)
+    with closing(model):
+        for start in range(0, len(wanted), batch_size):
+            if total.note:
+                break
+            total.batch(wanted[start : start + batch_size])
+            if on_progress:
+                on_progress(Progress("claims", total.asked, len(wanted)))
+    left = len(wanted) - total.asked
+    return Backfill(total.claimed, total.claimless, total.failed, left, total.note)
+
+
+@dataclass
+class _Telling:
+    """A backfill that goes on: what was told and is not kept yet, and what became of the rest."""
+
+    context: Context
+    model: LanguageModel
+    told: list[tuple[Memory, Claim | None]] = field(default_factory=list)
+    asked: int = 0
+    claimed: int = 0
+    claimless: int = 0
+    failed: int = 0
+    note: str | None = None
+
+    def batch(self, ids: Sequence[str]) -> None:
+        """Some memories; what was told is kept, also when it is interrupted."""
+        try:
+            with tracing(self.context, TraceKind.CLAIMS, f"claims of {len(ids)} memories"):
+                for memory in self.context.memories.in_any_state(ids):
+                    if self.note is None:
+                        self.tell(memory)
+        finally:
+            self.keep()
+
+    def tell(self, memory: Memory) -> None:
+        """Ask the model; an answer that cannot be used is counted, and one that does not come ends it all."""
+        try:
+            self.told.append((memory, tell_claim(self.context, self.model, memory)))
+        except AnswerUnusable:
+            self.failed += 1
+        except Unavailable as error:
+            self.note = error.message
+            return
+        self.asked += 1
+
+    def keep(self) -> None:
+        """Write what was told of memories that are still what they were."""
+        told, self.told = self.told, []
+        if not told:
+            return
+        context = self.context
+        with context.vault_lock:
+            catch_up(context)
+            with context.database.transaction(), operating(context, CLAIMED, why="told by a model"):
+                for memory, claim in told:
+                    self._keep(memory, claim)
+            apply_intents(context)
+
+    def _keep(self, memory: Memory, claim: Claim | None) -> None:
+        present = self.context.memories.find(memory.id)
+        if present is None or present.content != memory.content or present.claim:
+            self.failed += 1
+        elif claim is None:
+            self.context.claims.claimless(memory.id)
+            self.claimless += 1
+        else:
+            try:
+                intend_claim(self.context, replace(present, claim=claim))
+                self.claimed += 1
+            except EditConflict as error:
+                self.context.problems.append(error.message)
+                self.failed += 1
+
+
+def _model(context: Context) -> LanguageModel:
+    """The model that is asked for claims. Raises ModelRefused where none is set."""
+    model = model_for(context, Task.CLAIMS, background=False)
+    if model is None:
+        raise ModelRefused("no language model is set", hint="nacre config set models.default PROVIDER:MODEL")
+    return model

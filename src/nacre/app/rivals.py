@@ -1,0 +1,128 @@
+"""Which memories a new one may be at odds with, or may finish: those that a model is asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+from itertools import chain
+
+from nacre.app.comparing import APART, CONTRADICTS, SUPERSEDES, last_said, vouches
+from nacre.app.context import Context
+from nacre.dedup.claims import are_one_attribute
+from nacre.embed.calibration import calibration_of
+from nacre.errors import EmbedderUnavailable
+from nacre.model.memory import Kind, Memory
+from nacre.model.recall import Filter
+from nacre.storage.search import list_memories
+from nacre.text import STOP_WORDS, words
+
+MOST = 5
+"""So many are judged (seed facts 1.3)."""
+
+_LOOKED_AT = 60
+_TODOS = 200
+
+
+def rivals(context: Context, memory: Memory) -> list[Memory]:
+    """Memories of the same project that one may be at odds with, five at most.
+
+    First those that the rules doubt, then those with a claim of the same key, then of the same entity and nearly the
+    same attribute, then of the same attribute of another entity, then the nearest by their vectors. Events stay true,
+    only a todo moves a todo, and what is not trusted is at odds with nothing that is.
+    """
+    found: dict[str, Memory] = {}
+    judged = context.claims.judged()
+    for row in chain(_doubted(context, memory), _by_claim(context, memory), _by_meaning(context, memory)):
+        for other in context.memories.by_rows([row]).values():
+            if may_be_at_odds(memory, other, judged):
+                found.setdefault(other.id, other)
+        if len(found) == MOST:
+            break
+    return list(found.values())
+
+
+def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
+    """Whether a model is to judge two memories: both hold, and nobody has said how they stand to each other."""
+    if other.id == memory.id or other.project != memory.project or other.superseded_by or other.retired:
+        return False
+    if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
+        return False
+    if vouches(other, memory) or (vouches(memory, other) and last_said(other) > last_said(memory)):
+        return False
+    return not is_settled(memory, other, judged)
+
+
+def is_settled(one: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
+    """Whether a link says how two memories stand to each other; a doubt that no model ``judged`` says it not yet."""
+    return _links(one, other.id, judged) or _links(other, one.id, judged)
+
+
+def _links(memory: Memory, to: str, judged: Container[tuple[str, str]]) -> bool:
+    rels = {link.rel for link in memory.links if link.to == to}
+    return bool(rels & {APART, SUPERSEDES}) or (CONTRADICTS in rels and (to, memory.id) in judged)
+
+
+def _doubted(context: Context, memory: Memory) -> Iterator[int]:
+    """Those that the words alone cannot tell whether they still hold."""
+    for link in memory.links:
+        row = context.comparisons.row_of(link.to) if link.rel == CONTRADICTS else None
+        if row is not None:
+            yield row
+
+
+def _by_claim(context: Context, memory: Memory) -> Iterator[int]:
+    claim = memory.claim
+    if claim is None:
+        return
+    known = context.claims.of_entity(claim.entity, memory.project, limit=_LOOKED_AT)
+    yield from (row for row, attribute in known if attribute == claim.attribute)
+    yield from (row for row, attribute in known if are_one_attribute(attribute, claim.attribute))
+    yield from context.claims.of_attribute(claim.attribute, claim.entity, memory.project, limit=_LOOKED_AT)
+
+
+def _by_meaning(context: Context, memory: Memory) -> Iterator[int]:
+    """The nearest by their vectors, from where a link is worth making; the words decide in a home without vectors."""
+    near = _near(context, memory)
+    if near is None:
+        yield from context.comparisons.alike(memory, limit=MOST)
+        return
+    yield from near
+
+
+def _near(context: Context, memory: Memory) -> dict[int, float] | None:
+    """Row → cosine of the nearest memories; ``None`` where this one has no vector."""
+    row = context.comparisons.row_of(memory.id)
+    if context.settings["embedding.model"] == "none" or row is None:
+        return None
+    try:
+        found = context.vectors.near_memory(row, limit=_LOOKED_AT)
+        limit = calibration_of(context.vectors.model()).link
+    except EmbedderUnavailable:
+        return None
+    return {one.row: one.cosine for one in found if one.cosine >= limit} if found else None
+
+
+def open_todos(context: Context, memory: Memory) -> list[Memory]:
+    """The open todos of its project that an event, fact or decision may show to be done: those nearest to it, five at
+    most, which share a word with it or are near by their vectors."""
+    if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
+        return []
+    wanted = Filter(kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True)
+    rows, _ = list_memories(context.database, wanted, limit=_TODOS, offset=0)
+    near = _near(context, memory) or {}
+    said = _telling(memory)
+    ranked = []
+    for row, todo in context.memories.by_rows(rows).items():
+        if todo.project == memory.project and not vouches(todo, memory) and not is_settled(memory, todo, ()):
+            asked = _telling(todo)
+            shared = len(said & asked) / max(1, len(asked)) + near.get(row, 0.0)
+            ranked += [(shared, todo.created, todo)] if shared else []
+    ranked.sort(key=lambda one: one[:2], reverse=True)
+    return [todo for _, _, todo in ranked[:MOST]]
+
+
+def _telling(memory: Memory) -> set[str]:
+    return _without_stop_words(words(f"{memory.subject} {memory.content}"))
+
+
+def _without_stop_words(said: Iterable[str]) -> set[str]:
+    return {word for word in said if word not in STOP_WORDS}

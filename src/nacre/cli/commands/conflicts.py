@@ -1,0 +1,187 @@
+"""``nacre conflicts`` and ``nacre backfill-claims``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import TEXT, DefaultGroup, command
+from nacre.cli.run import Run
+
+if TYPE_CHECKING:
+    from nacre.app.conflicts import Pair
+
+_CHOICES = {"n": "keep-new", "o": "keep-old", "b": "keep-both", "s": "skip", "q": "quit"}
+
+
+@click.group(
+    "conflicts",
+    cls=DefaultGroup,
+    examples=[
+        "nacre conflicts",
+        "nacre conflicts list --json",
+        "nacre conflicts resolve 3f9a01c2 keep-new",
+    ],
+)
+@click.pass_context
+def conflicts(context: click.Context) -> None:
+    """Settle memories that cannot both hold.
+
+    A pair waits here when the rules or a language model found that one memory says otherwise than another, and could
+    not tell by themselves which of them holds. On a terminal you are asked about one after another.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    run: Run = context.obj
+    if run.is_interactive and not run.as_json:
+        _ask(run)
+    else:
+        _list(run)
+
+
+def _list(run: Run) -> None:
+    from nacre.app.conflicts import pending
+    from nacre.cli.records.conflicts import pair_record
+    from nacre.cli.render.conflicts import render_pairs
+
+    pairs = pending(run.context)
+    run.answer({"conflicts": [pair_record(pair) for pair in pairs]}, lambda paper: render_pairs(paper, pairs))
+
+
+def _ask(run: Run) -> None:
+    """Show one pair after another, and do as the person says."""
+    from nacre.app.conflicts import Choice, pending, resolve
+    from nacre.cli.render.conflicts import render_pair, render_settled
+
+    pairs = pending(run.context)
+    settled: list[tuple[Pair, Choice]] = []
+    for number, pair in enumerate(pairs, 1):
+        paper = run.paper(stderr=True)
+        render_pair(paper, pair, f"{number} of {len(pairs)}")
+        click.echo(paper.text(), nl=False, err=True)
+        chosen = _CHOICES[_prompted()]
+        if chosen == "quit":
+            break
+        if chosen != "skip":
+            choice = Choice(chosen)
+            settled.append((resolve(run.context, pair, choice), choice))
+    run.answer({}, lambda paper: render_settled(paper, settled, len(pairs)))
+    _embed_afterwards(run)
+
+
+def _prompted() -> str:
+    question = "Keep the (n)ewer one, the (o)lder one, (b)oth, (s)kip, (q)uit"
+    answer: str = click.prompt(
+        question, type=click.Choice(list(_CHOICES), case_sensitive=False), default="s", show_choices=False, err=True
+    )
+    return answer
+
+
+@conflicts.command("list", examples=["nacre conflicts list", "nacre conflicts list --json"])
+@click.pass_obj
+def list_conflicts(run: Run) -> None:
+    """List the pairs that wait for you, the longest waiting first."""
+    _list(run)
+
+
+@conflicts.command(
+    "resolve",
+    examples=[
+        "nacre conflicts resolve 3f9a01c2 keep-new",
+        "nacre conflicts resolve 3f9a01c2 keep-both --reason 'one is for staging'",
+    ],
+)
+@click.argument("reference", metavar="ID", type=TEXT)
+@click.argument("choice", type=click.Choice(["keep-new", "keep-old", "keep-both"], case_sensitive=False))
+@click.option("--reason", type=TEXT, help="Why; it is kept in the ledger.")
+@click.pass_obj
+def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) -> None:
+    """Say which of two memories holds.
+
+    ID is that of the pair, or of a memory that is in one pair only. With keep-new the newer memory takes the older
+    one's place; with keep-old the newer one is retired; with keep-both neither is doubted again. nacre undo takes it
+    back.
+    """
+    from nacre.app.conflicts import Choice, find, resolve
+    from nacre.cli.records.conflicts import pair_record
+    from nacre.cli.render.conflicts import render_settled
+
+    settled = resolve(run.context, find(run.context, reference), Choice(choice.lower()), reason)
+    record = {"resolved": pair_record(settled), "choice": choice.lower(), "reason": reason}
+    run.answer(record, lambda paper: render_settled(paper, [(settled, Choice(choice.lower()))], 1))
+    _embed_afterwards(run)
+
+
+@conflicts.command("history", examples=["nacre conflicts history", "nacre conflicts history --json"])
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), default=20, show_default=True, help="So many at most.")
+@click.pass_obj
+def history(run: Run, limit: int) -> None:
+    """List what was settled, by you and by a model alone, the latest first."""
+    from nacre.app.conflicts import history
+    from nacre.cli.records.conflicts import settled_record
+    from nacre.cli.render.conflicts import render_history
+
+    found = history(run.context)
+    shown = found[:limit]
+    record = {"settled": [settled_record(one) for one in shown], "more": len(found) - len(shown), "limit": limit}
+    run.answer(record, lambda paper: render_history(paper, shown))
+
+
+@conflicts.command("judge", examples=["nacre conflicts judge", "nacre conflicts judge --json"])
+@click.option("--quiet", "-q", is_flag=True, help="Say nothing when all went well.")
+@click.option("--background", is_flag=True, hidden=True, help="Nobody asked for it in so many words.")
+@click.pass_obj
+def judge(run: Run, quiet: bool, background: bool) -> None:
+    """Have the model judge now what waits for it.
+
+    New memories wait in a queue, and are judged in the background where models.background is on.
+    """
+    from nacre.app.contradicting import judge_waiting
+    from nacre.cli.records.conflicts import judged_record
+    from nacre.cli.render.conflicts import render_judged
+
+    with progress.shown(run) as notify:
+        report = judge_waiting(run.context, background=background, on_progress=notify)
+    if not quiet or run.as_json:
+        run.answer(judged_record(report), lambda paper: render_judged(paper, report))
+
+
+@command(
+    "backfill-claims",
+    examples=[
+        "nacre backfill-claims --estimate",
+        "nacre backfill-claims --limit 200",
+        "nacre backfill-claims --batch-size 25 --json",
+    ],
+)
+@click.option("--limit", "-n", type=click.IntRange(1), help="So many memories at most, the latest first.")
+@click.option(
+    "--batch-size", type=click.IntRange(1, 500), default=10, show_default=True, help="So many are written together."
+)
+@click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
+@click.pass_obj
+def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool) -> None:
+    """Have a model tell what older memories claim.
+
+    Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
+    """
+    from nacre.app import claiming
+    from nacre.cli.records.conflicts import backfill_record, estimate_record
+    from nacre.cli.render.conflicts import render_backfill, render_estimate
+
+    if estimate:
+        expected = claiming.estimate(run.context, limit)
+        run.answer(estimate_record(expected), lambda paper: render_estimate(paper, expected))
+        return
+    with progress.shown(run) as notify:
+        report = claiming.backfill(run.context, limit=limit, batch_size=batch_size, on_progress=notify)
+    run.exit_code = 5 if report.note else 0
+    run.answer(backfill_record(report), lambda paper: render_backfill(paper, report))
+
+
+def _embed_afterwards(run: Run) -> None:
+    from nacre.app.embedding import embed_memories
+
+    run.afterwards.append(lambda: embed_memories(run.context))

@@ -1,0 +1,92 @@
+-- insert_claim --
+-- What a memory claims; one claim a memory.
+INSERT OR REPLACE INTO claims (memory, entity, attribute, predicate, object, confidence)
+VALUES (:memory, :entity, :attribute, :predicate, :object, :confidence);
+
+-- list_claims_of --
+-- Of some memories.
+SELECT memory, entity, attribute, predicate, object, confidence FROM claims
+WHERE memory IN (SELECT value FROM json_each(:ids));
+
+-- list_entities --
+-- The entities that most active memories are about.
+SELECT c.entity FROM claims c JOIN active_memories m ON m.id = c.memory
+GROUP BY c.entity ORDER BY count(*) DESC, c.entity LIMIT :limit;
+
+-- list_claims_of_entity --
+-- Active memories of a project that claim something of an entity: (row, attribute), the latest first.
+SELECT m.row, c.attribute FROM claims c JOIN active_memories m ON m.id = c.memory
+WHERE c.entity = :entity AND m.project IS :project ORDER BY m.created DESC LIMIT :limit;
+
+-- list_claims_of_attribute --
+-- Active memories of a project that claim something of an attribute of another entity, the latest first.
+SELECT m.row FROM claims c JOIN active_memories m ON m.id = c.memory
+WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS :project ORDER BY m.created DESC LIMIT :limit;
+
+-- list_unclaimed --
+-- Active memories without a claim, the latest first.
+SELECT m.id FROM active_memories m LEFT JOIN claims c ON c.memory = m.id
+WHERE c.memory IS NULL AND m.id NOT IN (SELECT memory FROM claimless) ORDER BY m.created DESC, m.row DESC LIMIT :limit;
+
+-- insert_claimless --
+-- A model said that it claims nothing.
+INSERT OR IGNORE INTO claimless (memory) VALUES (:memory);
+
+-- erase_claimless --
+-- It is gone.
+DELETE FROM claimless WHERE memory = :id;
+
+-- insert_claims_waiting --
+-- A new memory whose claim is to be told.
+INSERT OR IGNORE INTO claims_waiting (memory, since, due) VALUES (:memory, :at, 0);
+
+-- list_claims_due --
+-- What waits and may be tried now, the longest waiting first: (memory, tries).
+SELECT memory, tries FROM claims_waiting WHERE due <= :at ORDER BY since, memory LIMIT :limit;
+
+-- delete_claims_waiting --
+-- Done, or given up.
+DELETE FROM claims_waiting WHERE memory = :id;
+
+-- postpone_claims_waiting --
+-- It failed: tried again at another time.
+UPDATE claims_waiting SET due = :due, tries = tries + 1, note = :note WHERE memory = :memory;
+
+-- postpone_all_claims_waiting --
+-- No model is to be had now; that is no fault of theirs.
+UPDATE claims_waiting SET due = max(due, :due), note = :note;
+
+-- hurry_claims_waiting --
+-- Somebody asks for it now.
+UPDATE claims_waiting SET due = 0;
+
+-- count_claims_waiting --
+-- How many wait, since when, and what the last failure was.
+SELECT count(*), min(since), (SELECT note FROM claims_waiting WHERE note IS NOT NULL ORDER BY due DESC LIMIT 1)
+FROM claims_waiting;
+
+-- insert_conflict --
+-- How a pair that waits for a person was judged.
+INSERT OR REPLACE INTO conflicts (older, newer, relation, confidence, model, at)
+VALUES (:older, :newer, :relation, :confidence, :model, :at);
+
+-- list_conflicts --
+-- Every judgement: (older, newer, relation, confidence, model, at).
+SELECT older, newer, relation, confidence, model, at FROM conflicts;
+
+-- erase_conflicts --
+-- A person settled it, or one side is gone.
+DELETE FROM conflicts WHERE older = :id OR newer = :id;
+
+-- delete_conflict --
+-- It is settled.
+DELETE FROM conflicts WHERE older = :older AND newer = :newer;
+
+-- contradict_memory --
+-- Something was said that contradicts it.
+INSERT INTO usage (memory, contradictions) VALUES (:memory, 1)
+ON CONFLICT (memory) DO UPDATE SET contradictions = contradictions + 1;
+
+-- uncontradict_memory --
+-- A person said that it was no contradiction.
+UPDATE usage SET contradictions = max(0, contradictions - 1) WHERE memory = :memory;

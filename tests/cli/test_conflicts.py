@@ -1,0 +1,147 @@
+"""``nacre conflicts``: what waits, side by side; a person settles it, and may take it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Request
+from tests.cli.conftest import Nacre
+
+OLD = "Uploads may be 10 MB"
+NEW = "The upload limit is 25 MB"
+
+
+@pytest.fixture
+def doubted(nacre: Nacre) -> dict[str, Any]:
+    """A home in which the words alone make one memory doubtful; the pair as ``list`` tells it."""
+    nacre("store", OLD, "--project", "acme")
+    nacre("store", NEW, "--project", "acme")
+    (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+    found: dict[str, Any] = pair
+    return found
+
+
+def active(nacre: Nacre) -> set[str]:
+    return {memory["content"] for memory in nacre("list", "--json").json["memories"]}
+
+
+def test_both_texts_are_told_side_by_side_with_who_said_them_when_and_why(
+    nacre: Nacre, doubted: dict[str, Any]
+) -> None:
+    assert (doubted["older"]["content"], doubted["newer"]["content"]) == (OLD, NEW)
+    assert (doubted["judge"], doubted["relation"], doubted["certainty"]) == ("rules", None, None)
+    shown = nacre("conflicts").out
+    assert f"older: {OLD}" in shown
+    assert f"newer: {NEW}" in shown
+    assert shown.count("said by you") == 2
+    assert "10 mb → 25 mb" in shown.lower()
+    assert doubted["conflict"] in shown
+
+
+@pytest.mark.parametrize(
+    ("choice", "left"), [("keep-new", {NEW}), ("keep-old", {OLD}), ("keep-both", {OLD, NEW})]
+)  # fmt: skip
+def test_a_decision_holds_is_in_the_history_and_can_be_undone(
+    nacre: Nacre, doubted: dict[str, Any], choice: str, left: set[str]
+) -> None:
+    nacre("conflicts", "resolve", doubted["conflict"], choice, "--reason", "measured it")
+    assert active(nacre) == left
+    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
+    assert nacre("review", "--json").json == {"reviews": []}
+    (told,) = nacre("conflicts", "history", "--json").json["settled"]
+    assert (told["choice"], told["judge"], told["reason"]) == (choice, None, "measured it")
+    nacre("undo", told["operation"], "--yes")
+    (again,) = nacre("conflicts", "list", "--json").json["conflicts"]
+    assert again["conflict"] == doubted["conflict"]
+
+
+def test_what_review_settles_is_no_conflict_any_more_and_is_in_the_same_history(
+    nacre: Nacre, doubted: dict[str, Any]
+) -> None:
+    nacre("review", "dismiss", doubted["older"]["id"])
+    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
+    (told,) = nacre("conflicts", "history", "--json").json["settled"]
+    assert told["choice"] == "keep-both"
+
+
+def test_a_conflict_is_also_found_by_one_of_its_memories(nacre: Nacre, doubted: dict[str, Any]) -> None:
+    answer = nacre("conflicts", "resolve", doubted["newer"]["id"][-8:], "keep-new", "--json").json
+    assert answer["resolved"]["older"]["superseded_by"] == doubted["newer"]["id"]
+
+
+def test_what_is_not_there_or_settled_is_told(nacre: Nacre, doubted: dict[str, Any]) -> None:
+    assert nacre("conflicts", "resolve", "ffffffff", "keep-new", "--json", code=3).error["code"] == "not_found"
+    nacre("conflicts", "resolve", doubted["conflict"], "keep-both")
+    assert nacre("conflicts", "resolve", doubted["conflict"], "keep-both", "--json", code=3).error["hint"]
+    assert "Nothing waits" in nacre("conflicts").out
+
+
+def test_on_a_terminal_one_is_asked_about_after_another(terminal: Nacre, nacre: Nacre, doubted: dict[str, Any]) -> None:
+    nacre("store", "The kiosk sleeps after 5 minutes", "--project", "acme")
+    nacre("store", "The kiosk sleep timeout is 20 minutes", "--project", "acme")
+    total = len(nacre("conflicts", "list", "--json").json["conflicts"])
+    shown = terminal("conflicts", typed="n\n" + "s\n" * (total - 1)).out
+    assert f"1 of {total}" in shown
+    assert "the newer one holds" in shown
+    assert NEW in active(nacre)
+    assert OLD not in active(nacre)
+
+
+def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(nacre: Nacre) -> None:
+    nacre("store", OLD)
+    assert "models.default" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
+    assert nacre("conflicts", "judge", "--json").json["judged"] == 0
+
+
+def test_a_claim_that_a_person_wrote_is_shown_and_goes_into_another_home(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = nacre("store", OLD, "--project", "acme", "--json").json
+    path = nacre("show", memory["id"], "--json").json["path"]
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    claim = "claim: {entity: gallery, attribute: upload_limit, predicate: is, object: 10 MB, note: mine}\nspeaker:"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("speaker:", claim, 1))
+    shown = nacre("show", memory["id"], "--json").json["claim"]
+    assert (shown["entity"], shown["object"], shown["confidence"]) == ("gallery", "10 MB", 0.5)
+    assert "gallery/upload_limit is 10 MB" in nacre("show", memory["id"]).out
+    nacre("export", str(tmp_path / "all.jsonl"))
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / "other"))
+    nacre("import", str(tmp_path / "all.jsonl"), "--trust")
+    assert nacre("show", memory["id"], "--json").json["claim"] == shown
+
+
+def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_home: Path) -> None:
+    def answer(request: Request) -> Any:
+        asked = str(request.body)
+        if "The others:" not in asked:
+            return {
+                "entity": "gallery", "attribute": "store", "predicate": "uses", "object": "x", "confidence": 0.9
+            }  # fmt: skip
+        verdict = {
+            "number": 1,
+            "relation": "contradicts",
+            "confidence": 0.8,
+            "explanation": "Two places for one thing.",
+        }
+        return {"verdicts": [verdict]}
+
+    with FakeProvider(answer) as provider:
+        (user_home / ".nacre").mkdir()
+        config = provider.config(more="background = true")
+        (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
+        nacre("store", "Pictures lie on the tower in the cellar", "--project", "acme")
+        nacre("store", "Scans come straight from a bucket", "--project", "acme")
+        assert "2 new memories wait" in nacre("health").out
+        report = nacre("conflicts", "judge", "--json").json
+        assert (report["judged"], report["claims"], report["conflicts"], report["waiting"]) == (2, 2, 1, 0)
+        (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+        assert (pair["relation"], pair["certainty"], pair["judge"]) == ("contradicts", 0.8, "fake:m")
+        assert pair["why"] == "Two places for one thing."
+        shown = nacre("conflicts").out
+        assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
+        assert nacre("backfill-claims", "--json").json["claimed"] == 0
