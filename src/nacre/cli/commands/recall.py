@@ -18,7 +18,6 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
     examples=[
         'nacre recall "which database do we use for billing?"',
         'nacre recall "what did we decide last week" --project . --kind decision',
-        "nacre recall --browse --min-importance 8",
         'nacre recall --deep "how do we roll back a release of the web shop?"',
     ],
 )
