@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nacre.storage.vectors import Vectors
+    from nacre.storage.vectors import VectorsOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +17,4 @@ class QueryVector:
     """A unit vector, and the store its cosines come from."""
 
     value: NDArray[np.float32]
-    vectors: Vectors
+    vectors: VectorsOf
