@@ -41,6 +41,9 @@ class ManifoldEmbedder(Protocol):
     def within(self, seconds: float, *, question: bool = False) -> Embedder:
         """The same model, which answers within so many seconds or raises; for questions, where they are to be read."""
 
+    def close(self) -> None:
+        """Let go of connections, those of what ``within`` gave as well."""
+
 
 class Reranker(Protocol):
     """Reads a question and a text together, and says how well the one answers the other."""

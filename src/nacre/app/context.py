@@ -15,7 +15,7 @@ from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
 from nacre.model.operation import Operation
-from nacre.protocols import Embedder, LanguageModel, Reranker
+from nacre.protocols import Embedder, LanguageModel, ManifoldEmbedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
@@ -206,6 +206,13 @@ class Context:
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
         return self.embedders[name]
+
+    def close(self) -> None:
+        """Close the database and what embedding models hold."""
+        for embedder in self.embedders.values():
+            if isinstance(embedder, ManifoldEmbedder):
+                embedder.close()
+        self.database.close()
 
     @cached_property
     def reranker(self) -> Reranker | None:

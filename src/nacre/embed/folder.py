@@ -89,6 +89,9 @@ class FolderEmbedder:
         other._prefix = self._options.question if question else self._options.passage
         return other
 
+    def close(self) -> None:
+        """Nothing is held that others wait for."""
+
     def _vector(self, text: str) -> NDArray[np.float32]:
         import numpy as np  # as elsewhere in this package: loaded where a model runs
 

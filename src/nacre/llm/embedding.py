@@ -88,6 +88,25 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
         raise _unavailable(error) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where texts go for their vectors, and what a million tokens cost; ``None`` where that is not known."""
+
+    host: str
+    is_here: bool
+    price: Decimal | None
+
+
+def destination(settings: Settings, name: str) -> Destination:
+    """Where the texts go that ``provider:model`` embeds. Raises EmbedderUnavailable."""
+    try:
+        asked, _ = _describe(settings, name)
+    except ModelRefused as error:
+        raise _unavailable(error) from error
+    price = Decimal(0) if asked.provider.free else traits_of(asked.model).price
+    return Destination(asked.host, asked.is_here, price)
+
+
 def tokens_of(text: str) -> int:
     """About how many tokens a text has, rather too many."""
     return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN + 1
@@ -158,6 +177,11 @@ class RemoteEmbedder:
         other._pace = Pace(tries=1)
         other._is_question = question
         return other
+
+    def close(self) -> None:
+        """Cut off the calls that run, and let go of connections."""
+        self._calls.close()
+        self._client.close()
 
     def _prepared(self, text: str) -> str:
         """A text as it is sent: with what the model wants before it, whole characters, not longer than its window."""
@@ -240,8 +264,9 @@ class RemoteEmbedder:
         size = sizes.pop()
         if self.dimensions not in (0, size):
             raise self._unusable(f"gave vectors of {size} numbers, where {self.dimensions} were asked for")
-        vectors = np.array(given.vectors, np.float32)
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        with np.errstate(all="ignore"):  # what is too large for a float is refused below
+            vectors = np.array(given.vectors, np.float32)
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
             raise self._unusable("gave a vector that has no direction")
         self.dimensions = size

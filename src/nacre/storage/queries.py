@@ -17,19 +17,23 @@ _VECTOR_TABLES = re.compile(r"(?<!other_)\b(passages|turn_passages|passage_bits|
 
 def query(name: str) -> str:
     """The statement of that name. Raises KeyError."""
-    return _load()[name]
+    return _all()[name]
 
 
 @cache
 def about_other(name: str) -> str:
     """The name of the same statement about the vectors of another model; its own where it is about other tables."""
-    return OTHER + name if OTHER + name in _load() else name
+    return OTHER + name if OTHER + name in _all() else name
 
 
 @cache
-def _load() -> dict[str, str]:
-    found = dict(statements("nacre.storage", "sql/queries"))
-    for name, statement in list(found.items()):
+def _all() -> dict[str, str]:
+    found = dict(_load())
+    for name, statement in _load().items():
         if _VECTOR_TABLES.search(statement) and OTHER not in statement:
             found[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
     return found
+
+
+def _load() -> dict[str, str]:
+    return statements("nacre.storage", "sql/queries")

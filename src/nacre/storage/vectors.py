@@ -90,6 +90,7 @@ class Vectors:
     """
 
     def __init__(self, database: Database, since: datetime | None = None, *, other: bool = False) -> None:
+        self._in_use = database
         self._db = _Tables(database, other=other)
         self._since = to_ms(since)
         self._held: tuple[str | None, str | None] = (None, None)
@@ -109,6 +110,10 @@ class Vectors:
     def setting(self) -> str | None:
         """What ``embedding.model`` was when the vectors were made: by it their model is found again."""
         return None if self.model() is None else self._value("setting") or _BUNDLED
+
+    def were_used(self) -> bool:
+        """For ``other``: whether they were in use before; those that were not are in the making."""
+        return self._value("used") == "1"
 
     def dimensions(self) -> int:
         """Components of a vector; 0 while there is none."""
@@ -154,6 +159,7 @@ class Vectors:
     def take_place(self) -> None:
         """As :meth:`exchange`, whatever is missing yet: to go back at once."""
         with self._db.transaction():
+            self._in_use.run("set_embedding_value", key="used", value="1")
             for name in _EXCHANGES:
                 self._db.run(name)
 
@@ -187,6 +193,15 @@ class Vectors:
         """The next memories without vectors: (row, subject, content)."""
         found = self._db.all("list_memories_to_embed", limit=limit)
         return [(row, subject, content) for row, subject, content in found]
+
+    def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
+        """The turns beyond a row that get vectors: (row, text)."""
+        found = self._db.all("list_turns_to_embed", after=row, since=self._since, limit=limit)
+        return [(turn, text) for turn, text in found]
+
+    def memory_texts(self) -> list[tuple[str, str]]:
+        """All memories that get vectors: (subject, content)."""
+        return [(subject, content) for subject, content in self._db.all("list_memory_texts")]
 
     def missing(self) -> tuple[int, int]:
         """How many turns and memories have no vectors yet."""

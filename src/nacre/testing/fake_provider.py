@@ -83,7 +83,7 @@ class FakeProvider:
         self.requests: list[Request] = []
         self._answers: list[Any] = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
-        self._faults = list(embedding_faults)
+        self.embedding_faults = list(embedding_faults)
         self._taken = 0
         self._kept: set[str] = set()
         self._lock = Lock()
@@ -152,7 +152,7 @@ class FakeProvider:
     def embedding_fault(self) -> Reply | None:
         """How the next request for embeddings fails, if it does."""
         with self._lock:
-            return self._faults.pop(0) if self._faults else None
+            return self.embedding_faults.pop(0) if self.embedding_faults else None
 
     def said(self, reply: Reply, request: Request, wire: Wire) -> Said:
         """An answer with its tokens: four characters each; what begins as an earlier request did was kept."""

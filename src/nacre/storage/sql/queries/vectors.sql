@@ -54,6 +54,10 @@ WHERE tp.turn IN (SELECT value FROM json_each(:rows));
 SELECT m.row, m.subject, m.content FROM past_memories m
 LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL ORDER BY m.row LIMIT :limit;
 
+-- list_memory_texts --
+-- What all memories say that get vectors: to tell beforehand what that takes.
+SELECT subject, content FROM past_memories ORDER BY row;
+
 -- count_memories_to_embed --
 -- How many are left.
 SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL;
