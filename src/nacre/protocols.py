@@ -35,6 +35,9 @@ class ManifoldEmbedder(Protocol):
     step: int
     """So many turns at once suit it."""
 
+    tokens: int
+    """What a provider counted so far; 0 where nobody does."""
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See :class:`Embedder`; the texts are passages."""
 

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from nacre.recall.deep.kept import Kept
     from nacre.storage.vectors import Vectors
 
+BUNDLED = "minilm"
+"""The bundled embedding model, as the settings name it."""
+
 EmbedderLoader = Callable[[Settings], Embedder]
 RerankerLoader = Callable[[Settings], Reranker | None]
 ModelLoader = Callable[[Settings, str], LanguageModel]
@@ -201,6 +204,11 @@ class Context:
         """The embedding model that is set, loaded on first use. Raises EmbedderUnavailable."""
         return self.embedder_of(self.settings["embedding.model"])
 
+    @property
+    def embedder_in_use(self) -> Embedder:
+        """The model that made the vectors in use; that is set where there are none. Raises EmbedderUnavailable."""
+        return self.embedder_of(self.vectors.setting() or self.settings["embedding.model"])
+
     def embedder_of(self, name: str) -> Embedder:
         """The embedding model of a name, as the settings have it. Raises EmbedderUnavailable."""
         if name not in self.embedders:
@@ -276,7 +284,7 @@ def _load_configured(settings: Settings) -> Embedder:
     threads = settings["embedding.threads"] or None
     if name == "none":
         raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
-    if name == "minilm":
+    if name == BUNDLED:
         from nacre.embed.onnx import load_minilm  # only where a vector is wanted
 
         return load_minilm(threads)

@@ -32,8 +32,6 @@ MAX_PASSAGES_A_TURN = 24
 STEP_TURNS = 128
 STEP_MEMORIES = 64
 _AFTER_A_STORE_SECONDS = 2.0
-BUNDLED = "minilm"
-"""The name of the bundled model in the settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +41,8 @@ class Embedded:
     made: int
     left: int
     note: str | None = None
-
-
-def embedder_in_use(context: Context) -> Embedder:
-    """The model that made the vectors in use; the one that is set where there are none. Raises EmbedderUnavailable."""
-    return context.embedder_of(context.vectors.setting() or context.settings["embedding.model"])
+    tokens: int = 0
+    """What a provider counted."""
 
 
 def embed_pending(
@@ -63,6 +58,7 @@ def embed_pending(
     if wanted == "none":
         return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
     work = _Work(context, notify, limit, time.monotonic() + seconds)
+    spent = _tokens(context)
     try:
         if not context.vectors.model() and not sum(context.vectors.missing()):
             return Embedded(0, 0)
@@ -75,7 +71,12 @@ def embed_pending(
         work.note = f"no vectors: {error.message}" if not work.done else f"no more vectors: {error.message}"
     except KeyboardInterrupt:
         work.note = "interrupted; the next ingest goes on"
-    return Embedded(work.done, work.left(), work.note)
+    return Embedded(work.done, work.left(), work.note, _tokens(context) - spent)
+
+
+def _tokens(context: Context) -> int:
+    """What all embedding models that were loaded used so far."""
+    return sum(one.tokens for one in context.embedders.values() if isinstance(one, ManifoldEmbedder))
 
 
 def is_switching(context: Context) -> bool:
@@ -87,7 +88,7 @@ def is_switching(context: Context) -> bool:
 def _switch(context: Context, work: _Work) -> None:
     """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
     try:
-        work.fill(context.vectors, embedder_in_use(context))
+        work.fill(context.vectors, context.embedder_in_use)
     except EmbedderUnavailable as error:  # the new ones replace them
         work.note = f"{context.vectors.setting()} answers no more: {error.message}"
     context.other_vectors.begin(context.embedder.name, context.settings["embedding.model"])
@@ -157,7 +158,7 @@ def embed_memories(context: Context) -> dict[str, StoreOutcome]:
             return outcomes  # without a look at the model, which takes long to load
         if not has_vectors(context):
             return outcomes
-        embedder = embedder_in_use(context)
+        embedder = context.embedder_in_use
         if isinstance(embedder, ManifoldEmbedder):
             embedder = embedder.within(_AFTER_A_STORE_SECONDS)
         deadline = time.monotonic() + _AFTER_A_STORE_SECONDS
@@ -171,7 +172,7 @@ def embed_memories(context: Context) -> dict[str, StoreOutcome]:
 def has_vectors(context: Context) -> bool:
     """Whether this home has vectors, and the model that made them is there. Raises EmbedderUnavailable."""
     model = context.vectors.model()
-    return model is not None and model == embedder_in_use(context).name
+    return model is not None and model == context.embedder_in_use.name
 
 
 def _embed_memories(vectors: Vectors, embedder: Embedder) -> list[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nacre.app.context import Context
-from nacre.app.embedding import BUNDLED, passages
+from nacre.app.context import BUNDLED, Context
+from nacre.app.embedding import passages
 from nacre.app.remembering import get
 from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage, queue_reviews, session_name, today, use_together

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.app.context import Context
-from nacre.app.embedding import BUNDLED
+from nacre.app.context import BUNDLED, Context
 from nacre.errors import EmbedderUnavailable
 from nacre.extract.meaning import Affinity, Meaning
 

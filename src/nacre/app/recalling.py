@@ -11,8 +11,7 @@ from typing import TypeVar
 
 from nacre.app.accepting import is_waiting, waiting
 from nacre.app.comparing import last_said
-from nacre.app.context import Context
-from nacre.app.embedding import BUNDLED, embedder_in_use
+from nacre.app.context import BUNDLED, Context
 from nacre.app.scanning import catch_up
 from nacre.app.using import spool_use, today
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
@@ -235,7 +234,7 @@ def _embed_question(context: Context, question: Question) -> tuple[QueryVector |
     model = vectors.model()
     if model is None:
         return None, Lane("vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them")
-    embedder = embedder_in_use(context)
+    embedder = context.embedder_in_use
     if embedder.name != model:
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
     text = question.semantic

@@ -64,6 +64,7 @@ class FolderEmbedder:
     """
 
     step = _STEP_TURNS
+    tokens = 0
 
     def __init__(self, folder: Path, *, threads: int | None = None) -> None:
         found = _found(folder)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from nacre.app.context import Context
-from nacre.app.embedding import embedder_in_use
 from nacre.app.proofs.finding import FAILURE, WARNING, Finding, Proof, deep_repair
 from nacre.app.sharding import fill_shards
 from nacre.errors import NacreError
@@ -71,7 +70,7 @@ def prove_vectors(context: Context) -> Proof:
     if context.settings["embedding.model"] == "none":
         return Proof("vectors", "off")
     try:
-        made_by, embedder = context.vectors.model(), embedder_in_use(context)
+        made_by, embedder = context.vectors.model(), context.embedder_in_use
         waiting = sum(context.vectors.missing())
     except NacreError as error:
         return Proof("vectors", "not looked at", [Finding(WARNING, error.message, error.hint or "nacre doctor")])

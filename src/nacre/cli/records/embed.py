@@ -42,4 +42,4 @@ def plan_record(plan: Plan) -> Record:
 
 def made_record(setting: str, made: Embedded) -> Record:
     """What was made."""
-    return {"setting": setting, "made": made.made, "left": made.left, "note": made.note}
+    return {"setting": setting, "made": made.made, "left": made.left, "tokens": made.tokens, "note": made.note}

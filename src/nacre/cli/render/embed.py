@@ -79,12 +79,18 @@ def _cost(cost: Decimal | None) -> str:
     return f"about ${cost:,.2f}" if cost >= Decimal("0.01") else "less than a cent" if cost else "free"
 
 
+def _spent(made: Embedded) -> Span:
+    return dim(f" · {made.tokens:,} tokens" if made.tokens else "")
+
+
 def render_made(paper: Paper, setting: str, made: Embedded) -> None:
     """What became of it."""
     if made.left:
-        paper.line(bold(setting), f": {made.made:,} vectors made, {count(made.left, 'text')} still wait")
+        paper.line(bold(setting), f": {made.made:,} vectors made, {count(made.left, 'text')} still wait", _spent(made))
         paper.line(dim("nacre embed resume goes on; until then recall goes by what is there"))
     else:
-        paper.line(Span("✓ ", "green"), bold(setting), f" is in use; {count(made.made, 'text')} got vectors")
+        paper.line(
+            Span("✓ ", "green"), bold(setting), f" is in use; {count(made.made, 'text')} got vectors", _spent(made)
+        )
     if made.note:
         paper.line(dim(made.note))
