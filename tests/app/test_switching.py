@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nacre.app import forgetting, switching
+from nacre.app import forgetting, maintenance, switching
 from nacre.app.context import Context, open_context
 from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
@@ -66,8 +66,8 @@ def models() -> Models:
     return Models()
 
 
-def opened(world: World, models: Models) -> Context:
-    return open_context(world.settings(), clock=world.clock, load_embedder=models)
+def opened(world: World, models: Models, settings: Settings | None = None) -> Context:
+    return open_context(settings or world.settings(), clock=world.clock, load_embedder=models)
 
 
 def sets(world: World, model: str) -> None:
@@ -283,3 +283,13 @@ def test_a_variable_that_names_the_model_is_not_overridden_in_silence(world: Wor
     with pytest.raises(SettingsInvalid, match="NACRE_EMBEDDING_MODEL"):
         switching.switch(opened(world, models), NEW, lambda _: None)
     assert not switching.status(context).switching
+
+
+def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Models) -> None:
+    context = filled(world, models)
+    before = shown(asked(world, models))
+    context.close()
+    models.found[OLD].embedded.clear()
+    maintenance.rebuild(world.settings(), lambda settings: opened(world, models, settings))
+    assert len(models.found[OLD].embedded) == 2  # its memories are few
+    assert shown(asked(world, models))[1:] == before[1:]

@@ -70,6 +70,8 @@ class Context:
     """The run that is going on, if one is: an operation in parts."""
     going_on: dict[str, FileLock] = field(default_factory=dict)
     """Held while an operation goes on without the vault lock, by its id."""
+    earlier: Vectors | None = None
+    """The vectors of the database that this one is to replace, while it is made anew."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
     """Those that were loaded, by their names in the settings."""
     observe: Observe | None = None

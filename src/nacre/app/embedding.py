@@ -138,7 +138,7 @@ class _Work:
             if settles:
                 settle(self._context, rows)
             self._count(len(rows))
-        while not self.is_over() and (made := _embed_turns(vectors, embedder)):
+        while not self.is_over() and (made := _embed_turns(vectors, embedder, self._context.earlier)):
             self._count(made)
 
     def _count(self, made: int) -> None:
@@ -189,7 +189,7 @@ def _embed_memories(vectors: Vectors, embedder: Embedder) -> list[int]:
     return [row for row, _, _ in waiting]
 
 
-def _embed_turns(vectors: Vectors, embedder: Embedder) -> int:
+def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None) -> int:
     waiting = vectors.turns_to_embed(embedder.step if isinstance(embedder, ManifoldEmbedder) else STEP_TURNS)
     if not waiting:
         vectors.pass_over()
@@ -197,6 +197,9 @@ def _embed_turns(vectors: Vectors, embedder: Embedder) -> int:
     said = {row: passages_by_hash(text) for row, text in waiting}
     texts = {digest: text for found in said.values() for digest, text in found.items()}
     known = vectors.known(list(texts))
+    if earlier and len(known) < len(texts):
+        vectors.take_over(earlier, [digest for digest in texts if digest not in known])
+        known = vectors.known(list(texts))
     fresh = [digest for digest in texts if digest not in known]
     found = embedder.embed([texts[digest] for digest in fresh])
     hashes = {row: list(parts) for row, parts in said.items()}

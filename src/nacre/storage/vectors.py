@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.storage.database import Database, Row
 from nacre.storage.queries import about_other
 from nacre.storage.search import Admission
@@ -213,6 +213,21 @@ class Vectors:
         """Passages that are there already, by the hash of their text."""
         found = self._db.all("find_passages", hashes=json.dumps([digest.hex() for digest in hashes]))
         return {digest: row for row, digest in found}
+
+    def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
+        """Take the passages of some texts from a database that this one is to replace, if the same model made them.
+
+        Where that database is damaged they are not there.
+        """
+        try:
+            if earlier.model() != self.model():
+                return
+            found = earlier._db.all("find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes]))
+        except StoreUnusable:
+            return
+        if found:
+            with self._db.transaction():
+                self._add_passages([digest for digest, _ in found], _from_int8([vector for _, vector in found]))
 
     def add_turn_passages(
         self, said: Mapping[int, Sequence[bytes]], fresh: Sequence[bytes], vectors: Matrix, *, through: int

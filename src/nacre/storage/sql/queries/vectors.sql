@@ -15,6 +15,10 @@ WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND leng
 -- Which texts were embedded before.
 SELECT row, hash FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
 
+-- find_vectors_by_hash --
+-- The vectors of texts that were embedded before.
+SELECT hash, vector FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
+
 -- insert_passage --
 -- A new vector: int8, the unit vector times 127 over its largest component.
 INSERT INTO passages (row, hash, vector) VALUES (:row, :hash, :vector);
