@@ -15,6 +15,7 @@ from nacre.app.context import Context, open_context
 from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
 from nacre.app.memory_home import MemoryHome
+from nacre.embed.onnx import load_minilm
 from nacre.errors import Conflict, EmbedderUnavailable, NotFound, SettingsInvalid
 from nacre.model.recall import RecallResult
 from nacre.settings import Settings
@@ -293,3 +294,32 @@ def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Model
     maintenance.rebuild(world.settings(), lambda settings: opened(world, models, settings))
     assert len(models.found[OLD].embedded) == 2  # its memories are few
     assert shown(asked(world, models))[1:] == before[1:]
+
+
+class AllNear(Words):
+    """The bundled model with what all texts have in common added: no cosine is below .6."""
+
+    step = 128
+    tokens = 0
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        alike = np.full((len(texts), 1), 0.7**0.5, np.float32)
+        return np.hstack([load_minilm(threads=1).embed(texts) * 0.3**0.5, alike])
+
+    def within(self, seconds: float, *, question: bool = False) -> AllNear:
+        return self
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_recall_keeps_silent_by_a_model_whose_cosines_are_all_high(world: World, models: Models) -> None:
+    sets(world, OLD)
+    models.found[OLD] = AllNear("near", 385)
+    with MemoryHome(opened(world, models)) as memory:
+        stored = memory.store("Purchases are settled on the last day of each month.")
+        memory.store("The ferry office closes at noon on Sundays.")
+        memory.ingest()
+        assert not memory.recall("who wrote the violin concerto?", mode="vector").hits
+        found = memory.recall("when do we pay for what we bought?", mode="vector").hits
+        assert found[0].memory.id == stored.memory_id

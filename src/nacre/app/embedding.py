@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from nacre.app.context import Context
 from nacre.app.settling import settle
+from nacre.embed.calibration import is_measured, probes, seen_by
 from nacre.errors import EmbedderUnavailable
 from nacre.ids import content_hash
 from nacre.model.reports import Progress, StoreOutcome
@@ -32,6 +33,7 @@ MAX_PASSAGES_A_TURN = 24
 STEP_TURNS = 128
 STEP_MEMORIES = 64
 _AFTER_A_STORE_SECONDS = 2.0
+_PROBE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,8 @@ class _Work:
         self._filled = vectors
         vectors.reach_back(self._context.settings["embedding.turns_newer_than"])
         self._total = self.done + sum(vectors.missing())
+        if self._total > self.done:
+            _look_at_probes(vectors, embedder)
         while not self.is_over() and (rows := _embed_memories(vectors, embedder)):
             if settles:
                 settle(self._context, rows)
@@ -144,6 +148,14 @@ class _Work:
     def _count(self, made: int) -> None:
         self.done += made
         self._notify(Progress("vectors", self.done, self._total))
+
+
+def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
+    """Note how a model sees the probes, once, where nobody measured what its cosines mean."""
+    if not isinstance(embedder, ManifoldEmbedder) or is_measured(embedder.name) or vectors.seen():
+        return
+    questions = embedder.within(_PROBE_SECONDS, question=True).embed([question for question, _ in probes()])
+    vectors.note_seen(seen_by(questions, embedder.embed([passage for _, passage in probes()])))
 
 
 def embed_memories(context: Context) -> dict[str, StoreOutcome]:

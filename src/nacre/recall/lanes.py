@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nacre.recall.confidence import Sureness, sureness_of
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -18,3 +20,7 @@ class QueryVector:
 
     value: NDArray[np.float32]
     vectors: VectorsOf
+
+    def sureness(self, kind: str) -> Sureness:
+        """How sure a hit among ``turns`` or ``memories`` is by these vectors."""
+        return sureness_of(kind, self.vectors.model(), self.vectors.seen())

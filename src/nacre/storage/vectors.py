@@ -111,6 +111,19 @@ class Vectors:
         """What ``embedding.model`` was when the vectors were made: by it their model is found again."""
         return None if self.model() is None else self._value("setting") or _BUNDLED
 
+    def seen(self) -> tuple[float, float] | None:
+        """How their model sees the probes (see :mod:`nacre.embed.calibration`), where that was noted."""
+        noted = self._value("seen")
+        if noted is None:
+            return None
+        chance, restated = json.loads(noted)
+        return float(chance), float(restated)
+
+    def note_seen(self, seen: tuple[float, float]) -> None:
+        """Note how their model sees the probes."""
+        with self._db.transaction():
+            self._set_value("seen", json.dumps(seen))
+
     def were_used(self) -> bool:
         """For ``other``: whether they were in use before; those that were not are in the making."""
         return self._value("used") == "1"
@@ -410,6 +423,10 @@ class VectorsOf:
     def model(self) -> str:
         """The model's name."""
         return self.name
+
+    def seen(self) -> tuple[float, float] | None:
+        """See :meth:`Vectors.seen`."""
+        return self._vectors.seen()
 
     def nearest_turns(self, query: Matrix, *, limit: int, admitted: Admission | None = None) -> list[Near]:
         """See :meth:`Vectors.nearest_turns`."""
