@@ -47,7 +47,6 @@ def status(run: Run) -> None:
     examples=[
         "nacre embed switch openai:text-embedding-3-small --estimate",
         "nacre embed switch ollama:nomic-embed-text",
-        "nacre embed switch onnx:~/models/e5-small --yes",
         "nacre embed switch --back",
     ],
 )
