@@ -216,3 +216,11 @@ def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
     assert destination(settings, "ollama:nomic-embed-text").is_here
     assert destination(settings, "ollama:nomic-embed-text").price == 0
     assert destination(settings, "mistral:unheard-of").price is None
+
+
+def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:
+    with FakeProvider() as elsewhere, FakeProvider() as provider:
+        provider.embedding_faults.append(Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"}))
+        with pytest.raises(EmbedderUnavailable, match="307"):
+            opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
+        assert not elsewhere.requests

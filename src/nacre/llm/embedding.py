@@ -15,12 +15,12 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
 from nacre.llm import failing
 from nacre.llm.calling import Calls
-from nacre.llm.connecting import body_of, call, http_client, keep_to_maker, load_library, timeout_of
+from nacre.llm.connecting import body_of, plain_client, post
 from nacre.llm.credentials import credential_for
 from nacre.llm.embedding_wires import Given, Wanted, wire_of
 from nacre.llm.failing import Asked
@@ -130,7 +130,7 @@ class RemoteEmbedder:
     Texts go in batches (200 at most, less where a provider takes less), three at a time; each is cut to the model's
     window. A call that fails for now is made again, up to five times within ``seconds``. ``dimensions`` is 0 until the
     first answer where the model decides on it. ``tokens`` counts what was used, as told by the provider.
-    Raises ModelRefused where OpenAI's library is missing, through which all calls go.
+    Raises ModelRefused where httpx2 is missing.
     """
 
     step = STEP_TURNS
@@ -150,12 +150,8 @@ class RemoteEmbedder:
         self._calls = Calls()
         self._lock = Lock()
         self._wire = wire_of(asked.provider.name)
-        self._library: Any = load_library("openai", asked)
-        self._client = self._library.OpenAI(
-            api_key=asked.credential.secret if asked.credential else "none",
-            base_url=self._wire.base(asked.provider.base_url), max_retries=0, http_client=http_client(asked),
-        )  # fmt: skip
-        keep_to_maker(self._client, asked, {})
+        self._url = self._wire.base(asked.provider.base_url).rstrip("/")
+        self._client = plain_client(asked)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
@@ -238,18 +234,10 @@ class RemoteEmbedder:
         raise AssertionError("the last try returns or raises")
 
     def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Given:
-        path, body, headers = self._wire.request(self._asked, Wanted(texts, self._wanted_dimensions, self._is_question))
-        options: dict[str, Any] = {"timeout": timeout_of(seconds)}
-        if headers:
-            options["headers"] = {"Authorization": self._library.Omit(), **headers}
-
-        def work() -> Given:
-            import httpx2  # which comes with the library
-
-            response = self._client.post(path, cast_to=httpx2.Response, body=body, options=options)
-            return self._wire.given(body_of(self._asked, response, self._wire.answer))
-
-        given: Given = call(calls, self._asked, self._library, seconds, work)
+        wanted = Wanted(texts, self._wanted_dimensions, self._is_question)
+        path, body, headers = self._wire.request(self._asked, wanted)
+        response = post(calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds)
+        given = self._wire.given(body_of(self._asked, response, self._wire.answer))
         with self._lock:
             self.tokens += given.tokens or sum(tokens_of(text) for text in texts)
         return given

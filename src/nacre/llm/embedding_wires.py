@@ -41,7 +41,7 @@ class Wire(Protocol):
         """Where embeddings are, by the address of the provider."""
 
     def request(self, asked: Asked, wanted: Wanted) -> tuple[str, dict[str, Any], dict[str, str]]:
-        """Path, body, and headers instead of those of OpenAI's library."""
+        """Path, body, and the headers that sign in."""
 
     def given(self, answer: Any) -> Given:
         """What came."""
@@ -76,7 +76,7 @@ class OpenAI:
         body: dict[str, Any] = {"model": asked.model, "input": list(wanted.texts), "encoding_format": "float"}
         if wanted.dimensions:
             body["dimensions"] = wanted.dimensions
-        return "/embeddings", body, {}
+        return "/embeddings", body, _bearer(asked)
 
     def given(self, answer: _Vectors) -> Given:
         """Vectors by their index, where one is told."""
@@ -95,7 +95,7 @@ class Voyage(OpenAI):
         }  # fmt: skip
         if wanted.dimensions:
             body["output_dimension"] = wanted.dimensions
-        return "/embeddings", body, {}
+        return "/embeddings", body, _bearer(asked)
 
 
 class _Values(msgspec.Struct):
@@ -131,6 +131,10 @@ class Gemini:
     def given(self, answer: _Embeddings) -> Given:
         """In the order of the requests."""
         return Given([one.values for one in answer.embeddings])
+
+
+def _bearer(asked: Asked) -> dict[str, str]:
+    return {"authorization": f"Bearer {asked.credential.secret}"} if asked.credential else {}
 
 
 def wire_of(provider: str) -> Wire:
