@@ -89,8 +89,7 @@ def render_made(paper: Paper, setting: str, made: Embedded) -> None:
         paper.line(bold(setting), f": {made.made:,} vectors made, {count(made.left, 'text')} still wait", _spent(made))
         paper.line(dim("nacre embed resume goes on; until then recall goes by what is there"))
     else:
-        paper.line(
-            Span("✓ ", "green"), bold(setting), f" is in use; {count(made.made, 'text')} got vectors", _spent(made)
-        )
+        got = f"; {count(made.made, 'text')} got vectors" if made.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{got}", _spent(made))
     if made.note:
         paper.line(dim(made.note))
