@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from nacre.model.prompting import Capabilities, Completion, Prompt
 
@@ -22,6 +22,30 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""
+
+
+@runtime_checkable
+class ManifoldEmbedder(Protocol):
+    """An embedder that reads questions otherwise than passages, or that may take long to answer."""
+
+    name: str
+    dimensions: int
+    """0 as long as that is not known."""
+
+    step: int
+    """So many turns at once suit it."""
+
+    tokens: int
+    """What a provider counted so far; 0 where nobody does."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """See :class:`Embedder`; the texts are passages."""
+
+    def within(self, seconds: float, *, question: bool = False) -> Embedder:
+        """The same model, which answers within so many seconds or raises; for questions, where they are to be read."""
+
+    def close(self) -> None:
+        """Let go of connections, those of what ``within`` gave as well."""
 
 
 class Reranker(Protocol):

@@ -10,7 +10,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,13 @@ class Setting:
 
 
 SETTINGS: tuple[Setting, ...] = (
-    Setting("embedding.model", str, "minilm", "model for the vector lane: minilm (bundled, offline) or none"),
+    Setting(
+        "embedding.model",
+        str,
+        "minilm",
+        "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
+    ),
+    Setting("embedding.query_seconds", float, 2.0, "so long a recall waits for a question's vector"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting(
         "embedding.turns_newer_than", int, 0, "days: older turns get no vectors, words alone find them; 0 embeds all"
@@ -123,10 +129,11 @@ AGENTS = (
 )  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
+_EMBEDDING = re.compile(r"minilm|none|[^:\s]+:\S.*")
+
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
-    "embedding.model": ("minilm", "none"),
     "scoring.profile": ("nacre", "agenr"),
     "models.auth": (
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
@@ -147,6 +154,7 @@ _LEAST = {
     "embedding.threads": 0,
     "ingest.workers": 0,
     "embedding.turns_newer_than": 0,
+    "embedding.query_seconds": 0.1,
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
@@ -180,6 +188,10 @@ class Settings:
     def __getitem__(self, key: str) -> Any:
         """The value of a setting. Raises SettingsInvalid for a key that does not exist."""
         return self.values[known(key).key].value
+
+    def having(self, key: str, value: Any) -> Settings:
+        """The same with another value of a setting. Raises SettingsInvalid."""
+        return replace(self, values={**self.values, key: Value(check(key, value), "nacre")})
 
     @property
     def speaker(self) -> Speaker:
@@ -241,6 +253,8 @@ def check(key: str, value: Any) -> Any:
         raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
     if key == "redaction.patterns":
         _check_patterns(key, converted)
+    if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more")
     return converted
 
 

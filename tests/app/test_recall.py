@@ -505,7 +505,7 @@ def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
     embed_pending(context, lambda _: None)
     engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
     question = read_question("Note 7 about the harbour.", now=NOON)
-    vector = QueryVector(world.embedder.embed([question.semantic])[0], context.vectors)
+    vector = QueryVector(world.embedder.embed([question.semantic])[0], context.vectors.of(world.embedder.name))
     ranked = engine.rank(question, Filter(), Ranking(NOON), vector=vector, lexical=False)
     assert len(ranked) == CANDIDATES
     assert ranked[0].memory.content == "Note 7 about the harbour."

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from nacre.embed.calibration import calibration_of
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+
+from nacre.embed.calibration import Calibration, calibration_of, probes, seen_by
 from nacre.embed.minilm import MODEL_NAME
+from nacre.embed.onnx import load_minilm
 
 
 def test_the_bundled_model_has_a_table_of_its_own() -> None:
@@ -19,3 +25,22 @@ def test_thresholds_stand_in_their_order() -> None:
         assert known.unrelated < known.link < known.alike < known.same < 1
         assert known.unrelated < known.used < known.corrected < 1
         assert (known.meaning(known.unrelated), known.meaning(known.related)) == (0, 1)
+
+
+def test_a_model_that_sees_the_probes_as_the_bundled_one_does_has_its_numbers() -> None:
+    embedder = load_minilm()
+    questions, passages = (embedder.embed(texts) for texts in zip(*probes(), strict=True))
+    moved = calibration_of("nobody-measured-it", seen_by(questions, passages))
+    assert np.allclose(astuple(moved), astuple(calibration_of(MODEL_NAME)), atol=0.005)
+
+
+def test_a_model_whose_cosines_are_all_high_gets_numbers_as_high() -> None:
+    known = calibration_of(MODEL_NAME)
+    moved = calibration_of("nobody-measured-it", (0.7 + 0.3 * 0.0563, 0.7 + 0.3 * 0.7256))
+    assert np.allclose(astuple(moved), [0.7 + 0.3 * cosine for cosine in astuple(known)], atol=0.005)
+
+
+@pytest.mark.parametrize("seen", [(0.5, 0.5), (0.9, 0.2), (-1.0, 0.5), (0.2, 1.0), (float("nan"), 0.5)])
+def test_a_model_that_cannot_tell_the_probes_apart_counts_as_unknown(seen: tuple[float, float]) -> None:
+    found: Calibration = calibration_of("nobody-measured-it", seen)
+    assert found == calibration_of(None)

@@ -13,6 +13,7 @@ from nacre.app import signing_in
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
 from nacre.app.drift import format_checks
+from nacre.app.embedding import is_switching
 from nacre.app.retention import leaving
 from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
@@ -22,6 +23,7 @@ from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
 from nacre.llm.credentials import place_for
 from nacre.model.reports import Check
+from nacre.protocols import ManifoldEmbedder
 from nacre.recall.scoring import days_between
 from nacre.storage.co_recall import STEP
 from nacre.storage.database import engine_version
@@ -30,6 +32,7 @@ from nacre.text import shorten
 OK, WARNING, FAILURE = "ok", "warning", "failure"
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
+_PATIENCE_SECONDS = 10.0
 _STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
 _MOST_NAMED = 5
@@ -224,10 +227,13 @@ def _model(context: Context) -> Check:
     if context.settings["embedding.model"] == "none":
         return Check("model", OK, "off; the lexical lanes answer")
     try:
-        vector = context.embedder.embed(["a test"])
+        embedder = context.embedder
+        if isinstance(embedder, ManifoldEmbedder):
+            embedder = embedder.within(_PATIENCE_SECONDS)
+        vector = embedder.embed(["a test"])
     except NacreError as error:
         return Check("model", WARNING, error.message, error.hint or "lexical recall works without it")
-    return Check("model", OK, f"{context.embedder.name}, {vector.shape[1]} dimensions")
+    return Check("model", OK, f"{embedder.name}, {vector.shape[1]} dimensions")
 
 
 def _memories(context: Context) -> Check:
@@ -314,6 +320,10 @@ def _vectors(context: Context) -> Check:
         made = context.vectors.count()
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
+    if is_switching(context):
+        wanted = context.settings["embedding.model"]
+        told = f"{made:,} passages of {context.vectors.model()}, until those of {wanted} are whole"
+        return Check("vectors", WARNING, told, "nacre embed resume goes on with them")
     if turns + memories:
         return Check("vectors", WARNING, f"{made:,} made, {turns + memories:,} texts wait", "nacre ingest goes on")
     return Check("vectors", OK, f"{made:,} passages")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from nacre.dedup.judge import Relation, Verdict, closes, judge
-from nacre.embed.calibration import Calibration, calibration_of
+from nacre.embed.calibration import Calibration, Seen, calibration_of
 from nacre.model.memory import Confidence, Kind, Memory
 from nacre.model.session import Speaker, Trust
 
@@ -61,10 +61,14 @@ class Comparison:
 
 
 def compare(
-    memory: Memory, others: Iterable[Memory], *, cosines: Mapping[str, float] | None = None, model: str | None = None
-) -> list[Comparison]:
-    """Compare a memory with others of its project; ``cosines`` are by id, of vectors that ``model`` made."""
-    limits = calibration_of(model)
+    memory: Memory, others: Iterable[Memory], *, cosines: Mapping[str, float] | None = None, model: str | None = None,
+    seen: Seen | None = None,
+) -> list[Comparison]:  # fmt: skip
+    """Compare a memory with others of its project; ``cosines`` are by id, of vectors that ``model`` made.
+
+    ``seen`` is how that sees the probes, where it was not measured.
+    """
+    limits = calibration_of(model, seen)
     cosines = cosines or {}
     found = [
         _compared(memory, other, cosines.get(other.id), limits)

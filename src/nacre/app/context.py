@@ -15,7 +15,7 @@ from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
 from nacre.model.operation import Operation
-from nacre.protocols import Embedder, LanguageModel, Reranker
+from nacre.protocols import Embedder, LanguageModel, ManifoldEmbedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from nacre.recall.deep.kept import Kept
     from nacre.storage.vectors import Vectors
 
+BUNDLED = "minilm"
+"""The bundled embedding model, as the settings name it."""
+
 EmbedderLoader = Callable[[Settings], Embedder]
 RerankerLoader = Callable[[Settings], Reranker | None]
 ModelLoader = Callable[[Settings, str], LanguageModel]
@@ -68,6 +71,10 @@ class Context:
     """The run that is going on, if one is: an operation in parts."""
     going_on: dict[str, FileLock] = field(default_factory=dict)
     """Held while an operation goes on without the vault lock, by its id."""
+    earlier: Vectors | None = None
+    """The vectors of the database that this one is to replace, while it is made anew."""
+    embedders: dict[str, Embedder] = field(default_factory=dict)
+    """Those that were loaded, by their names in the settings."""
     observe: Observe | None = None
 
     @cached_property
@@ -180,22 +187,48 @@ class Context:
     @cached_property
     def vectors(self) -> Vectors:
         """Vectors of passages and memories. Raises EmbedderUnavailable where numpy is missing."""
+        return self._vectors(other=False)
+
+    @cached_property
+    def other_vectors(self) -> Vectors:
+        """Those of another model: in the making, or kept to go back to. Raises EmbedderUnavailable as above."""
+        return self._vectors(other=True)
+
+    def _vectors(self, *, other: bool) -> Vectors:
         try:
             from nacre.storage.vectors import Vectors  # numpy takes 100 ms, which the lexical lanes do not need
         except ImportError as error:
             raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
         days = self.settings["embedding.turns_newer_than"]
-        return Vectors(self.database, self.now() - timedelta(days=days) if days else None)
+        return Vectors(self.database, self.now() - timedelta(days=days) if days else None, other=other)
 
     @cached_property
     def redactor(self) -> Redactor:
         """Takes secrets out of whatever is stored."""
         return Redactor(self.settings["redaction.patterns"], self.settings["redaction.allow"])
 
-    @cached_property
+    @property
     def embedder(self) -> Embedder:
-        """The embedding model, loaded on first use. Raises EmbedderUnavailable."""
-        return self.load_embedder(self.settings)
+        """The embedding model that is set, loaded on first use. Raises EmbedderUnavailable."""
+        return self.embedder_of(self.settings["embedding.model"])
+
+    @property
+    def embedder_in_use(self) -> Embedder:
+        """The model that made the vectors in use; that is set where there are none. Raises EmbedderUnavailable."""
+        return self.embedder_of(self.vectors.setting() or self.settings["embedding.model"])
+
+    def embedder_of(self, name: str) -> Embedder:
+        """The embedding model of a name, as the settings have it. Raises EmbedderUnavailable."""
+        if name not in self.embedders:
+            self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
+        return self.embedders[name]
+
+    def close(self) -> None:
+        """Close the database and what embedding models hold."""
+        for embedder in self.embedders.values():
+            if isinstance(embedder, ManifoldEmbedder):
+                embedder.close()
+        self.database.close()
 
     @cached_property
     def reranker(self) -> Reranker | None:
@@ -255,11 +288,21 @@ def open_context(
 
 
 def _load_configured(settings: Settings) -> Embedder:
-    if settings["embedding.model"] == "none":
+    name = settings["embedding.model"]
+    threads = settings["embedding.threads"] or None
+    if name == "none":
         raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
-    from nacre.embed.onnx import load_minilm  # only where a vector is wanted
+    if name == BUNDLED:
+        from nacre.embed.onnx import load_minilm  # only where a vector is wanted
 
-    return load_minilm(settings["embedding.threads"] or None)
+        return load_minilm(threads)
+    if name.startswith("onnx:"):
+        from nacre.embed.folder import load_folder
+
+        return load_folder(Path(name.removeprefix("onnx:")).expanduser(), threads)
+    from nacre.llm.embedding import open_embedder  # the providers' library takes up to a second
+
+    return open_embedder(settings, name)
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:

@@ -135,12 +135,13 @@ def weigh(context: Context, memories: Sequence[Memory]) -> Iterable[tuple[Memory
         others = [one for one in (*found.values(), *memories[:at]) if _may_meet(memory, one)]
         meanings.make([one for one in others if one.id not in cosines])
         cosines |= {one.id: meanings.cosine(memory, one) for one in others if one.id not in cosines}
-        yield memory, compare(memory, others, cosines=cosines, model=context.embedder.name), cosines
+        model, seen = context.embedder_in_use.name, context.vectors.seen()
+        yield memory, compare(memory, others, cosines=cosines, model=model, seen=seen), cosines
 
 
 def _doubtful(context: Context, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
     is_more = context.settings["dedup.aggressive"] if asking.aggressive is None else asking.aggressive
-    limits = calibration_of(context.embedder.name)
+    limits = calibration_of(context.embedder_in_use.name, context.vectors.seen())
     least = (limits.ask_more if is_more else limits.ask) if asking.threshold is None else asking.threshold
     shown = _SHOWN_MORE if is_more else _SHOWN
     for memory, found, cosines in weigh(context, memories):
@@ -175,7 +176,8 @@ class _Meanings:
     """The vectors of memories, those of the index where they are there, else made on the spot."""
 
     def __init__(self, context: Context) -> None:
-        self._context = context
+        self._embedder = context.embedder_in_use
+        self._index = context.vectors.of(self._embedder.name)
         self._has_index = has_vectors(context)
         self._own: dict[str, Matrix] = {}
 
@@ -186,7 +188,7 @@ class _Meanings:
         }
         if not texts:
             return
-        vectors = self._context.embedder.embed([text for found in texts.values() for text in found])
+        vectors = self._embedder.embed([text for found in texts.values() for text in found])
         at = 0
         for memory_id, found in texts.items():
             self._own[memory_id] = vectors[at : at + len(found)]
@@ -196,7 +198,7 @@ class _Meanings:
         """The cosines of stored memories whose vectors are in the index, by row."""
         best: dict[int, float] = {}
         for piece in self._own[memory.id] if self._has_index else ():
-            for row, cosine in self._context.vectors.memory_cosines(piece).items():
+            for row, cosine in self._index.memory_cosines(piece).items():
                 best[row] = max(best.get(row, -1.0), cosine)
         return best
 

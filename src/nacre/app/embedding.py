@@ -1,4 +1,8 @@
-"""Vectors follow the text: what has none yet gets one, in small steps that may be interrupted between any two."""
+"""Vectors follow the text: what has none yet gets one, in small steps that may be interrupted between any two.
+
+Where another model is set than the one whose vectors are in use, those of the new one are made beside them, and take
+their place when none is missing. Until then every search goes by the old ones; texts that come meanwhile get both.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,19 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nacre.app.context import Context
 from nacre.app.settling import settle
+from nacre.embed.calibration import is_measured, probes, seen_by
 from nacre.errors import EmbedderUnavailable
 from nacre.ids import content_hash
 from nacre.model.reports import Progress, StoreOutcome
+from nacre.protocols import Embedder, ManifoldEmbedder
 from nacre.text import pieces
+
+if TYPE_CHECKING:
+    from nacre.storage.vectors import Vectors
 
 PASSAGE_CHARACTERS = 900
 """About 220 tokens of English: the bundled model reads 256."""
@@ -23,6 +33,7 @@ MAX_PASSAGES_A_TURN = 24
 STEP_TURNS = 128
 STEP_MEMORIES = 64
 _AFTER_A_STORE_SECONDS = 2.0
+_PROBE_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,8 @@ class Embedded:
     made: int
     left: int
     note: str | None = None
+    tokens: int = 0
+    """What a provider counted."""
 
 
 def embed_pending(
@@ -40,31 +53,109 @@ def embed_pending(
     """Make the vectors that are missing: memories first, then turns. An interruption loses one step at most.
 
     Turns older than ``embedding.turns_newer_than`` get none.
-    It stops between two steps once ``limit`` texts are done or ``seconds`` have passed.
+    It stops between two steps once ``limit`` texts are done or ``seconds`` have passed, and where the model does not
+    answer: the texts wait.
     """
-    deadline = time.monotonic() + seconds
-    if context.settings["embedding.model"] == "none":
+    wanted = context.settings["embedding.model"]
+    if wanted == "none":
         return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
+    work = _Work(context, notify, limit, time.monotonic() + seconds)
+    spent = _tokens(context)
     try:
         if not context.vectors.model() and not sum(context.vectors.missing()):
             return Embedded(0, 0)
-        context.vectors.begin(context.embedder.name)
-        context.vectors.reach_back(context.settings["embedding.turns_newer_than"])
+        if not is_switching(context):
+            context.vectors.begin(context.embedder.name, wanted)
+            work.fill(context.vectors, context.embedder)
+        else:
+            _switch(context, work)
     except EmbedderUnavailable as error:
-        return Embedded(0, 0, f"no vectors: {error.message}")
-    total = sum(context.vectors.missing())
-    done = 0
-    try:
-        while _goes_on(done, limit, deadline) and (rows := _embed_memories(context)):
-            settle(context, rows)
-            done += len(rows)
-            notify(Progress("vectors", done, total))
-        while _goes_on(done, limit, deadline) and (made := _embed_turns(context)):
-            done += made
-            notify(Progress("vectors", done, total))
+        work.note = f"no vectors: {error.message}" if not work.done else f"no more vectors: {error.message}"
     except KeyboardInterrupt:
-        return Embedded(done, max(0, total - done), "interrupted; the next ingest goes on")
-    return Embedded(done, max(0, total - done))
+        work.note = "interrupted; the next ingest goes on"
+    return Embedded(work.done, work.left(), work.note, _tokens(context) - spent)
+
+
+def _tokens(context: Context) -> int:
+    """What all embedding models that were loaded used so far."""
+    return sum(one.tokens for one in context.embedders.values() if isinstance(one, ManifoldEmbedder))
+
+
+def is_switching(context: Context) -> bool:
+    """Whether vectors are in use that another model made than the one that is set. Raises EmbedderUnavailable."""
+    used, wanted = context.vectors.setting(), context.settings["embedding.model"]
+    return wanted != "none" and used not in (None, wanted)
+
+
+def _switch(context: Context, work: _Work) -> None:
+    """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
+    try:
+        work.fill(context.vectors, context.embedder_in_use)
+    except EmbedderUnavailable as error:  # the new ones replace them
+        work.note = f"{context.vectors.setting()} answers no more: {error.message}"
+    context.other_vectors.begin(context.embedder.name, context.settings["embedding.model"])
+    while not work.is_over():
+        before = work.done
+        work.fill(context.other_vectors, context.embedder, settles=False)
+        if context.other_vectors.exchange():
+            work.exchanged = True
+            work.note = None
+            return
+        if work.done == before:
+            return
+
+
+class _Work:
+    """Makes vectors, and counts them."""
+
+    def __init__(
+        self, context: Context, notify: Callable[[Progress], None], limit: int | None, deadline: float
+    ) -> None:
+        self.done = 0
+        self.note: str | None = None
+        self.exchanged = False
+        self._context = context
+        self._notify = notify
+        self._limit = limit
+        self._deadline = deadline
+        self._total = 0
+        self._filled: Vectors | None = None
+
+    def is_over(self) -> bool:
+        """Whether no further step is to be begun."""
+        return (self._limit is not None and self.done >= self._limit) or time.monotonic() >= self._deadline
+
+    def left(self) -> int:
+        """Texts that still wait for the vectors that were made last."""
+        if self._filled is None or self.exchanged:
+            return 0
+        return sum(self._filled.missing())
+
+    def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
+        """Make the vectors of a model that are missing. Raises EmbedderUnavailable."""
+        self._filled = vectors
+        vectors.reach_back(self._context.settings["embedding.turns_newer_than"])
+        self._total = self.done + sum(vectors.missing())
+        if self._total > self.done:
+            _look_at_probes(vectors, embedder)
+        while not self.is_over() and (rows := _embed_memories(vectors, embedder)):
+            if settles:
+                settle(self._context, rows)
+            self._count(len(rows))
+        while not self.is_over() and (made := _embed_turns(vectors, embedder, self._context.earlier)):
+            self._count(made)
+
+    def _count(self, made: int) -> None:
+        self.done += made
+        self._notify(Progress("vectors", self.done, self._total))
+
+
+def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
+    """Note how a model sees the probes, once, where nobody measured what its cosines mean."""
+    if not isinstance(embedder, ManifoldEmbedder) or is_measured(embedder.name) or vectors.seen():
+        return
+    questions = embedder.within(_PROBE_SECONDS, question=True).embed([question for question, _ in probes()])
+    vectors.note_seen(seen_by(questions, embedder.embed([passage for _, passage in probes()])))
 
 
 def embed_memories(context: Context) -> dict[str, StoreOutcome]:
@@ -79,8 +170,11 @@ def embed_memories(context: Context) -> dict[str, StoreOutcome]:
             return outcomes  # without a look at the model, which takes long to load
         if not has_vectors(context):
             return outcomes
+        embedder = context.embedder_in_use
+        if isinstance(embedder, ManifoldEmbedder):
+            embedder = embedder.within(_AFTER_A_STORE_SECONDS)
         deadline = time.monotonic() + _AFTER_A_STORE_SECONDS
-        while time.monotonic() < deadline and (rows := _embed_memories(context)):
+        while time.monotonic() < deadline and (rows := _embed_memories(context.vectors, embedder)):
             outcomes |= settle(context, rows)
     except EmbedderUnavailable:
         pass
@@ -88,42 +182,46 @@ def embed_memories(context: Context) -> dict[str, StoreOutcome]:
 
 
 def has_vectors(context: Context) -> bool:
-    """Whether this home has vectors of the present model. Raises EmbedderUnavailable."""
+    """Whether this home has vectors, and the model that made them is there. Raises EmbedderUnavailable."""
     model = context.vectors.model()
-    return model is not None and model == context.embedder.name
+    return model is not None and model == context.embedder_in_use.name
 
 
-def _goes_on(done: int, limit: int | None, deadline: float) -> bool:
-    return (limit is None or done < limit) and time.monotonic() < deadline
-
-
-def _embed_memories(context: Context) -> list[int]:
-    waiting = context.vectors.memories_to_embed(STEP_MEMORIES)
+def _embed_memories(vectors: Vectors, embedder: Embedder) -> list[int]:
+    waiting = vectors.memories_to_embed(STEP_MEMORIES)
     if not waiting:
         return []
     texts = {row: passages(f"{subject}. {content}") for row, subject, content in waiting}
-    vectors = context.embedder.embed([text for found in texts.values() for text in found])
+    found = embedder.embed([text for parts in texts.values() for text in parts])
     made, at = {}, 0
-    for row, found in texts.items():
-        made[row] = vectors[at : at + len(found)]
-        at += len(found)
-    context.vectors.add_memory_vectors(made)
+    for row, parts in texts.items():
+        made[row] = found[at : at + len(parts)]
+        at += len(parts)
+    vectors.add_memory_vectors(made)
     return [row for row, _, _ in waiting]
 
 
-def _embed_turns(context: Context) -> int:
-    waiting = context.vectors.turns_to_embed(STEP_TURNS)
+def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None) -> int:
+    waiting = vectors.turns_to_embed(embedder.step if isinstance(embedder, ManifoldEmbedder) else STEP_TURNS)
     if not waiting:
-        context.vectors.pass_over()
+        vectors.pass_over()
         return 0
-    said = {row: {content_hash(text): text for text in passages(text)} for row, text in waiting}
+    said = {row: passages_by_hash(text) for row, text in waiting}
     texts = {digest: text for found in said.values() for digest, text in found.items()}
-    known = context.vectors.known(list(texts))
+    known = vectors.known(list(texts))
+    if earlier and len(known) < len(texts):
+        vectors.take_over(earlier, [digest for digest in texts if digest not in known])
+        known = vectors.known(list(texts))
     fresh = [digest for digest in texts if digest not in known]
-    vectors = context.embedder.embed([texts[digest] for digest in fresh])
-    hashes = {row: list(found) for row, found in said.items()}
-    context.vectors.add_turn_passages(hashes, fresh, vectors, through=waiting[-1][0])
+    found = embedder.embed([texts[digest] for digest in fresh])
+    hashes = {row: list(parts) for row, parts in said.items()}
+    vectors.add_turn_passages(hashes, fresh, found, through=waiting[-1][0])
     return len(waiting)
+
+
+def passages_by_hash(text: str) -> dict[bytes, str]:
+    """The passages of a text by the hash of their words: each is embedded once, however often it is said."""
+    return {content_hash(part): part for part in passages(text)}
 
 
 def passages(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nacre.app.context import Context
+from nacre.app.context import BUNDLED, Context
 from nacre.app.embedding import passages
 from nacre.app.remembering import get
 from nacre.app.scanning import catch_up
@@ -136,10 +136,11 @@ def _measure(context: Context, reply: str, memories: Sequence[Memory]) -> _Measu
 
 
 def _by_cosine(context: Context, reply: str, memories: Sequence[Memory]) -> _Measure:
-    """The best cosine of any passage with any passage."""
-    heard = context.embedder.embed(passages(reply))
-    vectors = {memory.id: context.embedder.embed(passages(memory.content)) for memory in memories}
-    known = calibration_of(context.embedder.name)
+    """The best cosine of any passage with any passage, by the bundled model: what is heard stays on this machine."""
+    embedder = context.embedder_of(BUNDLED)
+    heard = embedder.embed(passages(reply))
+    vectors = {memory.id: embedder.embed(passages(memory.content)) for memory in memories}
+    known = calibration_of(embedder.name)
     return _Measure(
         Borders("cosine", known.used, known.corrected),
         lambda memory: float((vectors[memory.id] @ heard.T).max()),

@@ -5,21 +5,25 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.app.committing import commit_operations
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest, named_before
 from nacre.app.writing import apply_intents
-from nacre.errors import NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
+from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.model.reports import IngestReport, Progress
 from nacre.settings import Settings
 from nacre.storage.database import Database
 from nacre.storage.shard_set import ShardSet
 from nacre.storage.times import from_ms
+
+if TYPE_CHECKING:
+    from nacre.storage.vectors import Vectors
 
 _SIDE_FILES = ("", "-wal", "-shm")
 
@@ -79,13 +83,30 @@ def rebuild(
     known = _read_before(settings, open_home)
     _remove(fresh.database)
     try:
-        report = _make_anew(open_home(fresh), known, on_progress, vectors=vectors)
+        with _earlier(settings, open_home) as earlier:
+            report = _make_anew(replace(open_home(fresh), earlier=earlier), known, on_progress, vectors=vectors)
         _put_in_place(settings, fresh.database, open_home)
         _sweep(settings)
     finally:
         with contextlib.suppress(OSError):
             _remove(fresh.database)  # a full disk has no room for half of one
     return report
+
+
+@contextlib.contextmanager
+def _earlier(settings: Settings, open_home: Callable[[Settings], Context]) -> Iterator[Vectors | None]:
+    """The vectors of the old database: a text that has one is not embedded again, which takes hours or money."""
+    context = _opened(settings, open_home) if settings.database.exists() else None
+    if context is None:
+        yield None
+        return
+    vectors = None
+    with contextlib.suppress(EmbedderUnavailable):
+        vectors = context.vectors
+    try:
+        yield vectors
+    finally:
+        context.close()
 
 
 def _make_anew(

@@ -1,16 +1,19 @@
-"""The embedding model as extraction's sense of what a statement means."""
+"""The bundled embedding model as extraction's sense of what a statement means.
+
+What extraction knows of meanings was learned with that model; another one may make the vectors.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.app.context import Context
+from nacre.app.context import BUNDLED, Context
 from nacre.errors import EmbedderUnavailable
 from nacre.extract.meaning import Affinity, Meaning
 
 
 def meaning_of(context: Context) -> Meaning | None:
-    """Judges by the home's embedding model, loaded with the first statement; ``None`` where there is none."""
+    """Judges by the bundled embedding model, loaded with the first statement; ``None`` where vectors are off."""
     return None if context.settings["embedding.model"] == "none" else _ModelMeaning(context)
 
 
@@ -25,7 +28,7 @@ class _ModelMeaning:
         try:
             from nacre.extract.prototypes import load  # numpy takes 100 ms, which only this needs
 
-            embedder = self._context.embedder
+            embedder = self._context.embedder_of(BUNDLED)
             learned = load(language, embedder.name)
             return learned.affinities(texts, embedder.embed(texts)) if learned else None
         except (EmbedderUnavailable, ImportError):

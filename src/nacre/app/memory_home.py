@@ -104,7 +104,7 @@ class MemoryHome:
 
     def close(self) -> None:
         """Close the database; a second call does nothing."""
-        self._context.database.close()
+        self._context.close()
 
     @property
     def path(self) -> Path:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from nacre.app.accepting import is_waiting, waiting
 from nacre.app.comparing import last_said
-from nacre.app.context import Context
+from nacre.app.context import BUNDLED, Context
 from nacre.app.scanning import catch_up
 from nacre.app.using import spool_use, today
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
@@ -28,6 +28,7 @@ from nacre.model.recall import (
     TurnHit,
 )
 from nacre.model.session import Trust, Turn
+from nacre.protocols import ManifoldEmbedder
 from nacre.recall import co_recall
 from nacre.recall.anchoring import anchored, find_anchor
 from nacre.recall.confidence import BORDER, answering
@@ -197,7 +198,7 @@ def _open_lanes(context: Context, query: RecallQuery, question: Question) -> _La
         reports.append(Lane("vector", LaneState.SKIPPED))
     elif context.settings["embedding.model"] == "none":
         reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
-    elif lexical and is_unspaced(question.semantic):
+    elif lexical and is_unspaced(question.semantic) and context.settings["embedding.model"] == BUNDLED:
         reports.append(Lane("vector", LaneState.SKIPPED, note="the model does not read this script"))
     else:
         try:
@@ -228,17 +229,26 @@ def _lexical(context: Context) -> Lane:
 
 
 def _embed_question(context: Context, question: Question) -> tuple[QueryVector | None, Lane]:
+    """By the model that made the vectors in use, whichever is set by now."""
     vectors = context.vectors
     model = vectors.model()
     if model is None:
         return None, Lane("vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them")
-    if context.embedder.name != model:
+    embedder = context.embedder_in_use
+    if embedder.name != model:
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
-    embedded = context.embedder.embed([question.semantic])[0]
+    text = question.semantic
+    if isinstance(embedder, ManifoldEmbedder):
+        embedder = embedder.within(context.settings["embedding.query_seconds"], question=True)
+        text = context.redactor.clean(text)  # it may leave this machine
+    embedded = embedder.embed([text])[0]
+    if vectors.dimensions() not in (0, len(embedded)):
+        told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
+        return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
     are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
     note = "some texts have no vectors yet: nacre ingest goes on with them" if are_missing else None
     state = LaneState.PARTIAL if are_missing else LaneState.RAN
-    return QueryVector(embedded, vectors), Lane("vector", state, note=note)
+    return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
 
 
 def _rank_memories(

@@ -29,7 +29,7 @@ def settle(context: Context, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     found = context.memories.by_rows(rows)
     memories = {row: memory for row, memory in found.items() if not memory.superseded_by}
     near = {row: _neighbours(context, row, memory) for row, memory in memories.items()}
-    limits = calibration_of(context.vectors.model())
+    limits = calibration_of(context.vectors.model(), context.vectors.seen())
     with context.database.transaction():
         for row, memory in memories.items():
             context.database.breathe()
@@ -74,7 +74,8 @@ def _settle(context: Context, memory_id: str, near: Sequence[tuple[Memory, float
     others = [other for other in present if other and not other.superseded_by and not other.retired]
     if memory is None or memory.superseded_by or memory.retired or not others:
         return None
-    found = compare(memory, others, cosines=cosines, model=context.vectors.model())
+    vectors = context.vectors
+    found = compare(memory, others, cosines=cosines, model=vectors.model(), seen=vectors.seen())
     again = next((one for one in found if one.repeats), None)
     if again:
         return _absorb(context, memory, again)

@@ -157,4 +157,4 @@ class _Embedding:
             value = embedder.embed([text])[0]
             self._known[text] = value, time.perf_counter() - started
         value, seconds = self._known[text]
-        return QueryVector(value, self._context.vectors), seconds
+        return QueryVector(value, self._context.vectors.of(self._context.embedder.name)), seconds

@@ -74,6 +74,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
         "config": Entry("config:config", "Show and change settings."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
+        "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",

@@ -49,7 +49,7 @@ class Run:
     def close(self) -> None:
         """Close the home if it was opened."""
         if "context" in self.__dict__:
-            self.context.database.close()
+            self.context.close()
 
     def keep_history(self) -> None:
         """Let what was done be committed in the background, if it is time."""

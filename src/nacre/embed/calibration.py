@@ -6,8 +6,19 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _UNKNOWN = "unknown"
+_BUNDLED = "minilm-l6-v2-int8"
+_BUNDLED_SEES = (0.0563, 0.7256)
+"""How the bundled model sees the probes."""
+
+Seen = tuple[float, float]
+"""The mean cosine of the probes' questions to passages of others, and to their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +47,50 @@ class Calibration:
         return (cosine - self.unrelated) / (self.related - self.unrelated)
 
 
+def is_measured(model: str) -> bool:
+    """Whether a model has a table."""
+    return model in _tables()
+
+
 @cache
-def calibration_of(model: str | None) -> Calibration:
-    """The calibration of a model by the name of its vectors; that of ``unknown`` where nobody measured it."""
-    tables = tomllib.loads((files(__package__) / "calibration.toml").read_text(encoding="utf-8"))
-    return Calibration(**tables[model if model in tables else _UNKNOWN])
+def probes() -> tuple[tuple[str, str], ...]:
+    """Questions, each with a passage that answers it and none of the others."""
+    written = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
+    return tuple((question, passage) for question, passage in written["pairs"])
+
+
+def seen_by(questions: NDArray[np.float32], passages: NDArray[np.float32]) -> Seen:
+    """How a model sees the probes, by their unit vectors."""
+    cosines = questions @ passages.T
+    own = float(cosines.trace()) / len(cosines)
+    others = (float(cosines.sum()) - float(cosines.trace())) / (cosines.size - len(cosines))
+    return others, own
+
+
+@cache
+def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
+    """The calibration of a model by the name of its vectors.
+
+    Of one that nobody measured, by how it sees the probes: the bundled model's numbers, moved to where that model sees
+    them. Without that, the table ``unknown``.
+    """
+    tables = _tables()
+    if model in tables:
+        return Calibration(**tables[model])
+    if seen is None or not -1 < seen[0] < seen[1] < 1:
+        return Calibration(**tables[_UNKNOWN])
+    return Calibration(**{name: _moved(value, seen) for name, value in tables[_BUNDLED].items()})
+
+
+def _moved(cosine: float, seen: Seen) -> float:
+    """A cosine of the bundled model as one of a model that sees the probes so; 1 stays 1."""
+    (chance, restated), (own_chance, own_restated) = seen, _BUNDLED_SEES
+    if cosine <= own_restated:
+        return chance + (cosine - own_chance) * (restated - chance) / (own_restated - own_chance)
+    return restated + (cosine - own_restated) * (1 - restated) / (1 - own_restated)
+
+
+@cache
+def _tables() -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = tomllib.loads((files(__package__) / "calibration.toml").read_text("utf-8"))
+    return found

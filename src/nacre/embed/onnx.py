@@ -8,7 +8,7 @@ batch of sixteen on processors, at a fraction of the memory. Texts run side by s
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,7 +44,7 @@ class OnnxEmbedder:
 
     def __init__(self, folder: Path, *, name: str, threads: int | None = None) -> None:
         self.name = name
-        self._threads = threads or min(_MOST_THREADS, os.cpu_count() or 1)
+        self._threads = threads_for(threads)
         self._tokenizer = load_tokenizer(folder / "tokenizer.json", minilm.MAX_TOKENS)
         self._session = load_session(folder / "model.onnx")
         self.dimensions = self._session.get_outputs()[0].shape[-1]
@@ -54,30 +54,46 @@ class OnnxEmbedder:
 
         Texts are read up to 256 tokens. A text has the same vector whatever else is embedded with it.
         """
+        return side_by_side(self._vector, texts, self.dimensions, self._threads)
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
         import numpy as np
 
-        vectors = np.empty((len(texts), self.dimensions), np.float32)
-        workers = min(self._threads, len(texts))
-        if workers <= 1:
-            self._fill(vectors, texts, range(len(texts)))
-            return vectors
-        with ThreadPoolExecutor(workers, thread_name_prefix="nacre-embed") as pool:
-            shares = [range(first, len(texts), workers) for first in range(workers)]
-            list(pool.map(lambda share: self._fill(vectors, texts, share), shares))
-        return vectors
-
-    def _fill(self, vectors: NDArray[np.float32], texts: Sequence[str], rows: Iterable[int]) -> None:
-        import numpy as np
-
-        for row in rows:
-            tokens = np.array([self._tokenizer.encode(readable(texts[row])).ids], np.int64)
-            inputs = {"input_ids": tokens, "attention_mask": np.ones_like(tokens)}
-            vectors[row] = self._session.run(None, inputs)[0][0]
+        tokens = np.array([self._tokenizer.encode(readable(text)).ids], np.int64)
+        inputs = {"input_ids": tokens, "attention_mask": np.ones_like(tokens)}
+        vector: NDArray[np.float32] = self._session.run(None, inputs)[0][0]
+        return vector
 
 
 def load_minilm(threads: int | None = None) -> OnnxEmbedder:
     """The bundled model. Raises EmbedderUnavailable."""
     return OnnxEmbedder(Path(minilm.__file__).parent, name=minilm.MODEL_NAME, threads=threads)
+
+
+def threads_for(threads: int | None) -> int:
+    """So many texts are embedded at once."""
+    return threads or min(_MOST_THREADS, os.cpu_count() or 1)
+
+
+def side_by_side(
+    vector: Callable[[str], NDArray[np.float32]], texts: Sequence[str], dimensions: int, threads: int
+) -> NDArray[np.float32]:
+    """The vectors of texts as rows, each text run on its own, some at a time."""
+    import numpy as np
+
+    vectors = np.empty((len(texts), dimensions), np.float32)
+
+    def fill(rows: Iterable[int]) -> None:
+        for row in rows:
+            vectors[row] = vector(texts[row])
+
+    workers = min(threads, len(texts))
+    if workers <= 1:
+        fill(range(len(texts)))
+        return vectors
+    with ThreadPoolExecutor(workers, thread_name_prefix="nacre-embed") as pool:
+        list(pool.map(fill, [range(first, len(texts), workers) for first in range(workers)]))
+    return vectors
 
 
 def readable(text: str) -> str:
@@ -104,8 +120,8 @@ def load_tokenizer(path: Path, tokens: int) -> Any:
     return tokenizer
 
 
-def load_session(path: Path) -> Any:
-    """A model that runs on one thread. Raises EmbedderUnavailable."""
+def load_session(path: Path, *, is_final: bool = True) -> Any:
+    """A model that runs on one thread. A graph that is not final is simplified first. Raises EmbedderUnavailable."""
     try:
         import onnxruntime as runtime
     except ImportError as error:
@@ -115,7 +131,8 @@ def load_session(path: Path) -> Any:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     # The graph was written in its final form, and every length of text would get its own memory plan.
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    levels = runtime.GraphOptimizationLevel
+    options.graph_optimization_level = levels.ORT_DISABLE_ALL if is_final else levels.ORT_ENABLE_EXTENDED
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     try:

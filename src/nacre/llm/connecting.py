@@ -78,7 +78,7 @@ def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: 
     except CutOff:
         raise failing.cut_off(asked) from None
     except library.APIStatusError as error:
-        raise failing.refusal(asked, error.status_code, _said(error), error.response.headers) from error
+        raise failing.refusal(asked, error.status_code, _said(error.body), error.response.headers) from error
     except (TimeoutError, library.APITimeoutError, httpx2.TimeoutException) as error:
         raise failing.late(asked, seconds) from error
     except library.APIConnectionError as error:
@@ -87,6 +87,45 @@ def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: 
         raise failing.broken(asked) from error
     except (library.APIError, json.JSONDecodeError, AssertionError, KeyError, TypeError, ValueError) as error:
         raise failing.strange(asked) from error  # what a library makes of an answer that is none
+
+
+def plain_client(asked: Asked) -> Any:
+    """Connections without a maker's library, which takes half a second to load. Redirects are not followed: a key in a
+    header would go along. Raises ModelRefused where httpx2 is missing, which comes with the libraries."""
+    try:
+        import httpx2
+    except ImportError as error:
+        raise failing.no_library(asked, "openai") from error
+    return httpx2.Client(trust_env=not asked.is_here, headers={"user-agent": "nacre"})
+
+
+def post(
+    calls: Calls, asked: Asked, client: Any, url: str, body: Any, headers: Mapping[str, str], seconds: float
+) -> Any:  # fmt: skip
+    """The response to a request in JSON, if it is a success; whatever goes wrong is said in nacre's words."""
+    import httpx2
+
+    def work() -> Any:
+        return client.post(url, json=body, headers=headers, timeout=timeout_of(seconds))
+
+    try:
+        response = calls.run(work, seconds + _GRACE_SECONDS)
+    except CutOff:
+        raise failing.cut_off(asked) from None
+    except (TimeoutError, httpx2.TimeoutException) as error:
+        raise failing.late(asked, seconds) from error
+    except (httpx2.HTTPError, httpx2.InvalidURL, RuntimeError, ValueError) as error:
+        raise failing.unreachable(asked, error) from error
+    if response.status_code >= 300:
+        raise failing.refusal(asked, response.status_code, _said(_parsed(response.content)), response.headers)
+    return response
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return body.decode("utf-8", "replace")
 
 
 def body_of(asked: Asked, response: Any, shape: type[S]) -> S:
@@ -108,9 +147,8 @@ def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> C
     return replace(able, answers=steps[able.answers])
 
 
-def _said(error: Any) -> str:
+def _said(body: Any) -> str:
     """What a provider says of an error: its message and its codes."""
-    body = error.body
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(inner, Mapping):
         return " ".join(str(inner[key]) for key in ("code", "type", "message") if inner.get(key))

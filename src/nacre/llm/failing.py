@@ -17,7 +17,7 @@ from nacre.text import shorten
 _SAID_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED = frozenset({408, 409, 425, 429})
-_ANOTHER = "choose another model: nacre config set models.default provider:model"
+ANOTHER = "choose another model: nacre config set models.default provider:model"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str]) ->
     if status in _RETRIED or status >= 500:
         return _busy(asked, status, said, headers)
     message = f"{asked.provider.label} refuses the call of {asked.name} with {status}{_quoted(asked, said)}"
-    return ModelRefused(message, hint=f"check models.providers, or {_ANOTHER}")
+    return ModelRefused(message, hint=f"check models.providers, or {ANOTHER}")
 
 
 def _busy(asked: Asked, status: int, said: str, headers: Mapping[str, str]) -> ModelUnavailable:
@@ -173,25 +173,25 @@ def program_failed(asked: Asked, said: str) -> NacreError:
         message = f"{label} answers no more for now ({asked.name}){_quoted(asked, said)}"
         return ModelUnavailable(message, hint="try again later, or choose another model", retry=False)
     if re.search(r"too long|context", said, re.I):
-        return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=_ANOTHER)
+        return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     if re.search(r"model", said, re.I):
-        return ModelRefused(f"{label} has no answer of {asked.name}{_quoted(asked, said)}", hint=_ANOTHER)
+        return ModelRefused(f"{label} has no answer of {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     message = f"the command of {label} failed for {asked.name}{_quoted(asked, said)}"
-    return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {_ANOTHER}", retry=False)
+    return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
 
 
 def declined(asked: Asked) -> ModelRefused:
     """The error for a model that says it does not want to answer."""
-    return ModelRefused(f"{asked.name} declined to answer", hint=_ANOTHER)
+    return ModelRefused(f"{asked.name} declined to answer", hint=ANOTHER)
 
 
 def _filled(text: str, asked: Asked, said: str) -> str:
     credential, provider = asked.credential, asked.provider
     key = f"the {credential.kind.replace('-', ' ')} in {credential.origin}" if credential else "a call without a key"
     where = f"put a new one into {credential.origin}" if credential else _where_key(provider)
-    pull = f"ollama pull {asked.model}" if provider.name == "ollama" else f"check its name, or {_ANOTHER}"
+    pull = f"ollama pull {asked.model}" if provider.name == "ollama" else f"check its name, or {ANOTHER}"
     return text.format(
-        label=provider.label, name=asked.name, model=asked.model, another=_ANOTHER, key=key, pull=pull,
+        label=provider.label, name=asked.name, model=asked.model, another=ANOTHER, key=key, pull=pull,
         renew=f"{where}, or run nacre setup", said=_quoted(asked, said),
         window=f", whose window is {asked.window:,} tokens" if asked.window else "",
     )  # fmt: skip

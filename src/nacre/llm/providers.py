@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from nacre.errors import ModelRefused
 from nacre.settings import Settings
 
-APIS = ("anthropic", "openai", "chat", "claude-cli", "codex-cli", "mcp-sampling")
+APIS = ("anthropic", "openai", "chat", "claude-cli", "codex-cli", "mcp-sampling", "embeddings")
 _ANSWERS = ("schema", "tool", "json", "text")
 _OWN_KEYS = ("api", "base_url", "key", "api_key", "label", "answers", "free", "plain_http")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -48,6 +48,8 @@ def describe(settings: Settings, name: str) -> tuple[Asked, Capabilities]:
     """Who answers for a name, and what it can do. Raises ModelRefused where that cannot be told."""
     provider_name, colon, model = name.partition(":")
     provider = provider_of(settings, provider_name)
+    if provider.api == "embeddings":
+        raise ModelRefused(f"{provider.label} has no language models", hint="for vectors: nacre embed switch " + name)
     if not model and (not colon or provider.api not in ("claude-cli", "codex-cli", "mcp-sampling")):
         raise ModelRefused(f"{name!r} names no model of {provider.label}", hint=f"{provider_name}:<model>")
     able = capabilities_of(settings, provider, model)

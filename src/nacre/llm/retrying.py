@@ -28,6 +28,15 @@ class Pace:
     most_seconds: float = 30.0
     asked_seconds: float = 60.0
 
+    def wait(self, number: int, error: ModelUnavailable, draw: Callable[[], float]) -> float | None:
+        """Seconds between this try, which failed, and the next one; ``None`` where there is none."""
+        if not error.retry or number >= self.tries:
+            return None
+        if error.after_seconds is not None:
+            return error.after_seconds if error.after_seconds <= self.asked_seconds else None
+        longest: float = min(self.most_seconds, self.first_seconds * 2 ** (number - 1))
+        return draw() * longest
+
 
 class RetryingModel:
     """Asks another model again where that may help; implements LanguageModel.
@@ -88,11 +97,4 @@ class RetryingModel:
         return self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
 
     def _wait(self, number: int, error: ModelUnavailable) -> float | None:
-        """Seconds until the next try; ``None`` where there is none."""
-        pace = self._pace
-        if not error.retry or number == pace.tries or self._closed.is_set():
-            return None
-        if error.after_seconds is not None:
-            return error.after_seconds if error.after_seconds <= pace.asked_seconds else None
-        longest: float = min(pace.most_seconds, pace.first_seconds * 2 ** (number - 1))
-        return self._draw() * longest
+        return None if self._closed.is_set() else self._pace.wait(number, error, self._draw)

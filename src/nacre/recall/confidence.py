@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Protocol, TypeVar
 
-from nacre.embed.calibration import Calibration, calibration_of
+from nacre.embed.calibration import Calibration, Seen, calibration_of
 
 BORDER = 0.5
 """An answer is shown when its best hit is at least so sure."""
@@ -89,14 +89,14 @@ class Sureness:
 
 
 @cache
-def sureness_of(kind: str, model: str | None) -> Sureness:
-    """How sure a hit among ``turns`` or ``memories`` is, where an embedding model made the vectors."""
+def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Sureness:
+    """How sure a hit among ``turns`` or ``memories`` is, where an embedding model made the vectors, which sees so."""
     table = tomllib.loads(files("nacre.recall").joinpath("confidence.toml").read_text(encoding="utf-8"))
     found = table[kind]
     return Sureness(
         with_meaning=Weights(**found["with_meaning"]),
         words_alone=Weights(**found["words_alone"]),
-        scale=calibration_of(model),
+        scale=calibration_of(model, seen),
         beside=found["beside"],
     )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nacre.recall.confidence import Sureness, sureness_of
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nacre.storage.vectors import Vectors
+    from nacre.storage.vectors import VectorsOf
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,4 +19,8 @@ class QueryVector:
     """A unit vector, and the store its cosines come from."""
 
     value: NDArray[np.float32]
-    vectors: Vectors
+    vectors: VectorsOf
+
+    def sureness(self, kind: str) -> Sureness:
+        """How sure a hit among ``turns`` or ``memories`` is by these vectors."""
+        return sureness_of(kind, self.vectors.model(), self.vectors.seen())

@@ -119,7 +119,7 @@ class MemoryRecall:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
         linked = self._follow_links(parts, found, admitted)
-        sureness = sureness_of("memories", vector.vectors.model() if vector else None)
+        sureness = vector.sureness("memories") if vector else sureness_of("memories", None)
         lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked)
         return self._scored(parts, found, lanes, ranking)
 

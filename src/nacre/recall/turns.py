@@ -92,7 +92,7 @@ class TurnRecall:
         scores = {place: sum(found.values()) for place, found in parts.items()}
         best = nlargest(max(limit, _READ), scores, key=lambda place: (scores[place], -place[0], -place[1]))
         best = self._answers_first(best, pool, parts, scores)[:limit]
-        sureness = sureness_of("turns", vector.vectors.model() if vector else None)
+        sureness = vector.sureness("turns") if vector else sureness_of("turns", None)
         found, known = [], words.known
         for place in best:
             if scores[place] <= 0:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from nacre.model.session import ToolCall
 from nacre.storage.database import Database
+from nacre.storage.queries import about_other
 from nacre.storage.sessions import stored_calls
 from nacre.storage.times import to_ms
 
@@ -171,12 +172,18 @@ class Erasing:
             self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
 
     def blank_passages(self) -> int:
-        """Take hash, vector and bits of passages that nobody says any more; returns how many."""
-        rows = [row for (row,) in self._db.all("list_orphaned_passages")]
+        """Take hash, vector and bits of passages that nobody says any more; returns how many.
+
+        Those of another model, which are in the making or kept, go as those in use do.
+        """
+        return self._blank_all(str) + self._blank_all(about_other)
+
+    def _blank_all(self, named: Callable[[str], str]) -> int:
+        rows = [row for (row,) in self._db.all(named("list_orphaned_passages"))]
         for start in range(0, len(rows), _TURNS_A_TRANSACTION):
             with self._db.transaction():
                 for row in rows[start : start + _TURNS_A_TRANSACTION]:
-                    self._blank(row)
+                    self._blank(row, named)
         return len(rows)
 
     def merge_full_text(self) -> None:
@@ -186,12 +193,12 @@ class Erasing:
             while self._db.run(merge, pages=pages) >= 2:  # below: nothing was left to merge
                 pages = _PAGES_A_MERGE
 
-    def _blank(self, row: int) -> None:
-        self._db.run("blank_passage", row=row)
-        found = self._db.one("find_bits", row=row)
+    def _blank(self, row: int, named: Callable[[str], str]) -> None:
+        self._db.run(named("blank_passage"), row=row)
+        found = self._db.one(named("find_bits"), row=row)
         if found is None or not found[1] or row >= found[0] + found[1]:
             return
         first, count, bits = found
         width = len(bits) // count
         at = (row - first) * width
-        self._db.run("update_bits", first=first, bits=bits[:at] + bytes(width) + bits[at + width :])
+        self._db.run(named("update_bits"), first=first, bits=bits[:at] + bytes(width) + bits[at + width :])

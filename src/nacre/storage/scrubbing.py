@@ -22,7 +22,12 @@ BATCH = 500
 
 _FULL_TEXT = ("turns_fts", "turns_parts", "failures_fts", "memories_fts", "memories_parts", "names_parts")
 
-_OWN_WAY = frozenset({"turns", "memories", "tags", "links", "vault_files", "git_state", "embedding", "names", "shards"})
+_OWN_WAY = frozenset(
+    {
+        "turns", "memories", "tags", "links", "vault_files", "git_state", "embedding", "other_embedding", "names",
+        "shards",
+    }
+)  # fmt: skip
 """Turns are rewritten here with their full text; memories, and what follows them, come from their files; names go when
 no turn has them."""
 

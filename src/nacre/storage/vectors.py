@@ -1,6 +1,6 @@
 """Vectors: sign bits of every passage for a quick scan, int8 components for exact cosines.
 
-A passage is kept once, by the hash of its text, however many turns say it. The scan compares 384 bits a passage with
+A passage is kept once, by the hash of its text, however many turns say it. The scan compares a bit a component with
 XOR and popcount, and the nearest are compared exactly: a million passages take about six milliseconds, without an
 index structure to build or to lose. Bits are held word by word, the first 64 of all passages, then the next, and
 compared in portions that stay in the processor's cache.
@@ -9,14 +9,18 @@ compared in portions that stay in the processor's cache.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.storage.database import Database
+from nacre.errors import EmbedderUnavailable, StoreUnusable
+from nacre.storage.database import Database, Row
+from nacre.storage.queries import about_other
 from nacre.storage.search import Admission
 from nacre.storage.times import to_ms
 
@@ -29,6 +33,12 @@ _PORTION = 16_384
 _FEW_TURNS = 5_000
 """So many turns are compared one by one: quicker than to look for them among all, the nearest first."""
 _DROPS = ("drop_embedding_values", "drop_vectors", "drop_turn_passages", "drop_bits", "drop_memory_vectors")
+_EXCHANGES = (
+    "exchange_passages", "exchange_turn_passages", "exchange_bits", "exchange_memory_vectors",
+    "exchange_embedding_values",
+)  # fmt: skip
+_BUNDLED = "minilm"
+"""What was set where vectors were made before it was noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,20 +49,54 @@ class Near:
     cosine: float
 
 
+class _Tables:
+    """The tables of the vectors in use, or, ``other``, of those of another model."""
+
+    def __init__(self, database: Database, *, other: bool) -> None:
+        self._database = database
+        self._other = other
+
+    def all(self, name: str, **parameters: Any) -> list[Row]:
+        return self._database.all(self._named(name), **parameters)
+
+    def one(self, name: str, **parameters: Any) -> Row | None:
+        return self._database.one(self._named(name), **parameters)
+
+    def run(self, name: str, **parameters: Any) -> int:
+        return self._database.run(self._named(name), **parameters)
+
+    def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        self._database.run_many(self._named(name), rows)
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return self._database.transaction()
+
+    def reading(self) -> AbstractContextManager[None]:
+        return self._database.reading()
+
+    def _named(self, name: str) -> str:
+        return about_other(name) if self._other else name
+
+
 class Vectors:
     """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
+
+    ``other`` are those of another model: being made to replace the ones in use, or kept from before. No search sees
+    them.
 
     Keeps two things in memory between searches: the bits of passages, which only ever grow, and the vectors of
     memories, read again when some were added. What was dropped since may linger in the latter; row numbers are never
     given twice, so that it belongs to no memory.
     """
 
-    def __init__(self, database: Database, since: datetime | None = None) -> None:
-        self._db = database
+    def __init__(self, database: Database, since: datetime | None = None, *, other: bool = False) -> None:
+        self._in_use = database
+        self._db = _Tables(database, other=other)
         self._since = to_ms(since)
+        self._held: tuple[str | None, str | None] = (None, None)
         self._bits: NDArray[np.uint64] = np.empty((0, 0), np.uint64)
         self._next = 1
-        self._edition = -1
+        self._edition: tuple[str | None, int] = (None, -1)
         self._memories: NDArray[np.int64] = np.empty(0, np.int64)
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
         self._pieces: Matrix = np.empty((0, 0), np.float32)
@@ -63,20 +107,74 @@ class Vectors:
         """The name of the model that made the vectors; ``None`` when there are none."""
         return self._value("model")
 
-    def begin(self, model: str) -> None:
-        """Accept vectors of a model. Vectors of another one are dropped first: nothing is mixed.
+    def setting(self) -> str | None:
+        """What ``embedding.model`` was when the vectors were made: by it their model is found again."""
+        return None if self.model() is None else self._value("setting") or _BUNDLED
+
+    def seen(self) -> tuple[float, float] | None:
+        """How their model sees the probes (see :mod:`nacre.embed.calibration`), where that was noted."""
+        noted = self._value("seen")
+        if noted is None:
+            return None
+        chance, restated = json.loads(noted)
+        return float(chance), float(restated)
+
+    def note_seen(self, seen: tuple[float, float]) -> None:
+        """Note how their model sees the probes."""
+        with self._db.transaction():
+            self._set_value("seen", json.dumps(seen))
+
+    def were_used(self) -> bool:
+        """For ``other``: whether they were in use before; those that were not are in the making."""
+        return self._value("used") == "1"
+
+    def dimensions(self) -> int:
+        """Components of a vector; 0 while there is none."""
+        row = self._db.one("one_size")
+        return int(row[0]) if row else 0
+
+    def size(self) -> int:
+        """Bytes of all of them."""
+        return int((self._db.one("size_of_vectors") or (0,))[0])
+
+    def begin(self, model: str, setting: str | None = None) -> None:
+        """Accept vectors of a model, which ``setting`` names. Vectors of another one are dropped first.
 
         Their name goes before them, table by table, so that others can write in between; after a crash it is done anew.
         """
         if self.model() == model:
             return
+        edition = self.drop()
+        with self._db.transaction():
+            self._set_value("model", model)
+            self._set_value("setting", setting or _BUNDLED)
+            self._set_value("edition", str(edition + 1))
+            self._set_value("begun", str(edition + 1))
+
+    def drop(self) -> int:
+        """Drop all of them; returns their last edition."""
         edition = self._count_of("edition")
         for name in _DROPS:
             self._db.run(name)
+        return edition
+
+    def exchange(self) -> bool:
+        """Bring those of the other model into use, if none is missing, and keep those that were; in one step.
+
+        For ``other``. Returns whether it was done: where texts came meanwhile, their vectors are made first.
+        """
         with self._db.transaction():
-            self._set_value("model", model)
-            self._set_value("edition", str(edition + 1))
-        self._bits, self._next = np.empty((0, 0), np.uint64), 1
+            if self.model() is None or any(self.missing()):
+                return False
+            self.take_place()
+        return True
+
+    def take_place(self) -> None:
+        """As :meth:`exchange`, whatever is missing yet: to go back at once."""
+        with self._db.transaction():
+            self._in_use.run("set_embedding_value", key="used", value="1")
+            for name in _EXCHANGES:
+                self._db.run(name)
 
     def reach_back(self, days: int) -> None:
         """Turns of so many days get vectors (0: all); where that is more than before, old ones are looked at again."""
@@ -109,6 +207,15 @@ class Vectors:
         found = self._db.all("list_memories_to_embed", limit=limit)
         return [(row, subject, content) for row, subject, content in found]
 
+    def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
+        """The turns beyond a row that get vectors: (row, text)."""
+        found = self._db.all("list_turns_to_embed", after=row, since=self._since, limit=limit)
+        return [(turn, text) for turn, text in found]
+
+    def memory_texts(self) -> list[tuple[str, str]]:
+        """All memories that get vectors: (subject, content)."""
+        return [(subject, content) for subject, content in self._db.all("list_memory_texts")]
+
     def missing(self) -> tuple[int, int]:
         """How many turns and memories have no vectors yet."""
         turns = self._db.one("count_turns_to_embed", after=self._count_of("through"), since=self._since) or (0,)
@@ -120,6 +227,21 @@ class Vectors:
         found = self._db.all("find_passages", hashes=json.dumps([digest.hex() for digest in hashes]))
         return {digest: row for row, digest in found}
 
+    def take_over(self, earlier: Vectors, hashes: Sequence[bytes]) -> None:
+        """Take the passages of some texts from a database that this one is to replace, if the same model made them.
+
+        Where that database is damaged they are not there.
+        """
+        try:
+            if earlier.model() != self.model():
+                return
+            found = earlier._db.all("find_vectors_by_hash", hashes=json.dumps([digest.hex() for digest in hashes]))
+        except StoreUnusable:
+            return
+        if found:
+            with self._db.transaction():
+                self._add_passages([digest for digest, _ in found], _from_int8([vector for _, vector in found]))
+
     def add_turn_passages(
         self, said: Mapping[int, Sequence[bytes]], fresh: Sequence[bytes], vectors: Matrix, *, through: int
     ) -> None:
@@ -127,8 +249,10 @@ class Vectors:
 
         ``said`` maps turn rows to passage hashes; ``fresh`` are the hashes that are new, ``vectors`` their unit
         vectors (one row each); ``through`` is the last turn row done. Turns that are gone by now are left out.
+        Raises EmbedderUnavailable for vectors of another size than those that are there.
         """
         with self._db.transaction():
+            self._check_size(vectors)
             numbers = self.known([digest for digests in said.values() for digest in digests])
             missing = [at for at, digest in enumerate(fresh) if digest not in numbers]
             if missing:
@@ -143,6 +267,7 @@ class Vectors:
         """Add the vectors of memories: row → one unit vector a piece of its text.
 
         A memory that was edited or removed since its words were read has another row or none: it is left out.
+        Raises EmbedderUnavailable for vectors of another size than those that are there.
         """
         rows: list[dict[str, object]] = [
             {"memory": memory, "ordinal": ordinal, "vector": vector.tobytes()}
@@ -150,6 +275,8 @@ class Vectors:
             for ordinal, vector in enumerate(_to_int8(vectors))
         ]
         with self._db.transaction():
+            for vectors in made.values():
+                self._check_size(vectors)
             self._db.run_many("insert_memory_vector", rows)
             self._set_value("edition", str(self._count_of("edition") + 1))
 
@@ -209,6 +336,22 @@ class Vectors:
         """Passages with a vector."""
         return int((self._db.one("count_passages") or (0,))[0])
 
+    def count_memories(self) -> int:
+        """Memories with a vector."""
+        return int((self._db.one("count_memory_vectors") or (0,))[0])
+
+    def of(self, model: str) -> VectorsOf:
+        """The same, to be searched as long as they are those of a model."""
+        return VectorsOf(self, model, self._db.reading)
+
+    def _check_size(self, vectors: Matrix) -> None:
+        present = self.dimensions()
+        if present and len(vectors) and vectors.shape[1] != present:
+            raise EmbedderUnavailable(
+                f"{self.model()} gives vectors of {vectors.shape[1]} numbers now, and the index has {present}",
+                hint="another model answers by that name: nacre doctor --deep --repair drops its vectors",
+            )
+
     def _add_passages(self, digests: Sequence[bytes], vectors: Matrix) -> dict[bytes, int]:
         first = int((self._db.one("next_passage") or (1,))[0])
         packed = _to_int8(vectors)
@@ -234,6 +377,9 @@ class Vectors:
         return _sorted(best)
 
     def _load_bits(self) -> None:
+        held = (self.model(), self._value("begun"))
+        if held != self._held:  # others were made, perhaps by another process
+            self._bits, self._next, self._held = np.empty((0, 0), np.uint64), 1, held
         runs = self._db.all("list_bits", first=self._next)
         if not runs:
             return
@@ -243,7 +389,7 @@ class Vectors:
         self._next = self._bits.shape[1] + 1
 
     def _load_memories(self) -> None:
-        edition = self._count_of("edition")
+        edition = (self.model(), self._count_of("edition"))
         if edition == self._edition:
             return
         found = self._db.all("list_memory_vectors")
@@ -261,6 +407,44 @@ class Vectors:
 
     def _set_value(self, key: str, value: str) -> None:
         self._db.run("set_embedding_value", key=key, value=value)
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsOf:
+    """Searches vectors as long as they are those of one model: a question's vector meets no others.
+
+    Where those of another model came into use since the question was embedded, nothing is found.
+    """
+
+    _vectors: Vectors
+    name: str
+    _reading: Callable[[], AbstractContextManager[None]]
+
+    def model(self) -> str:
+        """The model's name."""
+        return self.name
+
+    def seen(self) -> tuple[float, float] | None:
+        """See :meth:`Vectors.seen`."""
+        return self._vectors.seen()
+
+    def nearest_turns(self, query: Matrix, *, limit: int, admitted: Admission | None = None) -> list[Near]:
+        """See :meth:`Vectors.nearest_turns`."""
+        with self._reading():
+            return self._vectors.nearest_turns(query, limit=limit, admitted=admitted) if self._is_there() else []
+
+    def cosines_of_turns(self, query: Matrix, turns: Sequence[int]) -> dict[int, float]:
+        """See :meth:`Vectors.cosines_of_turns`."""
+        with self._reading():
+            return self._vectors.cosines_of_turns(query, turns) if self._is_there() else {}
+
+    def memory_cosines(self, query: Matrix) -> dict[int, float]:
+        """See :meth:`Vectors.memory_cosines`."""
+        with self._reading():
+            return self._vectors.memory_cosines(query) if self._is_there() else {}
+
+    def _is_there(self) -> bool:
+        return self._vectors.model() == self.name
 
 
 class _Outward:
@@ -320,4 +504,6 @@ def _cosines(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
 
 
 def _to_bits(vectors: NDArray[np.int8]) -> NDArray[np.uint64]:
-    return np.packbits(vectors > 0, axis=1).view(np.uint64)
+    packed = np.packbits(vectors > 0, axis=1)
+    words = -(-packed.shape[1] // 8)  # whole words, whatever the size of the vectors
+    return np.pad(packed, ((0, 0), (0, words * 8 - packed.shape[1]))).view(np.uint64)

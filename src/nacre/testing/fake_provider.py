@@ -1,7 +1,7 @@
 """A provider of language models on loopback, for tests: real wire formats, scripted answers, every kind of failure.
 
-It speaks Anthropic's messages, OpenAI's chat completions, responses and embeddings, and Ollama's chat, streamed where
-the request asks for it. ::
+It speaks Anthropic's messages, OpenAI's chat completions, responses and embeddings (with Voyage's names, too), Gemini's
+embeddings and Ollama's chat, streamed where the request asks for it. ::
 
     with FakeProvider([{"word": "hull"}, Reply(status=429, headers={"retry-after": "2"})]) as provider:
         config.write_text(provider.config())   # models.default = "fake:m"
@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.testing.wire_formats import WIRES, Ollama, Said, Wire, embeddings
+from nacre.testing.wire_formats import WIRES, Ollama, Said, Wire, embeddings, gemini_embeddings
 
 FAULTS = ("html", "garbage", "truncated", "half-stream", "hang", "drip", "drop")
 _HTML = b"<!doctype html><html><body><h1>Please sign in to this network</h1></body></html>"
@@ -69,8 +69,9 @@ class FakeProvider:
     """A server on loopback, from ``with`` to its end; safe to ask from many threads.
 
     Requests take ``answers`` one after another, or ask a function of the :class:`Request`. After the last answer,
-    status 500 says that nothing is left, unless it ``repeats``. Embeddings need no answers. ``requests`` holds what
-    was asked; ``models`` are the names it lists.
+    status 500 says that nothing is left, unless it ``repeats``. Embeddings need no answers; the first requests for them
+    fail by ``embedding_faults``, or get the object that one has for an answer. ``requests`` holds what was asked;
+    ``models`` are the names it lists.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class FakeProvider:
         self.requests: list[Request] = []
         self._answers: list[Any] = [answers] if callable(answers) else list(answers)
         self._repeats = repeats or callable(answers)
-        self._faults = list(embedding_faults)
+        self.embedding_faults = list(embedding_faults)
         self._taken = 0
         self._kept: set[str] = set()
         self._lock = Lock()
@@ -151,7 +152,7 @@ class FakeProvider:
     def embedding_fault(self) -> Reply | None:
         """How the next request for embeddings fails, if it does."""
         with self._lock:
-            return self._faults.pop(0) if self._faults else None
+            return self.embedding_faults.pop(0) if self.embedding_faults else None
 
     def said(self, reply: Reply, request: Request, wire: Wire) -> Said:
         """An answer with its tokens: four characters each; what begins as an earlier request did was kept."""
@@ -205,10 +206,11 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request("POST", path, self._headers(), json.loads(raw or b"{}"))
         self.owner.note(request)
         wire = WIRES.get(path)
-        if path.endswith("/embeddings"):
+        if path.endswith(("/embeddings", ":batchEmbedContents")):
             fault = self.owner.embedding_fault()
-            if fault is None:
-                self._json(200, embeddings(request.body, self.owner.dimensions))
+            if fault is None or isinstance(fault.answer, dict):
+                made = gemini_embeddings if path.endswith(":batchEmbedContents") else embeddings
+                self._json(200, fault.answer if fault else made(request.body, self.owner.dimensions))
                 return
             wire, reply = WIRES["/v1/chat/completions"], fault
         elif wire is None:

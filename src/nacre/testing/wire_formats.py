@@ -269,6 +269,16 @@ def embeddings(body: Mapping[str, Any], dimensions: int) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": body.get("model", ""), "usage": usage}
 
 
+def gemini_embeddings(body: Mapping[str, Any], dimensions: int) -> dict[str, Any]:
+    """``POST /v1beta/models/…:batchEmbedContents``: its vectors are not of length 1."""
+    given = []
+    for request in body["requests"]:
+        text = " ".join(part["text"] for part in request["content"]["parts"])
+        size = int(request.get("outputDimensionality") or dimensions)
+        given.append({"values": [2 * number for number in vector_of(text, size)]})
+    return {"embeddings": given}
+
+
 def vector_of(text: str, dimensions: int) -> list[float]:
     """A vector of length 1, by the words of a text: texts that share words are near each other."""
     numbers = [0.0] * dimensions

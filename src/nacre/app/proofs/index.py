@@ -70,7 +70,7 @@ def prove_vectors(context: Context) -> Proof:
     if context.settings["embedding.model"] == "none":
         return Proof("vectors", "off")
     try:
-        made_by, embedder = context.vectors.model(), context.embedder
+        made_by, embedder = context.vectors.model(), context.embedder_in_use
         waiting = sum(context.vectors.missing())
     except NacreError as error:
         return Proof("vectors", "not looked at", [Finding(WARNING, error.message, error.hint or "nacre doctor")])
@@ -81,7 +81,8 @@ def prove_vectors(context: Context) -> Proof:
         found.append(Finding(FAILURE, told, "nacre ingest makes them anew"))
     elif waiting:
         found.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
-    wrong = sound.vectors_of_other_size(embedder.dimensions)
+    size = embedder.dimensions or context.vectors.dimensions()  # some models tell only with an answer
+    wrong = sound.vectors_of_other_size(size)
     if wrong:
         told = f"{wrong} vectors are not of the model's size"
         found.append(Finding(FAILURE, told, f"{deep_repair()}, then nacre ingest", _drop_vectors))
@@ -93,6 +94,6 @@ def prove_vectors(context: Context) -> Proof:
 
 def _drop_vectors(context: Context) -> None:
     """Vectors are derived: the next ingest makes them again."""
-    name = context.vectors.model() or ""
+    name, setting = context.vectors.model() or "", context.vectors.setting()
     context.vectors.begin("")
-    context.vectors.begin(name)
+    context.vectors.begin(name, setting)

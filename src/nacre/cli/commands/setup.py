@@ -59,7 +59,9 @@ class Asked:
 @click.option("--key-stdin", is_flag=True, help="Keep the key that comes on standard input.")
 @click.option("--model", type=TEXT, metavar="NAME", help="Which model, with or without its provider.")
 @click.option("--base-url", type=TEXT, metavar="URL", help="Where a provider answers that speaks as OpenAI does.")
-@click.option("--embedding", type=TEXT, metavar="MODEL", help="Model for the vector lane: minilm (bundled) or none.")
+@click.option(
+    "--embedding", type=TEXT, metavar="MODEL", help="Model for the vector lane: minilm (bundled), none, or another."
+)
 @click.option("--background/--no-background", default=None, help="Let the model work while sessions are read, or not.")
 @click.option("--daily-budget", type=click.FloatRange(0), metavar="USD", help="What that may cost a day.")
 @click.option("--none", "goes_without", is_flag=True, help="Go back to no model.")

@@ -15,6 +15,10 @@ WHERE row > :after AND speaker IN ('owner', 'agent') AND flags & 14 = 0 AND leng
 -- Which texts were embedded before.
 SELECT row, hash FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
 
+-- find_vectors_by_hash --
+-- The vectors of texts that were embedded before.
+SELECT hash, vector FROM passages WHERE hash IN (SELECT unhex(value) FROM json_each(:hashes));
+
 -- insert_passage --
 -- A new vector: int8, the unit vector times 127 over its largest component.
 INSERT INTO passages (row, hash, vector) VALUES (:row, :hash, :vector);
@@ -53,6 +57,10 @@ WHERE tp.turn IN (SELECT value FROM json_each(:rows));
 -- Memories without a vector; what was superseded is asked for, too, when the question is about the past.
 SELECT m.row, m.subject, m.content FROM past_memories m
 LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL ORDER BY m.row LIMIT :limit;
+
+-- list_memory_texts --
+-- What all memories say that get vectors: to tell beforehand what that takes.
+SELECT subject, content FROM past_memories ORDER BY row;
 
 -- count_memories_to_embed --
 -- How many are left.
@@ -98,3 +106,46 @@ DELETE FROM memory_vectors;
 -- drop_embedding_values --
 -- As above.
 DELETE FROM embedding;
+
+-- one_size --
+-- How many components the vectors have; none are there yet where this finds nothing.
+SELECT length(vector) FROM passages UNION ALL SELECT length(vector) FROM memory_vectors LIMIT 1;
+
+-- count_memory_vectors --
+-- Memories that have vectors.
+SELECT count(DISTINCT memory) FROM memory_vectors;
+
+-- size_of_vectors --
+-- Bytes of all vectors and their bits.
+SELECT coalesce((SELECT sum(length(vector)) FROM passages), 0) + coalesce((SELECT sum(length(bits)) FROM passage_bits), 0)
+    + coalesce((SELECT sum(length(vector)) FROM memory_vectors), 0);
+
+-- exchange_passages --
+-- What was made for another model comes into use, and what was in use is kept: all five within one transaction.
+ALTER TABLE passages RENAME TO former_vectors;
+ALTER TABLE other_passages RENAME TO passages;
+ALTER TABLE former_vectors RENAME TO other_passages;
+
+-- exchange_turn_passages --
+-- As above.
+ALTER TABLE turn_passages RENAME TO former_vectors;
+ALTER TABLE other_turn_passages RENAME TO turn_passages;
+ALTER TABLE former_vectors RENAME TO other_turn_passages;
+
+-- exchange_bits --
+-- As above.
+ALTER TABLE passage_bits RENAME TO former_vectors;
+ALTER TABLE other_passage_bits RENAME TO passage_bits;
+ALTER TABLE former_vectors RENAME TO other_passage_bits;
+
+-- exchange_memory_vectors --
+-- As above.
+ALTER TABLE memory_vectors RENAME TO former_vectors;
+ALTER TABLE other_memory_vectors RENAME TO memory_vectors;
+ALTER TABLE former_vectors RENAME TO other_memory_vectors;
+
+-- exchange_embedding_values --
+-- As above.
+ALTER TABLE embedding RENAME TO former_vectors;
+ALTER TABLE other_embedding RENAME TO embedding;
+ALTER TABLE former_vectors RENAME TO other_embedding;

@@ -1,0 +1,136 @@
+"""``nacre embed``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import TEXT, Group
+from nacre.cli.run import Run
+
+if TYPE_CHECKING:
+    from nacre.app.embedding import Embedded
+    from nacre.app.switching import Plan, Trial
+
+
+class _Embed(Group):
+    has_default = True
+
+
+@click.group(
+    "embed", cls=_Embed,
+    examples=["nacre embed", "nacre embed switch openai:text-embedding-3-small --estimate", "nacre embed resume"],
+)  # fmt: skip
+@click.pass_context
+def embed(ctx: click.Context) -> None:
+    """Tell which embedding model makes the vectors, and change it."""
+    if not ctx.invoked_subcommand:
+        ctx.invoke(status)
+
+
+@embed.command("status", examples=["nacre embed status", "nacre embed status --json"])
+@click.pass_obj
+def status(run: Run) -> None:
+    """Tell which model made which vectors, how many texts wait, and where texts go."""
+    from nacre.app import switching
+    from nacre.cli.records.embed import standing_record
+    from nacre.cli.render.embed import render_standing
+
+    found = switching.status(run.context)
+    run.answer(standing_record(found), lambda paper: render_standing(paper, found))
+
+
+@embed.command(
+    "switch",
+    examples=[
+        "nacre embed switch openai:text-embedding-3-small --estimate",
+        "nacre embed switch ollama:nomic-embed-text",
+        "nacre embed switch --back",
+    ],
+)
+@click.argument("name", type=TEXT, default="", metavar="[MODEL]")
+@click.option("--estimate", is_flag=True, help="Tell what it takes, send nothing and change nothing.")
+@click.option("--back", is_flag=True, help="Go back to the model of before; at once, as its vectors are kept.")
+@click.option("--forget-old", is_flag=True, help="Drop the vectors that are kept; after the switch, with MODEL.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool, yes: bool) -> None:
+    """Have another model make the vectors.
+
+    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions: of openai, gemini,
+    voyage, ollama, lmstudio, or any provider of models. Its vectors are made beside those in use, by which recall goes
+    until none is missing. You may interrupt it: nacre embed resume, the next ingest or the watcher goes on.
+    """
+    from nacre.app import switching
+
+    if bool(name) == back and not (forget_old and not name):
+        raise click.UsageError("name one model, or say --back or --forget-old", click.get_current_context())
+    if back:
+        with progress.shown(run) as notify:
+            setting, made = switching.back(run.context, notify or (lambda _: None))
+        _answer(run, setting, made)
+    elif name:
+        planned = switching.plan(run.context, name)
+        if estimate:
+            _answer_plan(run, planned)
+            return
+        trial = switching.try_one(run.context, name)
+        _ask(run, planned, trial, yes=yes)
+        with progress.shown(run) as notify:
+            made = switching.switch(run.context, name, notify or (lambda _: None), forgets_old=forget_old)
+        _answer(run, planned.setting, made)
+    else:
+        _forget(run)
+
+
+@embed.command("resume", examples=["nacre embed resume"])
+@click.pass_obj
+def resume(run: Run) -> None:
+    """Go on with the vectors that are missing."""
+    from nacre.app import switching
+
+    with progress.shown(run) as notify:
+        made = switching.resume(run.context, notify or (lambda _: None))
+    _answer(run, run.settings["embedding.model"], made)
+
+
+def _ask(run: Run, planned: Plan, trial: Trial, *, yes: bool) -> None:
+    """Before texts leave this machine."""
+    from nacre.cli.render.embed import render_plan, told
+
+    if yes or planned.place.is_here or not planned.texts:
+        return
+    if not run.is_interactive:
+        raise click.UsageError(f"{told(planned)}: look with --estimate, then add --yes", click.get_current_context())
+    paper = run.paper(stderr=True)
+    render_plan(paper, planned, trial)
+    click.echo(paper.text(), nl=False, err=True)
+    run.confirm("Go on?")
+
+
+def _answer_plan(run: Run, planned: Plan) -> None:
+    from nacre.cli.records.embed import plan_record
+    from nacre.cli.render.embed import render_plan
+
+    run.answer(plan_record(planned), lambda paper: render_plan(paper, planned))
+
+
+def _answer(run: Run, setting: str, made: Embedded) -> None:
+    from nacre.cli.records.embed import made_record
+    from nacre.cli.render.embed import render_made
+
+    run.exit_code = 1 if made.left and made.note else 0
+    run.answer(made_record(setting, made), lambda paper: render_made(paper, setting, made))
+
+
+def _forget(run: Run) -> None:
+    from nacre.app import switching
+    from nacre.cli.render.words import size
+
+    freed = switching.forget_old(run.context)
+    run.answer(
+        {"dropped_bytes": freed},
+        lambda paper: paper.line(f"Dropped {size(freed)} of vectors." if freed else "No other vectors were kept."),
+    )

@@ -1,0 +1,45 @@
+"""Embedding models as records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nacre.cli.records.values import Record
+
+if TYPE_CHECKING:
+    from nacre.app.embedding import Embedded
+    from nacre.app.switching import Lot, Plan, Standing
+
+
+def standing_record(standing: Standing) -> Record:
+    """How the vectors stand."""
+    problem = standing.problem
+    return {
+        "wanted": standing.wanted, "switching": standing.switching,
+        "host": standing.place.host or None, "local": standing.place.is_here,
+        "in_use": _lot_record(standing.in_use), "other": _lot_record(standing.other),
+        "problem": {"message": problem.message, "hint": problem.hint} if problem else None,
+    }  # fmt: skip
+
+
+def _lot_record(lot: Lot | None) -> Record | None:
+    if lot is None:
+        return None
+    return {
+        "setting": lot.setting, "model": lot.model, "state": lot.state, "dimensions": lot.dimensions,
+        "passages": lot.passages, "memories": lot.memories, "waiting": lot.waiting, "bytes": lot.bytes,
+    }  # fmt: skip
+
+
+def plan_record(plan: Plan) -> Record:
+    """What a switch takes."""
+    return {
+        "setting": plan.setting, "model": plan.model, "from": plan.used, "host": plan.place.host or None,
+        "local": plan.place.is_here, "texts": plan.texts, "tokens": plan.tokens,
+        "cost_usd": None if plan.cost is None else float(plan.cost),
+    }  # fmt: skip
+
+
+def made_record(setting: str, made: Embedded) -> Record:
+    """What was made."""
+    return {"setting": setting, "made": made.made, "left": made.left, "tokens": made.tokens, "note": made.note}

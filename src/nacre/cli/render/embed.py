@@ -1,0 +1,95 @@
+"""Embedding models, for people."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.render.words import count, size
+
+if TYPE_CHECKING:
+    from nacre.app.embedding import Embedded
+    from nacre.app.switching import Lot, Place, Plan, Standing, Trial
+
+_STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
+
+
+def render_standing(paper: Paper, standing: Standing) -> None:
+    """The model that is set, then the vectors there are."""
+    paper.line(
+        bold(standing.wanted), "  ", dim(_where(standing.place) if standing.wanted != "none" else "vectors are off")
+    )
+    if standing.problem:
+        paper.line(Span(standing.problem.message, "red"), indent=2)
+        paper.line(dim(standing.problem.hint or ""), indent=2)
+    for lot in (standing.in_use, standing.other):
+        if lot:
+            paper.blank()
+            state = "begun, and given up" if lot.state == "making" and not standing.switching else _STATES[lot.state]
+            paper.line(bold(lot.setting), "  ", dim(state))
+            paper.facts(_facts(lot), indent=2)
+    if standing.in_use is None:
+        paper.line(dim("no vectors yet: nacre ingest makes them"), indent=2)
+    if standing.switching:
+        paper.blank()
+        paper.line("Recall goes by the vectors in use until the others are whole.")
+        paper.line(dim("nacre embed resume, nacre ingest or the watcher goes on with them"))
+
+
+def _facts(lot: Lot) -> list[tuple[str, Cell]]:
+    made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+    facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
+    facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
+    if lot.waiting and lot.state != "kept":
+        facts.append(("waiting", f"{count(lot.waiting, 'text')}"))
+    return facts
+
+
+def _where(place: Place) -> str:
+    if not place.host:
+        return "texts stay with nacre"
+    return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
+
+
+def told(plan: Plan) -> str:
+    """What would be sent, in a sentence."""
+    return f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_cost(plan.cost)}) go to {plan.place.host}"
+
+
+def render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
+    """What a switch takes."""
+    paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
+    answers = [("answers", f"{trial.dimensions:,} numbers, in {trial.seconds:.2f} s")] if trial else []
+    paper.facts(
+        [
+            *answers,
+            ("instead of", plan.used or "no vectors yet"),
+            ("texts", f"{plan.texts:,}"),
+            ("tokens", f"about {plan.tokens:,}"),
+            ("cost", _cost(plan.cost)),
+        ],
+        indent=2,
+    )
+
+
+def _cost(cost: Decimal | None) -> str:
+    if cost is None:
+        return "price not known"
+    return f"about ${cost:,.2f}" if cost >= Decimal("0.01") else "less than a cent" if cost else "free"
+
+
+def _spent(made: Embedded) -> Span:
+    return dim(f" · {made.tokens:,} tokens" if made.tokens else "")
+
+
+def render_made(paper: Paper, setting: str, made: Embedded) -> None:
+    """What became of it."""
+    if made.left:
+        paper.line(bold(setting), f": {made.made:,} vectors made, {count(made.left, 'text')} still wait", _spent(made))
+        paper.line(dim("nacre embed resume goes on; until then recall goes by what is there"))
+    else:
+        got = f"; {count(made.made, 'text')} got vectors" if made.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{got}", _spent(made))
+    if made.note:
+        paper.line(dim(made.note))

@@ -1,0 +1,270 @@
+"""Vectors by the embedding models of providers and of every server that is compatible with OpenAI's."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from nacre.errors import EmbedderUnavailable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.llm import failing
+from nacre.llm.calling import Calls
+from nacre.llm.connecting import body_of, plain_client, post
+from nacre.llm.credentials import credential_for
+from nacre.llm.embedding_wires import Given, Wanted, wire_of
+from nacre.llm.failing import Asked
+from nacre.llm.providers import provider_of
+from nacre.llm.retrying import Pace
+from nacre.settings import Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+AT_ONCE = 3
+"""So many calls run side by side (seed facts 1.1)."""
+
+STEP_TURNS = 600
+"""What an interruption may lose: a few batches."""
+
+BATCH_TOKENS = 60_000
+"""Of one call, well below what any provider takes."""
+
+_BYTES_A_TOKEN = 3
+"""Rather too few: four characters of English make a token, and one of Chinese, whose three bytes they are."""
+
+_DIMENSIONS = re.compile(r"(.+)@(\d+)")
+_ANOTHER = "choose another model: nacre embed switch provider:model"
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What is known of an embedding model (``embeddings.toml``)."""
+
+    dimensions: int = 0
+    window: int = 512
+    price: Decimal | None = None
+    passage: str = ""
+    question: str = ""
+
+
+def traits_of(model: str) -> Traits:
+    """What is known of a model by its name; little of one that is not listed."""
+    bare = model.lower().rpartition("/")[2].partition(":")[0]
+    for names, traits in _listed():
+        if any(fnmatchcase(bare, name) for name in names):
+            return traits
+    return Traits()
+
+
+@cache
+def _listed() -> list[tuple[list[str], Traits]]:
+    tables = tomllib.loads((files("nacre.llm") / "embeddings.toml").read_text("utf-8"), parse_float=Decimal)["model"]
+    return [(table.pop("names"), Traits(**table)) for table in tables]
+
+
+def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
+    """The embedding model ``provider:model`` or ``provider:model@dimensions``. Nothing is sent yet.
+
+    Raises EmbedderUnavailable where the provider is unknown, its library is missing, or there is no key.
+    """
+    try:
+        asked, dimensions = _describe(settings, name)
+        if asked.provider.needs_key and asked.credential is None:
+            raise failing.no_key(asked)
+        return RemoteEmbedder(asked, dimensions, seconds=settings["models.timeout_seconds"])
+    except ModelRefused as error:
+        raise _unavailable(error) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where texts go for their vectors, and what a million tokens cost; ``None`` where that is not known."""
+
+    host: str
+    is_here: bool
+    price: Decimal | None
+
+
+def destination(settings: Settings, name: str) -> Destination:
+    """Where the texts go that ``provider:model`` embeds. Raises EmbedderUnavailable."""
+    try:
+        asked, _ = _describe(settings, name)
+    except ModelRefused as error:
+        raise _unavailable(error) from error
+    price = Decimal(0) if asked.provider.free else traits_of(asked.model).price
+    return Destination(asked.host, asked.is_here, price)
+
+
+def tokens_of(text: str) -> int:
+    """About how many tokens a text has, rather too many."""
+    return len(text.encode("utf-8", "replace")) // _BYTES_A_TOKEN + 1
+
+
+def _describe(settings: Settings, name: str) -> tuple[Asked, int]:
+    provider_name, _, model = name.partition(":")
+    provider = provider_of(settings, provider_name)
+    if provider.api not in ("openai", "chat", "embeddings"):
+        raise ModelRefused(f"{provider.label} has no embedding models", hint=_ANOTHER)
+    if sized := _DIMENSIONS.fullmatch(model):
+        model, size = sized[1], int(sized[2])
+    else:
+        size = traits_of(model).dimensions
+    return Asked(provider, model, credential_for(settings, provider_name), traits_of(model).window), size
+
+
+class RemoteEmbedder:
+    """Turns texts into unit vectors by calls to a provider. Safe to share between threads.
+
+    Texts go in batches (200 at most, less where a provider takes less), three at a time; each is cut to the model's
+    window. A call that fails for now is made again, up to five times within ``seconds``. ``dimensions`` is 0 until the
+    first answer where the model decides on it. ``tokens`` counts what was used, as told by the provider.
+    Raises ModelRefused where httpx2 is missing.
+    """
+
+    step = STEP_TURNS
+
+    def __init__(self, asked: Asked, dimensions: int = 0, *, seconds: float = 120.0) -> None:
+        self.name = f"{asked.name}@{dimensions}" if dimensions else asked.name
+        self.dimensions = dimensions
+        self.host = asked.host
+        self.is_here = asked.is_here
+        self.traits = traits_of(asked.model)
+        self.tokens = 0
+        self._asked = asked
+        self._wanted_dimensions = dimensions
+        self._seconds = seconds
+        self._pace = Pace()
+        self._is_question = False
+        self._calls = Calls()
+        self._lock = Lock()
+        self._wire = wire_of(asked.provider.name)
+        self._url = self._wire.base(asked.provider.base_url).rstrip("/")
+        self._client = plain_client(asked)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
+        import numpy as np  # as elsewhere: loaded where vectors are made
+
+        if not texts:
+            return np.empty((0, self.dimensions), np.float32)
+        batches = list(self._batches([self._prepared(text) for text in texts]))
+        try:
+            found = [self._batch(batches[0])] if len(batches) == 1 else self._side_by_side(batches)
+            return np.concatenate(found)
+        except (ModelUnavailable, ModelRefused) as error:
+            raise _unavailable(error) from error
+
+    def within(self, seconds: float, *, question: bool = False) -> RemoteEmbedder:
+        """The same model, asked once, which answers within so many seconds or raises; for questions, where they are."""
+        other = copy.copy(self)
+        other._seconds = seconds
+        other._pace = Pace(tries=1)
+        other._is_question = question
+        return other
+
+    def close(self) -> None:
+        """Cut off the calls that run, and let go of connections."""
+        self._calls.close()
+        self._client.close()
+
+    def _prepared(self, text: str) -> str:
+        """A text as it is sent: with what the model wants before it, whole characters, not longer than its window."""
+        prefix = self.traits.question if self._is_question else self.traits.passage
+        raw = f"{prefix}{text}".encode("utf-8", "replace")[: self.traits.window * _BYTES_A_TOKEN]
+        return raw.decode("utf-8", "ignore").strip() or "."  # some refuse a text without letters
+
+    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+        batch: list[str] = []
+        size = 0
+        for text in texts:
+            tokens = tokens_of(text)
+            if batch and (len(batch) == self._wire.most or size + tokens > BATCH_TOKENS):
+                yield batch
+                batch, size = [], 0
+            batch.append(text)
+            size += tokens
+        yield batch
+
+    def _side_by_side(self, batches: Sequence[list[str]]) -> list[NDArray[np.float32]]:
+        pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="nacre-embed")
+        try:
+            return list(pool.map(self._batch, batches))
+        except BaseException:
+            self._calls.close()  # what still runs is of no use
+            self._calls = Calls()
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _batch(self, texts: list[str]) -> NDArray[np.float32]:
+        """The vectors of one batch; texts that are too long for the model together or alone are made less."""
+        try:
+            return self._unit(self._again(texts), len(texts))
+        except PromptTooLong:
+            import numpy as np
+
+            if len(texts) > 1:
+                half = len(texts) // 2
+                return np.concatenate([self._batch(texts[:half]), self._batch(texts[half:])])
+            if len(texts[0]) < 2:
+                raise
+            return self._batch([texts[0][: len(texts[0]) // 2]])
+
+    def _again(self, texts: list[str]) -> Given:
+        calls, end = self._calls, time.monotonic() + self._seconds
+        for number in range(1, self._pace.tries + 1):
+            try:
+                return self._ask(calls, texts, end - time.monotonic())
+            except ModelUnavailable as error:
+                wait = self._pace.wait(number, error, random.random)
+                if wait is None or time.monotonic() + wait >= end or calls.closed.wait(wait):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Given:
+        wanted = Wanted(texts, self._wanted_dimensions, self._is_question)
+        path, body, headers = self._wire.request(self._asked, wanted)
+        response = post(calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds)
+        given = self._wire.given(body_of(self._asked, response, self._wire.answer))
+        with self._lock:
+            self.tokens += given.tokens or sum(tokens_of(text) for text in texts)
+        return given
+
+    def _unit(self, given: Given, count: int) -> NDArray[np.float32]:
+        """The vectors as unit rows. Raises ModelUnavailable for what cannot be used."""
+        import numpy as np
+
+        sizes = {len(vector) for vector in given.vectors}
+        if len(given.vectors) != count or len(sizes) != 1 or sizes == {0}:
+            raise self._unusable(f"gave {len(given.vectors)} vectors for {count} texts, of {len(sizes)} sizes")
+        size = sizes.pop()
+        if self.dimensions not in (0, size):
+            raise self._unusable(f"gave vectors of {size} numbers, where {self.dimensions} were asked for")
+        with np.errstate(all="ignore"):  # what is too large for a float is refused below
+            vectors = np.array(given.vectors, np.float32)
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
+            raise self._unusable("gave a vector that has no direction")
+        self.dimensions = size
+        unit: NDArray[np.float32] = vectors / lengths
+        return unit
+
+    def _unusable(self, what: str) -> ModelUnavailable:
+        return ModelUnavailable(f"{self._asked.name} {what}", hint=_ANOTHER, retry=False)
+
+
+def _unavailable(error: NacreError) -> EmbedderUnavailable:
+    hint = (error.hint or "").replace(failing.ANOTHER, _ANOTHER)
+    return EmbedderUnavailable(error.message, hint=hint or None)

@@ -1,0 +1,325 @@
+"""Another embedding model: made beside the one in use, exchanged when it is whole, and back again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nacre.app import forgetting, maintenance, switching
+from nacre.app.context import Context, open_context
+from nacre.app.embedding import embed_pending
+from nacre.app.erasing import erase_bytes
+from nacre.app.memory_home import MemoryHome
+from nacre.embed.onnx import load_minilm
+from nacre.errors import Conflict, EmbedderUnavailable, NotFound, SettingsInvalid
+from nacre.model.recall import RecallResult
+from nacre.settings import Settings
+from nacre.text import words
+from tests.app.conftest import World, says
+
+OLD, NEW, THIRD = "ollama:old", "ollama:new", "ollama:third"
+QUESTION = "which harbour crane was painted?"
+
+
+@dataclass
+class Words:
+    """An embedder without a model, whose vectors differ from name to name; ``fails`` once so many texts are done."""
+
+    name: str
+    dimensions: int = 128
+    fails_after: int | None = None
+    embedded: list[str] = field(default_factory=list)
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if self.fails_after is not None and len(self.embedded) >= self.fails_after:
+            raise EmbedderUnavailable(f"{self.name} cannot be reached")
+        self.embedded += texts
+        vectors = np.full((len(texts), self.dimensions), 1e-3, np.float32)
+        for row, text in enumerate(texts):
+            for word in words(text):
+                digest = hashlib.blake2b(f"{self.name} {word}".encode(), digest_size=4).digest()
+                vectors[row, int.from_bytes(digest) % self.dimensions] += 1
+        return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@dataclass
+class Models:
+    """The models of a machine, by their names in the settings."""
+
+    found: dict[str, Words] = field(
+        default_factory=lambda: {
+            "minilm": Words("minilm"), OLD: Words("old@128"), NEW: Words("new@192", 192),
+            THIRD: Words("third@100", 100),
+        }
+    )  # fmt: skip
+
+    def __call__(self, settings: Settings) -> Words:
+        return self.found[settings["embedding.model"]]
+
+
+@pytest.fixture
+def models() -> Models:
+    return Models()
+
+
+def opened(world: World, models: Models, settings: Settings | None = None) -> Context:
+    return open_context(settings or world.settings(), clock=world.clock, load_embedder=models)
+
+
+def sets(world: World, model: str) -> None:
+    world.home.mkdir(mode=0o700, exist_ok=True)
+    (world.home / "config.toml").write_text(f'[embedding]\nmodel = "{model}"\n', encoding="utf-8")
+
+
+def filled(world: World, models: Models, turns: int = 300) -> Context:
+    """A home whose vectors the old model made."""
+    sets(world, OLD)
+    world.transcript(
+        "s1",
+        *[says("user", f"Harbour crane number {n} was painted in colour {n}.", uuid=f"u{n}") for n in range(turns)],
+    )
+    context = opened(world, models)
+    with MemoryHome(context) as memory:
+        memory.store("The harbour cranes are painted every second spring.")
+        memory.store("The ferry office closes at noon on Sundays.")
+        memory.ingest()
+    return opened(world, models)
+
+
+def asked(world: World, models: Models) -> RecallResult:
+    with MemoryHome(opened(world, models)) as memory:
+        return memory.recall(QUESTION, update=False)
+
+
+def shown(result: RecallResult) -> tuple[object, ...]:
+    hits = [(hit.memory.id, hit.score, dict(hit.components)) for hit in result.hits]
+    turns = [(hit.turn.id, hit.score, dict(hit.components)) for hit in result.turns]
+    return hits, turns, result.lanes
+
+
+def begun(context: Context, models: Models, *, after: int) -> Context:
+    """In the middle of going over to the new model, which stopped answering."""
+    models.found[NEW].fails_after = after
+    made = switching.switch(context, NEW, lambda _: None)
+    assert made.left
+    assert "cannot be reached" in (made.note or "")
+    return context
+
+
+def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(world: World, models: Models) -> None:
+    context = filled(world, models)
+    before = shown(asked(world, models))
+    begun(context, models, after=150)
+    standing = switching.status(opened(world, models))
+    assert standing.switching
+    assert standing.other
+    assert standing.other.passages + standing.other.memories >= 100
+    assert shown(asked(world, models)) == before
+
+
+def test_after_a_switch_recall_goes_by_the_new_vectors_alone(world: World, models: Models) -> None:
+    context = filled(world, models)
+    before = shown(asked(world, models))
+    assert switching.switch(context, NEW, lambda _: None).left == 0
+    asked_before = list(models.found[OLD].embedded)
+    after = asked(world, models)
+    assert after.lanes[1].state == "ran"
+    assert shown(after) != before
+    assert models.found[OLD].embedded == asked_before
+    assert opened(world, models).vectors.dimensions() == 192
+
+
+def test_what_comes_during_a_switch_is_found_by_meaning_at_once(world: World, models: Models) -> None:
+    context = filled(world, models)
+    begun(context, models, after=150)
+    with MemoryHome(opened(world, models)) as memory:
+        stored = memory.store("A seagull stole the crane driver's sandwich.")
+        found = memory.recall("seagull sandwich", mode="vector").hits
+    assert found[0].memory.id == stored.memory_id
+    models.found[NEW].fails_after = None
+    assert switching.resume(opened(world, models), lambda _: None).left == 0
+    with MemoryHome(opened(world, models)) as memory:
+        assert memory.recall("seagull sandwich", mode="vector").hits[0].memory.id == stored.memory_id
+
+
+def test_a_switch_goes_on_where_it_stopped(world: World, models: Models) -> None:
+    context = filled(world, models)
+    begun(context, models, after=150)
+    done = len(models.found[NEW].embedded)
+    models.found[NEW].fails_after = None
+    with MemoryHome(opened(world, models)) as memory:
+        memory.ingest()
+    assert switching.status(opened(world, models)).in_use.setting == NEW  # type: ignore[union-attr]
+    assert len(models.found[NEW].embedded) == 302
+    assert done >= 100
+
+
+def test_the_old_model_may_be_gone_in_the_middle_of_a_switch(world: World, models: Models) -> None:
+    context = filled(world, models)
+    begun(context, models, after=150)
+    models.found[OLD].fails_after = 0
+    models.found[NEW].fails_after = None
+    with MemoryHome(opened(world, models)) as memory:
+        memory.store("The lighthouse keeper retired.")
+        result = memory.recall("lighthouse keeper")
+        assert result.hits
+        assert "cannot be reached" in (result.lanes[1].note or "")
+    assert switching.resume(opened(world, models), lambda _: None).left == 0
+    assert asked(world, models).lanes[1].state == "ran"
+
+
+def test_going_back_is_at_once_and_embeds_nothing(world: World, models: Models) -> None:
+    context = filled(world, models)
+    before = shown(asked(world, models))
+    switching.switch(context, NEW, lambda _: None)
+    embedded = len(models.found[OLD].embedded)
+    setting, made = switching.back(opened(world, models), lambda _: None)
+    assert (setting, made.made) == (OLD, 0)
+    assert len(models.found[OLD].embedded) == embedded
+    assert shown(asked(world, models)) == before
+    assert world.settings()["embedding.model"] == OLD
+    assert switching.back(opened(world, models), lambda _: None)[0] == NEW
+
+
+def test_going_back_makes_what_came_meanwhile_and_no_more(world: World, models: Models) -> None:
+    context = filled(world, models)
+    switching.switch(context, NEW, lambda _: None)
+    with MemoryHome(opened(world, models)) as memory:
+        memory.store("The ferry has a new captain.")
+    embedded = len(models.found[OLD].embedded)
+    assert switching.back(opened(world, models), lambda _: None)[1].made == 1
+    assert len(models.found[OLD].embedded) == embedded + 1
+
+
+def test_a_switch_that_is_given_up_leaves_all_as_it_was(world: World, models: Models) -> None:
+    context = filled(world, models)
+    before = shown(asked(world, models))
+    begun(context, models, after=150)
+    assert switching.back(opened(world, models), lambda _: None)[0] == OLD
+    assert not switching.status(opened(world, models)).switching
+    assert shown(asked(world, models)) == before
+    with pytest.raises(NotFound, match="kept"):
+        switching.back(opened(world, models), lambda _: None)
+
+
+def test_a_third_model_takes_the_place_of_what_was_kept(world: World, models: Models) -> None:
+    switching.switch(filled(world, models), NEW, lambda _: None)
+    switching.switch(opened(world, models), THIRD, lambda _: None)
+    standing = switching.status(opened(world, models))
+    assert [lot.setting for lot in (standing.in_use, standing.other) if lot] == [THIRD, NEW]
+    assert asked(world, models).lanes[1].state == "ran"  # 100 numbers are no whole words of bits
+
+
+def test_old_vectors_are_forgotten_when_asked_and_not_in_the_middle(world: World, models: Models) -> None:
+    begun(filled(world, models), models, after=150)
+    with pytest.raises(Conflict, match="in the making"):
+        switching.forget_old(opened(world, models))
+    models.found[NEW].fails_after = None
+    switching.resume(opened(world, models), lambda _: None)
+    assert switching.forget_old(opened(world, models)) > 300 * 128
+    assert switching.status(opened(world, models)).other is None
+
+
+def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(world: World, models: Models) -> None:
+    context = filled(world, models)
+    world.transcript("s2", says("user", "Harbour crane number 7 was painted in colour 7.", uuid="again", session="s2"))
+    with MemoryHome(opened(world, models)) as memory:
+        memory.ingest()
+    assert switching.plan(context, NEW).texts == 302
+    assert not models.found[NEW].embedded
+    begun(opened(world, models), models, after=150)
+    assert switching.plan(opened(world, models), NEW).texts == 302 - len(models.found[NEW].embedded)
+
+
+def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(world: World, models: Models) -> None:
+    context = filled(world, models)
+    vectors = context.vectors.of("old@128")
+    query = models.found[OLD].embed([QUESTION])[0]
+    assert vectors.nearest_turns(query, limit=5)
+    switching.switch(opened(world, models), NEW, lambda _: None)  # another process
+    assert vectors.nearest_turns(query, limit=5) == []
+    assert vectors.memory_cosines(query) == {}
+    assert vectors.cosines_of_turns(query, [1, 2, 3]) == {}
+
+
+def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(world: World, models: Models) -> None:
+    with MemoryHome(filled(world, models)) as memory:
+        memory.recall(QUESTION, update=False)
+        switching.switch(opened(world, models), NEW, lambda _: None)  # another process
+        here = shown(memory.recall(QUESTION, update=False))
+        assert here == shown(asked(world, models))
+
+
+def test_what_is_forgotten_goes_from_the_vectors_that_are_kept_too(world: World, models: Models) -> None:
+    switching.switch(filled(world, models, turns=3), NEW, lambda _: None)
+    context = opened(world, models)
+    request = forgetting.ForgetRequest(match=forgetting.pattern_of("crane number 1", is_regex=False))
+    forgetting.forget(context, forgetting.plan(context, request))
+    erase_bytes(context)
+    gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"
+    assert context.database.rows(gone) == [(1,)]
+    assert context.database.rows(gone.replace("passages", "other_passages")) == [(1,)]
+
+
+def test_a_model_that_answers_with_another_size_spoils_no_index(world: World, models: Models) -> None:
+    context = filled(world, models)
+    models.found[OLD].dimensions = 96
+    with MemoryHome(opened(world, models)) as memory:
+        memory.store("The crane driver has a parrot.")
+        result = memory.recall("painted crane")
+        assert result.hits
+        assert "96 numbers" in (result.lanes[1].note or "")
+    assert "96 numbers" in (embed_pending(opened(world, models), lambda _: None).note or "")
+    assert context.vectors.dimensions() == 128
+
+
+def test_a_variable_that_names_the_model_is_not_overridden_in_silence(world: World, models: Models) -> None:
+    context = filled(world, models)
+    world.environ["NACRE_EMBEDDING_MODEL"] = OLD
+    with pytest.raises(SettingsInvalid, match="NACRE_EMBEDDING_MODEL"):
+        switching.switch(opened(world, models), NEW, lambda _: None)
+    assert not switching.status(context).switching
+
+
+def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Models) -> None:
+    context = filled(world, models)
+    before = shown(asked(world, models))
+    context.close()
+    models.found[OLD].embedded.clear()
+    maintenance.rebuild(world.settings(), lambda settings: opened(world, models, settings))
+    assert len(models.found[OLD].embedded) == 2  # its memories are few
+    assert shown(asked(world, models))[1:] == before[1:]
+
+
+class AllNear(Words):
+    """The bundled model with what all texts have in common added: no cosine is below .6."""
+
+    step = 128
+    tokens = 0
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        alike = np.full((len(texts), 1), 0.7**0.5, np.float32)
+        return np.hstack([load_minilm(threads=1).embed(texts) * 0.3**0.5, alike])
+
+    def within(self, seconds: float, *, question: bool = False) -> AllNear:
+        return self
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_recall_keeps_silent_by_a_model_whose_cosines_are_all_high(world: World, models: Models) -> None:
+    sets(world, OLD)
+    models.found[OLD] = AllNear("near", 385)
+    with MemoryHome(opened(world, models)) as memory:
+        stored = memory.store("Purchases are settled on the last day of each month.")
+        memory.store("The ferry office closes at noon on Sundays.")
+        memory.ingest()
+        assert not memory.recall("who wrote the violin concerto?", mode="vector").hits
+        found = memory.recall("when do we pay for what we bought?", mode="vector").hits
+        assert found[0].memory.id == stored.memory_id

@@ -1,0 +1,142 @@
+"""``nacre embed``: which model makes the vectors, and going over to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.cli.conftest import Nacre
+
+pytestmark = pytest.mark.embedding
+MODEL = "openai:text-embedding-3-small"
+KEY = "sk-harbour-0123456789abcdef"
+
+
+@pytest.fixture
+def provider(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeProvider]:
+    """OpenAI on loopback, with a key for it."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    folder = user_home / ".nacre"
+    folder.mkdir(mode=0o700)
+    with FakeProvider() as provider:
+        config = f'[models]\ntimeout_seconds = 2\n[models.providers.openai]\nbase_url = "{provider.url}/v1"\n'
+        (folder / "config.toml").write_text(config, encoding="utf-8")
+        yield provider
+
+
+@pytest.fixture
+def filled(provider: FakeProvider, nacre: Nacre) -> FakeProvider:
+    nacre("store", "The harbour cranes are painted every second spring.")
+    nacre("store", "The ferry office closes at noon on Sundays.")
+    nacre("ingest")
+    assert not provider.requests
+    return provider
+
+
+def test_status_tells_the_model_and_that_texts_stay_here(nacre: Nacre, filled: FakeProvider) -> None:
+    assert "texts stay with nacre" in nacre("embed").out
+    record = nacre("embed", "status", "--json").json
+    assert record["wanted"] == "minilm"
+    assert record["host"] is None
+    assert record["in_use"]["memories"] == 2
+    assert record["other"] is None
+    assert not filled.requests
+
+
+def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
+    record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
+    assert record["texts"] == 2
+    assert 0 < record["cost_usd"] < 0.001
+    assert nacre("embed", "--json").json["wanted"] == "minilm"
+    assert not filled.requests
+
+
+def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
+    assert "is in use" in nacre("embed", "switch", MODEL).out
+    record = nacre("embed", "--json").json
+    assert (record["in_use"]["setting"], record["in_use"]["dimensions"], record["in_use"]["waiting"]) == (
+        MODEL,
+        1024,
+        0,
+    )
+    assert (record["other"]["setting"], record["other"]["state"]) == ("minilm", "kept")
+    sent = len(filled.requests)
+    lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
+    assert {"name": "vector", "state": "ran", "note": None} in lanes
+    assert len(filled.requests) == sent + 1
+    assert "minilm is in use" in nacre("embed", "switch", "--back").out
+    nacre("recall", "when is the ferry office open?")
+    assert len(filled.requests) == sent + 1
+
+
+def test_texts_leave_this_machine_only_after_a_yes(
+    nacre: Nacre, filled: FakeProvider, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system takes ``127.1`` for this machine; to nacre it is some host of a network."""
+    config = user_home / ".nacre" / "config.toml"
+    away = filled.url.replace("127.0.0.1", "127.1")
+    text = config.read_text(encoding="utf-8").replace(filled.url, away) + 'plain_http = "yes"\n'
+    config.write_text(text, encoding="utf-8")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    refused = nacre("embed", "switch", MODEL, "--json", code=2).error["message"]
+    assert "2 texts" in refused
+    assert "127.1" in refused
+    assert "--yes" in refused
+    assert [request.body["input"] for request in filled.requests] == [["Does this model answer?"]]
+    assert nacre("embed", "--json").json["wanted"] == "minilm"
+    nacre("embed", "switch", MODEL, "--yes")
+    assert nacre("embed", "--json").json["in_use"]["setting"] == MODEL
+
+
+def test_a_model_that_does_not_answer_is_told_before_anything_changes(nacre: Nacre, filled: FakeProvider) -> None:
+    filled.embedding_faults += [Reply(status=401, message="no")]
+    error = nacre("embed", "switch", MODEL, "--json", code=5).error
+    assert "does not accept the api key in $OPENAI_API_KEY" in error["message"]
+    assert KEY not in error["message"]
+    assert nacre("embed", "--json").json["wanted"] == "minilm"
+
+
+def test_a_provider_that_is_down_slows_no_recall_and_is_named(
+    nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("embed", "switch", MODEL)
+    filled.embedding_faults += [Reply(fault="hang")]
+    monkeypatch.setenv("NACRE_EMBEDDING_QUERY_SECONDS", "0.2")
+    answer = nacre("recall", "ferry office noon", "--json").json
+    assert answer["hits"]
+    assert "did not answer within 0.2 seconds" in answer["lanes"][1]["note"]
+
+
+def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(nacre: Nacre, filled: FakeProvider) -> None:
+    nacre("embed", "switch", MODEL)
+    filled.embedding_faults += [Reply(status=401)] * 2
+    nacre("store", "The lighthouse keeper has a new lamp.")
+    assert nacre("embed", "--json").json["in_use"]["waiting"] == 1
+    assert "no vectors" in nacre("ingest", "--json").json["vectors"]["note"]
+    assert nacre("recall", "lighthouse lamp", "--mode", "lexical", "--json").json["hits"]
+    resumed = nacre("embed", "resume", "--json").json
+    assert (resumed["setting"], resumed["made"], resumed["left"], resumed["note"]) == (MODEL, 1, 0, None)
+    assert resumed["tokens"] > 0
+
+
+def test_a_secret_in_a_question_does_not_leave_this_machine(nacre: Nacre, filled: FakeProvider) -> None:
+    nacre("embed", "switch", MODEL)
+    secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    nacre("recall", f"which service uses {secret[:40]}?")
+    sent = filled.requests[-1].body["input"][0]
+    assert "service" in sent
+    assert secret[:40].lower() not in sent.lower()
+
+
+def test_what_is_asked_for_wrongly_is_told(nacre: Nacre, provider: FakeProvider) -> None:
+    nacre("embed", "switch", code=2)
+    nacre("embed", "switch", MODEL, "--back", code=2)
+    assert nacre("embed", "switch", "--back", "--json", code=3).error["hint"]
+    assert nacre("embed", "switch", "none", "--json", code=2).error["hint"]
+    assert nacre("embed", "switch", "something", "--json", code=2).error["hint"]
+    assert nacre("config", "set", "embedding.model", "something", "--json", code=2).error["hint"]
+    assert not provider.requests

@@ -1,0 +1,226 @@
+"""Embedding models of providers, over HTTP: formats, batches, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nacre.errors import EmbedderUnavailable
+from nacre.llm.embedding import RemoteEmbedder, destination, open_embedder, traits_of
+from nacre.settings import Settings, load_settings
+from nacre.testing.fake_provider import FakeProvider, Reply
+
+KEY = "sk-harbour-0123456789abcdef"
+NOW = {"retry-after": "0"}
+
+
+def settings_for(provider: FakeProvider, home: Path, **environ: str) -> Settings:
+    bases = {"openai": "/v1", "voyage": "/v1", "fake": "/v1", "gemini": "/v1beta/openai"}
+    tables = "".join(f'[models.providers.{name}]\nbase_url = "{provider.url}{path}"\n' for name, path in bases.items())
+    (home / "config.toml").write_text(f"[models]\ntimeout_seconds = 5\n{tables}", encoding="utf-8")
+    keys = {"OPENAI_API_KEY": KEY, "VOYAGE_API_KEY": KEY, "GEMINI_API_KEY": KEY}
+    return load_settings(home, {"HOME": str(home), **keys, **environ})
+
+
+Opened = Callable[..., RemoteEmbedder]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    """Opens a model of a fake provider; all are closed at the end."""
+    found: list[RemoteEmbedder] = []
+
+    def open_one(provider: FakeProvider, name: str = "fake:m", **environ: str) -> RemoteEmbedder:
+        found.append(open_embedder(settings_for(provider, tmp_path, **environ), name))
+        return found[-1]
+
+    yield open_one
+    for embedder in found:
+        embedder.close()
+
+
+def numbered(count: int) -> list[str]:
+    return [f"crane {number}" for number in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("name", "vectors", "size"),
+    [
+        ("openai:text-embedding-3-small", "openai:text-embedding-3-small@1024", 1024),
+        ("openai:text-embedding-3-small@256", "openai:text-embedding-3-small@256", 256),
+        ("voyage:voyage-3.5-lite", "voyage:voyage-3.5-lite@1024", 1024),
+        ("gemini:gemini-embedding-001@768", "gemini:gemini-embedding-001@768", 768),
+        ("fake:m", "fake:m", 64),
+    ],
+)
+def test_each_format_gives_unit_vectors_of_the_size_that_was_asked_for(
+    opened: Opened, name: str, vectors: str, size: int
+) -> None:
+    with FakeProvider() as provider:
+        embedder = opened(provider, name)
+        found = embedder.embed(["a crane", "a ferry", "a crane"])
+    assert embedder.name == vectors
+    assert found.shape == (3, size)
+    assert found.dtype == np.float32
+    assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert np.array_equal(found[0], found[2])
+    assert embedder.tokens > 0
+
+
+def test_voyage_and_gemini_are_told_what_is_a_question(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        for name in ("voyage:voyage-3.5", "gemini:gemini-embedding-001"):
+            embedder = opened(provider, name)
+            embedder.embed(["a crane"])
+            embedder.within(2, question=True).embed(["which crane?"])
+        bodies = [request.body for request in provider.requests]
+    assert [body["input_type"] for body in bodies[:2]] == ["document", "query"]
+    assert [body["requests"][0]["taskType"] for body in bodies[2:]] == ["RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY"]
+
+
+def test_a_key_goes_where_its_provider_looks_for_it_and_nowhere_else(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
+        opened(provider, "voyage:voyage-3.5").embed(["a crane"])
+        gemini, voyage = (request.headers for request in provider.requests)
+    assert gemini["x-goog-api-key"] == KEY
+    assert "authorization" not in gemini
+    assert voyage["authorization"] == f"Bearer {KEY}"
+
+
+def test_texts_go_in_batches_of_two_hundred_and_come_back_in_their_order(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        found = opened(provider).embed(numbered(450))
+        alone = opened(provider).embed(["crane 449"])
+        sizes = sorted(len(request.body["input"]) for request in provider.requests)
+    assert sizes == [1, 50, 200, 200]
+    assert np.array_equal(found[449], alone[0])
+
+
+def test_a_batch_is_bounded_by_its_tokens_too(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        opened(provider, "openai:text-embedding-3-small").embed(["crane " * 3_000] * 30)
+        sent = [request.body["input"] for request in provider.requests]
+    assert max(sum(len(text) for text in texts) for texts in sent) < 200_000
+    assert sum(map(len, sent)) == 30
+
+
+def test_a_text_is_cut_to_the_window_between_two_characters(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        opened(provider, "fake:mxbai-embed-large").embed(["港口" * 5_000])
+        (text,) = provider.requests[0].body["input"]
+    assert 0 < len(text) <= traits_of("mxbai-embed-large").window
+    assert set(text) == {"港", "口"}
+
+
+def test_a_model_gets_the_words_it_wants_before_a_text(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        embedder = opened(provider, "fake:nomic-embed-text:v1.5")
+        embedder.embed(["a crane"])
+        embedder.within(2, question=True).embed(["which crane?"])
+        sent = [request.body["input"] for request in provider.requests]
+    assert sent == [["search_document: a crane"], ["search_query: which crane?"]]
+
+
+def test_an_empty_text_and_half_a_character_are_no_trouble(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        assert opened(provider).embed(["", " \n", "\ud800"]).shape == (3, 64)
+        assert all(text.strip() for text in provider.requests[0].body["input"])
+        assert opened(provider).embed([]).shape[0] == 0
+
+
+@pytest.mark.parametrize(
+    "fault", [Reply(status=429, headers=NOW), Reply(status=503, headers=NOW), Reply(status=529, headers=NOW)]
+)
+def test_what_passes_is_tried_again(opened: Opened, fault: Reply) -> None:
+    with FakeProvider(embedding_faults=[fault] * 4) as provider:
+        assert opened(provider).embed(["a crane"]).shape == (1, 64)
+        assert len(provider.requests) == 5
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Reply(status=401, message="bad key"), "does not accept"),
+        (Reply(status=404, message="no such model"), "has no model"),
+        (Reply(status=402), "no credit"),
+        (Reply(fault="html"), "web page"),
+        (Reply({"data": []}), "0 vectors for 1 texts"),
+        (Reply({"data": [{"embedding": []}]}), "vectors"),
+        (Reply({"data": [{"embedding": [0.0, 0.0]}]}), "no direction"),
+        (Reply({"data": [{"embedding": [1e308, 1e308]}]}), "no direction"),
+        (Reply({"data": [{"embedding": [None, 1.0]}]}), "fake:m"),
+        (Reply({"nothing": 1}), "fake:m"),
+    ],
+)
+def test_what_does_not_pass_is_one_line_with_a_remedy(opened: Opened, fault: Reply, told: str) -> None:
+    with (
+        FakeProvider(embedding_faults=[fault] * 5) as provider,
+        pytest.raises(EmbedderUnavailable, match=told) as caught,
+    ):
+        opened(provider).within(5).embed(["a crane"])
+    assert caught.value.hint
+    assert "models.default" not in caught.value.hint
+    assert KEY not in caught.value.message
+
+
+def test_another_size_than_was_asked_for_is_refused(opened: Opened) -> None:
+    fault = Reply({"data": [{"embedding": [1.0, 2.0, 3.0]}]})
+    with FakeProvider(embedding_faults=[fault]) as provider, pytest.raises(EmbedderUnavailable, match="3 numbers"):
+        opened(provider, "openai:text-embedding-3-small").embed(["a crane"])
+
+
+def test_texts_that_are_too_long_together_are_sent_apart_and_one_that_is_too_long_is_cut(opened: Opened) -> None:
+    too_long = Reply(status=400, message="maximum context length exceeded")
+    with FakeProvider(embedding_faults=[too_long, too_long]) as provider:
+        assert opened(provider).embed(["a crane by the sea", "a ferry"]).shape == (2, 64)
+        sent = [request.body["input"] for request in provider.requests]
+    assert sent == [["a crane by the sea", "a ferry"], ["a crane by the sea"], ["a crane b"], ["a ferry"]]
+
+
+def test_a_question_does_not_wait_longer_than_it_may(opened: Opened) -> None:
+    with (
+        FakeProvider(embedding_faults=[Reply(fault="hang")]) as provider,
+        pytest.raises(EmbedderUnavailable, match=r"within 0\.2 seconds"),
+    ):
+        opened(provider).within(0.2, question=True).embed(["which crane?"])
+
+
+def test_a_batch_that_fails_ends_the_others(opened: Opened) -> None:
+    faults = [Reply(status=401)] * 3
+    with FakeProvider(embedding_faults=faults) as provider:
+        embedder = opened(provider)
+        with pytest.raises(EmbedderUnavailable):
+            embedder.embed(numbered(2_000))
+        assert len(provider.requests) <= 6
+        provider.embedding_faults.clear()
+        assert embedder.embed(["a crane"]).shape == (1, 64)
+
+
+def test_a_model_without_its_key_or_of_nobody_is_told_before_anything_is_sent(opened: Opened) -> None:
+    with FakeProvider() as provider:
+        for name, told in (
+            ("openai:m", "no key"), ("claude-cli:sonnet", "no embedding models"), ("nobody:m", "nobody"),
+        ):  # fmt: skip
+            with pytest.raises(EmbedderUnavailable, match=told):
+                opened(provider, name, OPENAI_API_KEY="")
+        assert not provider.requests
+
+
+def test_where_texts_go_is_known_without_a_key(tmp_path: Path) -> None:
+    settings = load_settings(tmp_path, {"HOME": str(tmp_path)})
+    assert destination(settings, "openai:text-embedding-3-small").host == "api.openai.com"
+    assert destination(settings, "ollama:nomic-embed-text").is_here
+    assert destination(settings, "ollama:nomic-embed-text").price == 0
+    assert destination(settings, "mistral:unheard-of").price is None
+
+
+def test_a_key_does_not_follow_a_redirect(opened: Opened) -> None:
+    with FakeProvider() as elsewhere, FakeProvider() as provider:
+        provider.embedding_faults.append(Reply(status=307, headers={"location": f"{elsewhere.url}/v1/embeddings"}))
+        with pytest.raises(EmbedderUnavailable, match="307"):
+            opened(provider, "gemini:gemini-embedding-001").embed(["a crane"])
+        assert not elsewhere.requests
