@@ -13,7 +13,7 @@ from nacre.app.models import model_for
 from nacre.app.recalling import recall
 from nacre.app.tracing import tracing
 from nacre.embed.calibration import calibration_of
-from nacre.errors import NacreError
+from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extract.by_model.asking import Extraction, Wanted, Way, extract_with
 from nacre.extract.meaning import Meaning
 from nacre.extract.speech import utterances
@@ -122,15 +122,14 @@ def related(context: Context, project: str | None, turns: Sequence[Turn], *, beg
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _SECONDS
     try:
-        return _nearest(context, wanted, longest)
-    except NacreError:  # no model of vectors: the words have to do
-        return _in_words(context, wanted, longest[:_ASKED_IN_WORDS], until)
+        if context.settings["embedding.model"] != "none" and context.embedder.name == context.vectors.model():
+            return _nearest(context, wanted, longest)
+    except EmbedderUnavailable:
+        pass  # the words have to do
+    return _in_words(context, wanted, longest[:_ASKED_IN_WORDS], until)
 
 
 def _nearest(context: Context, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
-    """By vectors. Raises EmbedderUnavailable."""
-    if context.embedder.name != context.vectors.model():
-        return ()
     limits = calibration_of(context.embedder.name)
     least = limits.link + _RELATED * (limits.alike - limits.link)
     admitted = admitted_memories(context.database, wanted, today=context.now().date())

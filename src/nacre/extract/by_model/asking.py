@@ -30,7 +30,10 @@ from nacre.text import count_tokens
 
 THREADS = 4
 ATTEMPTS = 3
-"""For a session as a whole, and rounds for the parts of one."""
+"""For a session as a whole."""
+
+ROUNDS = 5
+"""Times that a part of a session is asked about before the deterministic extractor has it."""
 
 MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
@@ -58,7 +61,7 @@ class Wanted:
     user_only: bool = False
     related: Sequence[Memory] = ()
     timeout_seconds: float = 120.0
-    pause: Callable[[float], None] = time.sleep
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
     notify: Callable[[int, int], None] = lambda _done, _total: None
     """Told how many parts are done, of how many."""
 
@@ -151,7 +154,7 @@ class _Asking:
     def _ask_parts(self, parts: Sequence[Chunk]) -> list[Sequence[Told] | None]:
         """What the model finds in each part; ``None`` for those whose calls failed again and again."""
         answers: list[Sequence[Told] | None] = [None] * len(parts)
-        for _ in range(ATTEMPTS):
+        for _ in range(ROUNDS):
             waiting = [at for at, one in enumerate(answers) if one is None]
             if waiting and not self.caller.stopped:
                 for at, answer in self._round(parts, waiting):

@@ -36,14 +36,18 @@ class Pace:
     that did not (seed facts 1.5).
     """
 
-    pause: Callable[[float], None] = time.sleep
+    pause: Callable[[float], None]
     seconds: float = _SECONDS_BETWEEN
+    _begun: float = -_MOST_SECONDS_BETWEEN
     _lock: Lock = field(default_factory=Lock)
 
     def wait(self) -> None:
         """Let a call start; calls that wait in other threads start after it."""
         with self._lock:
-            self.pause(self.seconds)
+            left = self._begun + self.seconds - time.monotonic()
+            if left > 0:
+                self.pause(left)
+            self._begun = time.monotonic()
 
     def adapt(self, *, failed: bool) -> None:
         """Take a call's outcome into account."""
@@ -57,7 +61,7 @@ class Caller:
     ``stopped`` says why nothing more is asked: the model refused, what it may cost is used up, or it fails every time.
     """
 
-    def __init__(self, model: LanguageModel, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, model: LanguageModel, pause: Callable[[float], None]) -> None:
         self.name = model.name
         self.capabilities = model.capabilities
         self.tokens = Tokens()

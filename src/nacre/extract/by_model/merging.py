@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from nacre.extract.candidate import Candidate
+from nacre.extract.cues import language_of
 from nacre.extract.importance import MAX_STRONG, STRONG
+from nacre.extract.reversal import content_words
 from nacre.model.session import Speaker
 from nacre.text import normalise
 
 ALIKE = 0.7
-"""From this share of common runs of three characters on, two contents say the same (Jaccard)."""
+"""From this share of common runs of three characters on, two contents may say the same (Jaccard)."""
 
 _RUN = 3
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +25,27 @@ class _Kept:
     candidate: Candidate
     words: str
     runs: frozenset[str]
+    says: frozenset[str]
 
 
 def merged(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Candidates without those that others repeat, in order; each with the turns of all that said it."""
     kept: list[_Kept] = []
     for candidate in candidates:
-        words = normalise(candidate.content)
-        one = _Kept(candidate, words, frozenset(words[at : at + _RUN] for at in range(max(1, len(words) - _RUN + 1))))
+        one = _read(candidate)
         at = next((at for at, other in enumerate(kept) if _says_the_same(one, other)), None)
         if at is None:
             kept.append(one)
         else:
             kept[at] = _fuller(kept[at], one)
     return [one.candidate for one in kept]
+
+
+def _read(candidate: Candidate) -> _Kept:
+    words = normalise(candidate.content)
+    runs = frozenset(words[at : at + _RUN] for at in range(max(1, len(words) - _RUN + 1)))
+    says = content_words(candidate.content, language_of(candidate.content))
+    return _Kept(candidate, words, runs, says | frozenset(_NUMBER.findall(words)))
 
 
 def tempered(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -47,8 +58,11 @@ def tempered(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _says_the_same(one: _Kept, other: _Kept) -> bool:
+    """The same words, or nearly the same where neither has a word or a number that the other one lacks."""
     if one.words == other.words:
         return True
+    if not (one.says <= other.says or other.says <= one.says):
+        return False
     few, many = sorted((len(one.runs), len(other.runs)))
     return few >= ALIKE * many and len(one.runs & other.runs) >= ALIKE * len(one.runs | other.runs)
 
