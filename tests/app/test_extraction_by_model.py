@@ -12,8 +12,10 @@ import pytest
 
 from nacre.app.context import open_context
 from nacre.app.memory_home import MemoryHome
+from nacre.app.proposing import ProposalRequest, propose
 from nacre.app.watching.rounds import Wanted, go_round
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
+from nacre.extract.by_model.asking import Way
 from nacre.model.memory import Confidence, Memory
 from nacre.model.prompting import Capabilities, Prompt
 from nacre.model.reports import IngestReport, ModelExtraction
@@ -487,3 +489,36 @@ def test_no_lock_is_held_and_no_transaction_open_while_a_model_is_asked(world: W
     memories, _ = learned(world, ScriptedModel(answer))
     assert seen == ["stored"]
     assert len(memories) == 2
+
+
+def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "Done."))
+    file = next((world.user_home / ".claude").rglob("*.jsonl"))
+    model = ScriptedModel([found(told(), told("Nobody ever said this about the northern lighthouse of Skagen."))])
+    with home(world, model, NACRE_MODELS_BACKGROUND="false") as memory:
+        (proposal,) = propose(memory._context, ProposalRequest(file))
+        assert [one.content for one in proposal.candidates] == [RULE]
+        assert proposal.asked is not None
+        assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {"unsupported": 1})
+        assert memory.list() == []
+        assert memory._context.sessions.to_extract() == []
+
+
+def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted(world: World) -> None:
+    talk(world, ("user", OWNER), ("assistant", "The sequence is in the database now."))
+    file = next((world.user_home / ".claude").rglob("*.jsonl"))
+    model = ScriptedModel([NONE, NONE])
+    with home(world, model) as memory:
+        propose(memory._context, ProposalRequest(file, way=Way.CHUNKS))
+        propose(memory._context, ProposalRequest(file, user_only=True))
+    assert "a part of a session" in model.prompts[0].shared
+    assert ["The sequence" in one.text for one in model.prompts] == [True, False]
+
+
+def test_extract_takes_a_session_of_the_home_and_another_model_than_the_one_that_is_set(world: World) -> None:
+    talk(world, ("user", "Remember that invoices are archived for ten years in the vault of the bank."))
+    with home(world, ScriptedModel([]), NACRE_MODELS_BACKGROUND="false") as memory:
+        memory.ingest()
+        (proposal,) = propose(memory._context, ProposalRequest(session="5e55-one", model="none"))
+    assert proposal.asked is None
+    assert ["ten years" in one.content for one in proposal.candidates] == [True]
