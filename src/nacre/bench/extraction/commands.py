@@ -21,7 +21,6 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
     "extraction",
     examples=[
         "nacre benchmark extraction",
-        "nacre benchmark extraction --labels labels --transcripts sessions --misses",
         "nacre benchmark extraction --compare before.json --report misses.md",
         "nacre benchmark extraction --model scripted-gold    # what is lost of a model's perfect answers",
     ],

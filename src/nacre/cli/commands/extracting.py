@@ -28,7 +28,6 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
     examples=[
         "nacre extract session.jsonl",
         "nacre extract --session 7f3a --model anthropic:claude-haiku-4-5",
-        "nacre extract session.jsonl --model none --json   # by rules alone",
         "cat meeting.txt | nacre extract - --markdown --output meeting.md",
     ],
 )

@@ -32,8 +32,8 @@ FAILURES = (ModelUnavailable, ModelRefused, BudgetSpent, AnswerUnusable)
 
 @dataclass
 class Pace:
-    """Seconds between the starts of calls: .15, twice as many after each that failed up to 5, fewer again after each
-    that did not (seed facts 1.5).
+    """Seconds between the starts of calls: .15; twice as many, up to 5, whenever the provider asks to wait, and fewer
+    again after each call that is answered (seed facts 1.5).
     """
 
     pause: Callable[[float], None]
@@ -49,10 +49,13 @@ class Pace:
                 self.pause(left)
             self._begun = time.monotonic()
 
-    def adapt(self, *, failed: bool) -> None:
-        """Take a call's outcome into account."""
-        slower, faster = min(self.seconds * 2, _MOST_SECONDS_BETWEEN), max(self.seconds * _RECOVERY, _SECONDS_BETWEEN)
-        self.seconds = slower if failed else faster
+    def slow_down(self) -> None:
+        """The provider asks for fewer calls."""
+        self.seconds = min(self.seconds * 2, _MOST_SECONDS_BETWEEN)
+
+    def recover(self) -> None:
+        """A call was answered."""
+        self.seconds = max(self.seconds * _RECOVERY, _SECONDS_BETWEEN)
 
 
 class Caller:
@@ -84,7 +87,7 @@ class Caller:
         except FAILURES as error:
             self._failed(error)
             return None
-        self._pace.adapt(failed=False)
+        self._pace.recover()
         self._failures = 0
         return found
 
@@ -115,4 +118,5 @@ class Caller:
         passes = isinstance(error, AnswerUnusable) or (isinstance(error, ModelUnavailable) and error.retry)
         if not passes or self._failures >= _FAILURES_IN_A_ROW:
             self.stopped = error
-        self._pace.adapt(failed=isinstance(error, ModelUnavailable))
+        if isinstance(error, ModelUnavailable) and error.after_seconds is not None:
+            self._pace.slow_down()
