@@ -32,7 +32,7 @@ THREADS = 4
 ATTEMPTS = 3
 """For a session as a whole."""
 
-ROUNDS = 5
+ROUNDS = 8
 """Times that a part of a session is asked about before the deterministic extractor has it."""
 
 MOST_A_CHUNK = 8
@@ -132,7 +132,7 @@ class _Asking:
             proposed=self.proposed, repeated=len(candidates) - len(kept), calls=self.caller.calls,
             tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
             is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
-            hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.stopped is not None,
+            hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.is_over,
         )  # fmt: skip
 
     def _fits(self, chunk: Chunk) -> bool:

@@ -69,6 +69,7 @@ class Caller:
         self.capabilities = model.capabilities
         self.tokens = Tokens()
         self.calls = 0
+        self.answered = 0
         self.was_cut = False
         self.stopped: NacreError | None = None
         self.problem: NacreError | None = None
@@ -89,6 +90,7 @@ class Caller:
             return None
         self._pace.recover()
         self._failures = 0
+        self.answered += 1
         return found
 
     def complete(self, prompt: Prompt) -> Completion:
@@ -112,11 +114,19 @@ class Caller:
         with suppress(NacreError):
             self._model.close()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether asking about anything else would be in vain, too."""
+        return self.stopped is not None and not (self.answered and _may_pass(self.stopped))
+
     def _failed(self, error: NacreError) -> None:
         self.problem = error
         self._failures += 1
-        passes = isinstance(error, AnswerUnusable) or (isinstance(error, ModelUnavailable) and error.retry)
-        if not passes or self._failures >= _FAILURES_IN_A_ROW:
+        if not _may_pass(error) or self._failures >= _FAILURES_IN_A_ROW:
             self.stopped = error
         if isinstance(error, ModelUnavailable) and error.after_seconds is not None:
             self._pace.slow_down()
+
+
+def _may_pass(error: NacreError) -> bool:
+    return isinstance(error, AnswerUnusable) or (isinstance(error, ModelUnavailable) and error.retry)
