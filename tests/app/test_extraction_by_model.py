@@ -6,10 +6,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import nacre.bench
 from nacre.app.context import open_context
 from nacre.app.memory_home import MemoryHome
 from nacre.app.proposing import ProposalRequest, propose
@@ -415,6 +417,25 @@ def test_the_rules_do_the_work_where_the_model_does_not(world: World, failure: A
     assert (told_of.found, told_of.by_rules > 0, bool(told_of.problem)) == (len(memories), True, True)
     if isinstance(failure, ModelRefused | BudgetSpent):
         assert len(model.prompts) == 1
+
+
+def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one(world: World) -> None:
+    file = next((Path(nacre.bench.__file__).parent / "data" / "extraction").glob("d10-release-freeze__*.jsonl"))
+    with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:
+        (by_rules,) = propose(memory._context, ProposalRequest(file, model="none"))
+        (failed,) = propose(memory._context, ProposalRequest(file))
+    assert len(by_rules.candidates) > 3
+    assert failed.candidates == by_rules.candidates
+
+
+def test_a_chinese_session_is_borne_out_by_its_own_words(world: World) -> None:
+    talk(world, ("user", "发票编号以后从数据库里取，因为两台服务器给过同一个号码。"), ("assistant", "好的，改好了。"))
+    quote = "发票编号以后从数据库里取"
+    taken = told("发票编号从数据库里取，因为两台服务器给过同一个号码。", subject="发票编号", quote=quote)
+    made_up = told("图书馆的灯塔每周三晚上开放给游客参观并提供热茶。", subject="灯塔", quote=quote)
+    memories, report = learned(world, ScriptedModel([found(taken, made_up)]))
+    assert [one.subject for one in memories] == ["发票编号"]
+    assert by_model(report).dropped == {"unsupported": 1}
 
 
 def test_an_answer_of_another_shape_is_mended_once(world: World) -> None:

@@ -56,7 +56,7 @@ class ModelExtractor:
     ) -> Extraction | None:  # fmt: skip
         """What the model finds in a session's turns from ``begin`` on; ``None`` where it is not to be asked."""
         model = self._model
-        if model is None or self._tally.is_over:
+        if model is None or self._tally.is_over or begin >= len(turns):
             return None
         if not is_worth_asking(session, turns, self._context.settings, begin=begin):
             self._tally.report = replace(self._tally.report, trivial=self._tally.report.trivial + 1)

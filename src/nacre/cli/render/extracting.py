@@ -56,7 +56,7 @@ def _how(found: Proposal) -> str:
         return f"no memories: a session of kind {found.session.kind.value} yields none"
     told = count(len(found.candidates), "memory", "memories") if found.candidates else "no memories"
     asked = found.asked
-    if asked is None:
+    if asked is None or asked.by_rules == asked.parts:
         return f"{told}, by rules"
     shown = "as a whole" if asked.is_whole else f"in {count(asked.parts, 'part')}"
     read = asked.tokens.input + asked.tokens.cached + asked.tokens.written

@@ -74,7 +74,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
 
 def _by_model(report: ModelExtraction | None) -> str:
     """What a language model was asked and what came of it."""
-    if report is None or not report.sessions:
+    if report is None or not report.calls:
         return ""
     read = report.tokens.input + report.tokens.cached + report.tokens.written
     dropped = sum(report.dropped.values())

@@ -124,11 +124,11 @@ class _Asking:
         told = self._ask_whole(all_of_it) if self._fits(all_of_it) else None
         parts = [all_of_it] if told is not None else chunks(lines, self.wanted.begin)
         answers = [told] if told is not None else self._ask_parts(parts)
-        candidates = self._taken(parts, answers)
-        once = merged(candidates)
-        kept = self._without_repeats(once)
+        is_by_rules = all(one is None for one in answers)
+        candidates = self._by_rules(parts, everything=True) if is_by_rules else self._taken(parts, answers)
+        kept = candidates if is_by_rules else tempered(self._without_repeats(merged(candidates)))
         return Extraction(
-            candidates=tuple(tempered(kept)), model=self.caller.name, dropped=dict(self.dropped),
+            candidates=tuple(kept), model=self.caller.name, dropped=dict(self.dropped),
             proposed=self.proposed, repeated=len(candidates) - len(kept), calls=self.caller.calls,
             tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
             is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
@@ -187,12 +187,9 @@ class _Asking:
     def _taken(self, parts: Sequence[Chunk], answers: Sequence[Sequence[Told] | None]) -> list[Candidate]:
         """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
         left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
-        by_rules = self._by_rules(left, everything=len(left) == len(parts))
-        if len(left) == len(parts):
-            return by_rules
         grounds = Grounds(self.turns, begin=self.wanted.begin)
         place = {turn.id: at for at, turn in enumerate(self.turns)}
-        found = [*by_rules]
+        found = self._by_rules(left, everything=False)
         for chunk, told in zip(parts, answers, strict=True):
             found += self._judged(grounds, chunk, told or ())
         return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))

@@ -58,10 +58,10 @@ def tempered(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _says_the_same(one: _Kept, other: _Kept) -> bool:
-    """The same words, or nearly the same where neither has a word or a number that the other one lacks."""
+    """The same words, or nearly the same of one kind where not both have words or numbers that the other one lacks."""
     if one.words == other.words:
         return True
-    if not (one.says <= other.says or other.says <= one.says):
+    if one.candidate.kind is not other.candidate.kind or not (one.says <= other.says or other.says <= one.says):
         return False
     few, many = sorted((len(one.runs), len(other.runs)))
     return few >= ALIKE * many and len(one.runs & other.runs) >= ALIKE * len(one.runs | other.runs)
