@@ -419,6 +419,28 @@ def test_the_rules_do_the_work_where_the_model_does_not(world: World, failure: A
         assert len(model.prompts) == 1
 
 
+def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(world: World) -> None:
+    rules = [f"The {one} of the {two} belongs to {WORDS[1]}." for one in WORDS[0:30:3] for two in WORDS[2:38:3]]
+    talk(world, *(turn for rule in rules for turn in (("user", rule), ("assistant", f"Noted. {'So be it. ' * 150}"))))
+    file = next((world.user_home / ".claude").rglob("*.jsonl"))
+
+    def answer(prompt: Prompt) -> Any:
+        if prompt.name == "repeats":
+            return {"leave_out": [2, 3]}
+        new = prompt.text.rpartition("New is what follows.)")[2]
+        lines = re.findall(r"^\[m(\d+)\]\[owner\] (The .*)$", new, re.MULTILINE)
+        return found(
+            *(told(text, kind="fact", subject=text[4:30], evidence=[int(at)], quote=text) for at, text in lines)
+        )
+
+    with home(world, ScriptedModel(answer, capabilities=SMALL)) as memory:
+        (proposal,) = propose(memory._context, ProposalRequest(file))
+    assert proposal.asked is not None
+    taken = len(rules) - sum(proposal.asked.dropped.values())
+    assert taken > 100
+    assert taken - len(proposal.candidates) == proposal.asked.repeated == 2 * -(-taken // 50)
+
+
 def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one(world: World) -> None:
     file = next((Path(nacre.bench.__file__).parent / "data" / "extraction").glob("d10-release-freeze__*.jsonl"))
     with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:

@@ -16,9 +16,9 @@ from enum import StrEnum
 from nacre.extract.by_model.answer import Answer, Repeats, Told
 from nacre.extract.by_model.calling import Caller
 from nacre.extract.by_model.grounding import Dropped, Grounds
-from nacre.extract.by_model.layout import CHUNK, Chunk, chunks, laid_out, whole
+from nacre.extract.by_model.layout import CHUNK, Chunk, Line, chunks, laid_out, whole
 from nacre.extract.by_model.merging import merged, tempered
-from nacre.extract.by_model.prompts import for_repeats, for_transcript, known_already
+from nacre.extract.by_model.prompts import chunk_size, for_repeats, for_transcript, known_already
 from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.extract.meaning import Meaning
@@ -122,7 +122,7 @@ class _Asking:
         if all_of_it is None:
             return Extraction((), self.caller.name)
         told = self._ask_whole(all_of_it) if self._fits(all_of_it) else None
-        parts = [all_of_it] if told is not None else chunks(lines, self.wanted.begin)
+        parts = [all_of_it] if told is not None else self._cut(lines)
         answers = [told] if told is not None else self._ask_parts(parts)
         is_by_rules = all(one is None for one in answers)
         candidates = self._by_rules(parts, everything=True) if is_by_rules else self._taken(parts, answers)
@@ -134,6 +134,9 @@ class _Asking:
             is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
             hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.is_over,
         )  # fmt: skip
+
+    def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
+        return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
 
     def _fits(self, chunk: Chunk) -> bool:
         able, way = self.caller.capabilities, self.wanted.way

@@ -31,7 +31,8 @@ LEAST_SAID = 0.5
 """Of the content's words must have been said in the session by somebody who can be trusted."""
 
 MOST_FOREIGN = 1
-"""Words of the content may be found in text from outside alone; a word in common says nothing yet."""
+"""Words of the content may be found in text from outside alone: one in common says nothing yet. What tells agents what
+to do may have none."""
 
 _MAX_SUBJECT = 120
 _LEAST_QUOTE = 8
@@ -137,7 +138,7 @@ class Grounds:
         if any(name.lower() not in self._names and name.lower() not in self._text for name in names):
             return "invented"
         words = content_words(content, language)
-        if len(words & self._foreign) > MOST_FOREIGN:
+        if len(words & self._foreign) > (0 if _DIRECTIVE.search(content) else MOST_FOREIGN):
             return "untrusted"
         if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < LEAST_SAID:
             return "unsupported"

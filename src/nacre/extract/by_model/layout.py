@@ -110,15 +110,15 @@ def whole(lines: Sequence[Line], begin: int = 0) -> Chunk | None:
     return None if first is None else _with_context(lines, first, len(lines), EARLIER)
 
 
-def chunks(lines: Sequence[Line], begin: int = 0) -> list[Chunk]:
-    """What is new, cut into parts that overlap."""
+def chunks(lines: Sequence[Line], begin: int = 0, *, size: int = CHUNK) -> list[Chunk]:
+    """What is new, cut into parts of so many characters that overlap."""
     found: list[Chunk] = []
     start = next((at for at, line in enumerate(lines) if line.turn >= begin), len(lines))
     room = EARLIER if start else 0
     while start < len(lines):
-        end, size = start, 0
-        while end < len(lines) and (end == start or size + len(lines[end].text) <= CHUNK - OVERLAP):
-            size += len(lines[end].text)
+        end, taken = start, 0
+        while end < len(lines) and (end == start or taken + len(lines[end].text) <= size - OVERLAP):
+            taken += len(lines[end].text)
             end += 1
         found.append(_with_context(lines, start, end, room))
         start, room = end, OVERLAP

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
+from nacre.extract.by_model import layout
 from nacre.extract.by_model.answer import Answer, Repeats
 from nacre.extract.by_model.layout import Chunk, as_data, framed
 from nacre.extract.candidate import Candidate
@@ -19,6 +20,11 @@ VERSION = "1"
 WHOLE, CHUNK = "whole", "chunk"
 
 _CLOSING = "Answer with the memories of this session; an empty list if there are none."
+_ASKING_TOKENS = 2_500
+_LEAST_CHUNK = 3_000
+_CHARACTERS_A_TOKEN = 3
+"""Of code, which has more tokens than prose."""
+
 _OUTPUT = {WHOLE: 8_192, CHUNK: 4_096}
 
 
@@ -30,8 +36,18 @@ def for_transcript(
         task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{related}",
         text=f"{_head(session)}{chunk.text}\n\n{_CLOSING}",
         answer=schema_of(Answer), name="memories", version=f"extraction/{VERSION}",
-        output_tokens=min(_OUTPUT[way], able.output), timeout_seconds=seconds,
+        output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
     )  # fmt: skip
+
+
+def chunk_size(able: Capabilities) -> int:
+    """Characters of a part of a session: 12,000, or what a small window has room for beside the words that ask."""
+    left = able.window - _room_for_answer(CHUNK, able) - _ASKING_TOKENS
+    return max(_LEAST_CHUNK, min(layout.CHUNK, left * _CHARACTERS_A_TOKEN))
+
+
+def _room_for_answer(way: str, able: Capabilities) -> int:
+    return min(_OUTPUT[way], able.output, able.window // 4)
 
 
 def for_repeats(candidates: Sequence[Candidate], able: Capabilities, seconds: float) -> Prompt:
