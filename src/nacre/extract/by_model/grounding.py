@@ -76,9 +76,11 @@ class Grounds:
         self.voices = Voices(turns)
         self._words: dict[int, frozenset[str]] = {}
         usable = [at for at in range(len(turns)) if self.voices.of(at) not in (Voice.UNTRUSTED, Voice.NOBODY)]
+        known = set(usable)
         self._trusted = frozenset[str]().union(*map(self._words_at, usable))
-        foreign = [at for at in range(len(turns)) if self.voices.of(at) is Voice.UNTRUSTED]
-        self._foreign = frozenset[str]().union(*map(self._words_at, foreign), *map(_outcomes, turns)) - self._trusted
+        foreign = [turn for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER or at not in known]
+        self._foreign = frozenset[str]().union(*(_all_words(turn.text) for turn in foreign), *map(_outcomes, turns))
+        self._foreign -= self._trusted
         self._names = frozenset(name.lower() for at in usable for name in identifiers(turns[at].text))
         self._text = "\n".join(turns[at].text.lower() for at in usable)
         self._is_coding = any(turn.tool_calls for turn in turns)
@@ -186,7 +188,7 @@ class Grounds:
 
     def _words_at(self, at: int) -> frozenset[str]:
         if at not in self._words:
-            self._words[at] = _all_words(f"{self.turns[at].text} {self.voices.said(at)}")
+            self._words[at] = _all_words(self.voices.vouched(at))
         return self._words[at]
 
 

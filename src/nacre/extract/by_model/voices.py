@@ -67,6 +67,14 @@ class Voices:
             return True
         return sum(len(one) for one in set(typed) if one and is_in(one, part)) >= _MOSTLY * len(part)
 
+    def vouched(self, at: int) -> str:
+        """The words of a turn that somebody stands for: what the owner typed, without what they pasted; all of an
+        agent's, with the words that declined its calls.
+        """
+        typed = " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
+        turn = self.turns[at]
+        return typed if turn.speaker is Speaker.OWNER else f"{turn.text} {typed}"
+
     def said(self, at: int) -> str:
         """All words of a turn, normalised, with those that declined its calls."""
         if at not in self._said:
