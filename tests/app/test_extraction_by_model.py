@@ -55,7 +55,7 @@ def found(*memories: dict[str, Any]) -> dict[str, Any]:
 def home(world: World, model: ScriptedModel, **environ: str) -> Iterator[MemoryHome]:
     """A home in which the model may work in the background."""
     world.environ |= {
-        "NACRE_MODELS_DEFAULT": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "none",
+        "NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "none",
         **environ,
     }  # fmt: skip
     context = open_context(
