@@ -128,6 +128,12 @@ def test_sessions_that_come_along_are_all_read_and_nothing_is_written_to_the_hom
     assert not (user_home / ".nacre").exists()
 
 
+def test_nothing_is_lost_of_what_a_model_says_that_says_what_the_labels_say() -> None:
+    for way in ((), ("--chunk",)):
+        result = figures("--model", "scripted-gold", "--no-vectors", *way)
+        assert result["score"] >= result["gold"] - 0.02
+
+
 def test_what_was_missed_is_shown_with_the_words_of_its_evidence(suite: Path) -> None:
     places = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["evidence"]
     words = [place["words"] for place in places]

@@ -100,6 +100,7 @@ def keys_of(value: Any) -> set[str]:
         "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
         "ingest", "store something-new-to-keep",
         "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
+        "extract --session {session}",
         "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
         "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
         "watch --dry-run", "watch --once", "watcher status", "watcher stop", "watcher install --dry-run",

@@ -282,7 +282,7 @@ def open_context(
         ids=ids or uuid7_source(clock),
         load_embedder=load_embedder or _load_configured,
         load_reranker=load_reranker or _load_configured_reranker,
-        load_model=load_model or _load_configured_model,
+        load_model=load_model or load_configured_model,
         observe=observe,
     )
 
@@ -313,7 +313,8 @@ def _load_configured_reranker(settings: Settings) -> Reranker | None:
     return OnnxReranker(Path(settings["recall.reranker"]).expanduser())
 
 
-def _load_configured_model(settings: Settings, name: str) -> LanguageModel:
+def load_configured_model(settings: Settings, name: str) -> LanguageModel:
+    """The language model of a name, with what the settings say of it. Raises ModelRefused."""
     from nacre.llm.registry import open_model  # the providers' SDKs take up to a second
 
     return open_model(settings, name)

@@ -52,7 +52,8 @@ class IngestOptions:
     Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again.
     ``force`` reads files again from the start, also unchanged ones; known turns and memories stay as they are.
     ``from_archive`` also reads what the archive has and no transcript tells any more. Unless it ``reads``, it learns
-    only from what was read before. Vectors are made for so many seconds at most.
+    only from what was read before. Vectors are made for so many seconds at most. ``in_chunks`` shows a language model
+    no session as a whole.
     """
 
     paths: tuple[Path, ...] = ()
@@ -64,6 +65,7 @@ class IngestOptions:
     from_archive: bool = False
     reads: bool = True
     vector_seconds: float = math.inf
+    in_chunks: bool = False
 
 
 @dataclass(slots=True)
@@ -123,7 +125,8 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         tallies.problems += beside.problems
         _read(context, _jobs(context, beside.files, tallies, force=options.force), tallies, notify)
     read_seconds = time.perf_counter() - started
-    lessons = learn(context, notify) if options.extract and context.settings["extraction.enabled"] else None
+    learns = options.extract and context.settings["extraction.enabled"]
+    lessons = learn(context, notify, in_chunks=options.in_chunks) if learns else None
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
     archived = archive(context, notify)
@@ -141,6 +144,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
         empty=tuple(tallies.empty), problems=(*tallies.problems, *_undecided(lessons)),
         decided=lessons.decided if lessons else {},
+        extraction=lessons.by_model if lessons else None,
     )  # fmt: skip
     context.sessions.save_ingest(
         context.ids(), to_ms(began) or 0, to_ms(context.now()) or 0, files=report.files, sessions=report.sessions,

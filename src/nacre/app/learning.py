@@ -11,6 +11,7 @@ from nacre.app.accepting import place_accepted
 from nacre.app.bulk import BULK_FROM, Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.deciding import Asking, Decisions, count_by_action, decisions
+from nacre.app.extracting import ModelExtractor
 from nacre.app.meaning import meaning_of
 from nacre.app.operating import explain, operating
 from nacre.app.placing import place, write_touched
@@ -23,7 +24,7 @@ from nacre.extract.candidate import Candidate
 from nacre.extract.extractor import extract
 from nacre.extract.withdrawn import withdrawal
 from nacre.model.memory import Confidence, Memory, Retirement, Source
-from nacre.model.reports import Progress
+from nacre.model.reports import ModelExtraction, Progress
 from nacre.model.session import Flag, Speaker, Turn
 from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.transcripts.trust import shared
@@ -42,31 +43,47 @@ class Lessons:
     """The ids of new memories, and how many candidates were known already.
 
     ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``); ``notes`` say why
-    it did not decide on others.
+    it did not decide on others. ``by_model`` is what one did for extraction.
     """
 
     memories: tuple[str, ...]
     duplicates: int
     decided: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    by_model: ModelExtraction | None = None
 
 
-def learn(context: Context, notify: Callable[[Progress], None]) -> Lessons:
-    """Extract memories from every session with turns that extraction has not seen."""
+def learn(context: Context, notify: Callable[[Progress], None], *, in_chunks: bool = False) -> Lessons:
+    """Extract memories from every session with turns that extraction has not seen.
+
+    A language model does it where one is set and may work in the background; with ``in_chunks`` it is never shown a
+    session as a whole. What it found in a session is stored before the next one is asked about.
+    """
     waiting = context.sessions.to_extract()
-    learner = _Learner(context)
-    for done, (row, begin) in enumerate(waiting):
-        learner.session(row, begin)
-        if len(learner.pending) >= BATCH_MEMORIES:
-            learner.flush()
-        notify(Progress("learning", done + 1, len(waiting), f"{len(learner.stored) + len(learner.pending)} memories"))
-    learner.flush()
-    return Lessons(tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes))
+    learner = _Learner(context, ModelExtractor(context, in_chunks=in_chunks))
+    try:
+        for done, (row, begin) in enumerate(waiting):
+
+            def tell(note: str, done: int = done) -> None:
+                notify(Progress("learning", done, len(waiting), note))
+
+            was_asked = learner.session(row, begin, tell)
+            if was_asked or len(learner.pending) >= BATCH_MEMORIES:
+                learner.flush()
+            tell(learner.note(), done + 1)
+        learner.flush()
+    finally:
+        learner.extractor.close()
+    return Lessons(
+        tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
+        learner.extractor.report(),
+    )  # fmt: skip
 
 
 class _Learner:
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, extractor: ModelExtractor) -> None:
         self.context = context
+        self.extractor = extractor
         self.meaning = meaning_of(context)
         self.gate = Gate(context)
         self.pending: list[Memory] = []
@@ -79,22 +96,36 @@ class _Learner:
         self.decided: Counter[str] = Counter()
         self.notes: dict[str, None] = {}
 
-    def session(self, row: int, begin: int) -> None:
+    def session(self, row: int, begin: int, tell: Callable[[str], None]) -> bool:
+        """Find what is new in a session; returns whether a model was asked."""
         try:
             stored = self.context.sessions.get(row)
         except KeyError:
-            return  # forgotten since it was listed
+            return False  # forgotten since it was listed
         turns = self.context.sessions.turns_of(row)
         said = [item.turn for item in turns]
         end = turns[-1].seq + 1 if turns else 0
         until = end if self.is_over(stored) else max(begin, _last_of_owner(said) + 1)
-        candidates = extract(stored.session, said, begin=begin, meaning=self.meaning)
+        found = self.extractor.extract(
+            stored.session, stored.project, said[:until], begin=begin, meaning=self.meaning, notify=tell
+        )
+        candidates = found.candidates if found else extract(stored.session, said, begin=begin, meaning=self.meaning)
         waiting = {turn.id for turn in said[until:]}
         settled = [one for one in candidates if not waiting & set(one.turns)]
         self.pending += [self.to_memory(candidate, stored, turns) for candidate in settled]
         if begin:
             self.withdraw(stored, said, begin)
         self.seen.append((row, until))
+        return found is not None
+
+    def note(self) -> str:
+        """What was found so far, and what a model has read and written for it."""
+        told = f"{len(self.stored) + len(self.pending)} memories"
+        report = self.extractor.report()
+        if report and report.calls:
+            read = report.tokens.input + report.tokens.cached + report.tokens.written
+            told += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
+        return told
 
     def is_over(self, stored: StoredSession) -> bool:
         """Whether a session has been quiet so long that nobody will answer what was said last."""
@@ -106,7 +137,8 @@ class _Learner:
             memory = self.context.memories.find(memory_id)
             if memory is None or memory.retired or memory.superseded_by or memory.confirmed:
                 continue
-            if memory.confidence is not Confidence.INFERRED or memory.source.session != stored.session.id:
+            is_extracted = memory.confidence is Confidence.INFERRED or memory.confidence_score is not None
+            if not is_extracted or memory.source.session != stored.session.id:
                 continue
             words = withdrawal(memory, said, begin=begin)
             if words:
@@ -119,7 +151,8 @@ class _Learner:
             id=self.context.ids(), kind=candidate.kind, subject=candidate.subject, content=candidate.content,
             created=said, updated=said, importance=candidate.importance, expiry=candidate.expiry,
             project=stored.project, tags=candidate.tags, speaker=candidate.speaker, trust=candidate.trust,
-            confidence=Confidence.INFERRED, canonical_key=candidate.canonical_key,
+            confidence=candidate.confidence, confidence_score=candidate.confidence_score,
+            canonical_key=candidate.canonical_key,
             source=Source(stored.session.id, candidate.turns, stored.file),
         )  # fmt: skip
         if _is_echo(candidate, turns):
@@ -127,9 +160,13 @@ class _Learner:
         return redacted(self.context, memory)
 
     def is_known_evidence(self, memory: Memory) -> bool:
-        """Whether these turns were learned from already, also when the memory was edited or retired since."""
+        """Whether these turns were learned from already, also when the memory was edited or retired since.
+
+        A model may find several things in one message: what it told in one go does not stand in its own way.
+        """
+        told_with_it = set(self.stored) if memory.confidence_score is not None else set[str]()
         return any(
-            known.kind is memory.kind and known.turns & set(memory.source.turns)
+            known.kind is memory.kind and known.turns & set(memory.source.turns) and known.id not in told_with_it
             for known in self.context.memories.known_of(memory.source.session or "")
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nacre.model.memory import Expiry, Kind
+from nacre.model.memory import Confidence, Expiry, Kind
 from nacre.model.session import Speaker, Trust
 
 
@@ -13,7 +13,8 @@ class Candidate:
     """One proposed memory: the session's own words, and the ids of the turns that show it.
 
     ``importance`` follows agenr's calibration (seed facts 1.5): 7 is the durable default, 8 would change what
-    another running session does, 9 and 10 are never given by rules alone.
+    another running session does, 9 and 10 are never given by rules alone. ``confidence_score`` is the share of its
+    words that its evidence holds, where a model chose them.
     """
 
     kind: Kind
@@ -26,3 +27,5 @@ class Candidate:
     speaker: Speaker = Speaker.OWNER
     trust: Trust = Trust.TRUSTED
     canonical_key: str | None = None
+    confidence: Confidence = Confidence.INFERRED
+    confidence_score: float | None = None

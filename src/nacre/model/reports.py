@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nacre.model.memory import Memory
+from nacre.model.prompting import Tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,29 @@ class ArchiveReport:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelExtraction:
+    """What a language model did for extraction: so many ``sessions`` were asked about in ``parts``; ``trivial`` ones
+    had nothing to ask about.
+
+    It ``found`` memories that their sessions bear out; ``repeated`` ones it said twice, ``dropped`` ones, by reason, no
+    session bears out. ``by_rules`` parts were left to the deterministic extractor, and ``problem`` says why.
+    """
+
+    model: str = ""
+    sessions: int = 0
+    trivial: int = 0
+    parts: int = 0
+    by_rules: int = 0
+    calls: int = 0
+    tokens: Tokens = Tokens()
+    found: int = 0
+    repeated: int = 0
+    dropped: dict[str, int] = field(default_factory=dict)
+    problem: str | None = None
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class IngestReport:
     """What an ingest read and learned.
 
@@ -54,7 +78,7 @@ class IngestReport:
     project or path) the settings left out. ``empty`` are the paths of databases without a byte where a tool keeps its
     sessions: there are none yet, or they are lost. ``decided`` counts what a language model decided about new memories
     (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``). ``read_seconds`` passed until everything was searchable, ``seconds``
-    in all.
+    in all. ``extraction`` is ``None`` where no language model is to be asked.
     """
 
     files: int = 0
@@ -79,6 +103,7 @@ class IngestReport:
     empty: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     decided: dict[str, int] = field(default_factory=dict)
+    extraction: ModelExtraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def go_round(context: Context, wanted: Wanted, on_progress: OnProgress | None = 
     """Read what is new, learn from what is, make vectors. Raises NotFound."""
     options = IngestOptions(
         wanted.paths, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
-        vector_seconds=math.inf if wanted.seconds is None else wanted.seconds,
+        vector_seconds=math.inf if wanted.seconds is None else wanted.seconds, in_chunks=True,
     )  # fmt: skip
     return ingest(context, options, on_progress)
 

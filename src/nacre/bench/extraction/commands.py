@@ -21,8 +21,8 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
     "extraction",
     examples=[
         "nacre benchmark extraction",
-        "nacre benchmark extraction --labels labels --transcripts sessions --misses",
         "nacre benchmark extraction --compare before.json --report misses.md",
+        "nacre benchmark extraction --model scripted-gold    # what is lost of a model's perfect answers",
     ],
 )
 @click.option("--labels", type=_FOLDER, help="The folder of labels; without it, the sessions that nacre brings along.")
@@ -35,6 +35,8 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option("--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one.")
 @click.option("--no-vectors", is_flag=True, help="Extract without the embedding model.")
+@click.option("--model", type=TEXT, help="Extract with this language model; scripted-gold answers what the labels say.")
+@click.option("--chunk", "in_chunks", is_flag=True, help="Show the model parts of sessions only.")
 @click.option("--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain.")
 @click.option("--report", type=_NEW_FILE, help="Write everything there as Markdown.")
 @click.option("--save", type=_NEW_FILE, help="Keep the figures there, to compare with later.")
@@ -43,8 +45,8 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.pass_obj
 def extraction(  # noqa: PLR0913 - one parameter an option
     run: Run, labels: Path | None, transcripts: Path | None, sessions: str | None, memories: Path | None,
-    apart: bool, no_vectors: bool, misses: bool, report: Path | None, save: Path | None, compare: Path | None,
-    fail_under: float | None,
+    apart: bool, no_vectors: bool, model: str | None, in_chunks: bool, misses: bool, report: Path | None,
+    save: Path | None, compare: Path | None, fail_under: float | None,
 ) -> None:  # fmt: skip
     """Tell how well nacre learns from sessions whose worth is known.
 
@@ -52,6 +54,7 @@ def extraction(  # noqa: PLR0913 - one parameter an option
     ingested into a temporary home by the same code as everywhere. Nothing is written to your home.
     """
     from nacre.bench.extraction.comparing import read_figures, render_changes, write_figures
+    from nacre.bench.extraction.gold import NAME, as_kept
     from nacre.bench.extraction.labels import load_labels
     from nacre.bench.extraction.measuring import measure, read_memories, score
     from nacre.bench.extraction.report import as_markdown, extraction_record, render_extraction
@@ -65,11 +68,13 @@ def extraction(  # noqa: PLR0913 - one parameter an option
     else:
         with tempfile.TemporaryDirectory(prefix="nacre-extraction-") as place, progress.shown(run) as notify:
             result = measure(
-                labelled, transcripts or folder, Path(place), apart=apart, vectors=not no_vectors,
-                notify=notify or (lambda _: None),
+                labelled, transcripts or folder, Path(place), apart=apart, vectors=not no_vectors, model=model,
+                in_chunks=in_chunks, notify=notify or (lambda _: None),
             )  # fmt: skip
     commit = describe().commit
     record = {**extraction_record(result), "commit": commit}
+    if model == NAME:
+        record["gold"] = score(labelled, as_kept(labelled)).score
     changes = before.changes_to(record) if before else None
     if report:
         report.write_text(as_markdown(result, commit), encoding="utf-8")
@@ -81,6 +86,8 @@ def extraction(  # noqa: PLR0913 - one parameter an option
 
     def render(paper: Paper) -> None:
         render_extraction(paper, result, misses=misses)
+        if "gold" in record:
+            paper.line(f"The labels' own statements score {100 * record['gold']:.1f}.")
         if changes:
             render_changes(paper, changes)
 

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nacre.app.context import Context, open_context
+from nacre.app.context import Context, load_configured_model, open_context
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.remembering import list_active
 from nacre.bench.extraction.evidence import Quoting
+from nacre.bench.extraction.gold import NAME, GoldModel, gold_evidence
 from nacre.bench.extraction.labels import Labelled
 from nacre.bench.extraction.rubric import FixtureScore, FixtureTotals, score_fixture, total_fixtures
 from nacre.bench.extraction.scoring import (
@@ -67,12 +68,13 @@ class ExtractionResult:
 
 def measure(
     labelled: Sequence[Labelled], transcripts: Path, folder: Path, *, apart: bool = False, vectors: bool = True,
-    notify: Notify = lambda _: None,
+    model: str | None = None, in_chunks: bool = False, notify: Notify = lambda _: None,
 ) -> ExtractionResult:  # fmt: skip
     """Ingest the sessions into homes in ``folder`` and score what was kept. Raises NotFound when there are none.
 
     Labelled sessions share a home, as in life, so that what one taught is not learned again from the next one; with
-    ``apart``, and for fixtures as in agenr, every session has a home of its own.
+    ``apart``, and for fixtures as in agenr, every session has a home of its own. A language ``model`` that is named is
+    asked about all of them; ``scripted-gold`` answers what the labels say.
     """
     files = _files(labelled, transcripts, folder)
     if not files:
@@ -80,19 +82,32 @@ def measure(
     kept: list[Kept] = []
     unread = {item.slug: _NO_FILE for item in labelled if item.slug not in files}
     said: dict[tuple[str, str], str] = {}
-    model = {} if vectors else {"NACRE_EMBEDDING_MODEL": "none"}
     for number, group in enumerate(_groups(labelled, files, apart=apart)):
-        home = folder / f"home-{number}"
-        context = open_context(load_settings(home, {"HOME": str(home), **model}))
+        gold = GoldModel() if model == NAME else None
+        context = _open(folder / f"home-{number}", vectors=vectors, model=model, gold=gold)
         try:
             paths = {item.slug: files[item.slug] for item in group}
-            unread |= _ingest(context, paths, notify)
+            if gold:
+                _ingest(context, paths, notify, learns=False)
+                gold.evidence = gold_evidence(context, group, paths)
+            unread |= _ingest(context, paths, notify, in_chunks=in_chunks)
             slugs = {str(path): slug for slug, path in paths.items()}
             kept += [_kept(memory, slugs) for memory in _active(context)]
             said |= _quotations(group, paths, context)
         finally:
             context.database.close()
     return score(labelled, kept, unread=unread, said=said)
+
+
+def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | None) -> Context:
+    """A home of its own. A model that is named is set up as in the home of whoever measures."""
+    environ = {"HOME": str(home), **({} if vectors else {"NACRE_EMBEDDING_MODEL": "none"})}
+    if model is None:
+        return open_context(load_settings(home, environ))
+    mine = load_settings()
+    asked = {"NACRE_MODELS_EXTRACTION": model, "NACRE_MODELS_BACKGROUND": "true"}
+    settings = load_settings(home, {**environ, **asked})
+    return open_context(settings, load_model=lambda _, name: gold or load_configured_model(mine, name))
 
 
 def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool) -> Iterator[list[Labelled]]:
@@ -104,9 +119,13 @@ def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: b
     yield from ([item] for item in there if item not in together)
 
 
-def _ingest(context: Context, files: Mapping[str, Path], notify: Notify) -> dict[str, str]:
+def _ingest(
+    context: Context, files: Mapping[str, Path], notify: Notify, *, learns: bool = True, in_chunks: bool = False
+) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
-    options = IngestOptions(tuple(files.values()), remember_paths=False, vectors=False)
+    options = IngestOptions(
+        tuple(files.values()), remember_paths=False, vectors=False, extract=learns, in_chunks=in_chunks
+    )  # fmt: skip
     problems = {problem.path: problem.message for problem in ingest(context, options, notify).problems}
     return {slug: problems[str(path)] for slug, path in files.items() if str(path) in problems}
 

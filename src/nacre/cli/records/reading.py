@@ -11,7 +11,8 @@ from nacre.cli.records.values import Record
 
 if TYPE_CHECKING:
     from nacre.app.quickstart import QuickstartResult
-    from nacre.model.reports import IngestPlan, IngestReport
+    from nacre.model.prompting import Tokens
+    from nacre.model.reports import IngestPlan, IngestReport, ModelExtraction
 
 
 def ingest_record(report: IngestReport) -> Record:
@@ -38,7 +39,31 @@ def ingest_record(report: IngestReport) -> Record:
         "seconds": round(report.seconds, 3),
         "archived": archived_record(report.archived),
         "vectors": {"made": report.vectors_made, "left": report.vectors_left, "note": report.vectors_note},
+        **({"extraction": by_model_record(report.extraction)} if report.extraction else {}),
     }
+
+
+def by_model_record(report: ModelExtraction) -> Record:
+    """What a language model did for extraction."""
+    return {
+        "model": report.model,
+        "sessions": report.sessions,
+        "trivial": report.trivial,
+        "parts": report.parts,
+        "by_rules": report.by_rules,
+        "calls": report.calls,
+        "tokens": tokens_record(report.tokens),
+        "found": report.found,
+        "repeated": report.repeated,
+        "dropped": report.dropped,
+        "problem": report.problem,
+        "hint": report.hint,
+    }
+
+
+def tokens_record(tokens: Tokens) -> Record:
+    """Tokens of calls of a language model."""
+    return {"input": tokens.input, "output": tokens.output, "cached": tokens.cached, "written": tokens.written}
 
 
 def quickstart_record(result: QuickstartResult) -> Record:

@@ -11,7 +11,7 @@ from nacre.cli.render.words import count, day, seconds, size
 if TYPE_CHECKING:
     from nacre.app.maintenance import Stats
     from nacre.app.proofs.finding import Proof
-    from nacre.model.reports import Check, IngestPlan, IngestReport, Problem
+    from nacre.model.reports import Check, IngestPlan, IngestReport, ModelExtraction, Problem
     from nacre.settings import Settings
 
 _MARKS = {"ok": Span("ok", "green"), "warning": Span("warning", "yellow"), "failure": Span("failure", "bold red")}
@@ -31,6 +31,8 @@ def render_ingest(paper: Paper, report: IngestReport, *, searched: bool) -> None
         paper.line(bold(f"Read {count(report.files, 'file')}"), f", {size(report.bytes_read)}{took}")
         _render_counts(paper, report)
     _render_oddities(paper, report)
+    if report.extraction:
+        render_model_problem(paper, report.extraction)
     render_problems(paper, report.problems, rest="everything else was read" if report.files else "nothing was read")
 
 
@@ -58,6 +60,7 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
             ("sessions", f"{report.sessions:,}"),
             ("turns", f"{report.turns:,}"),
             ("memories", _learned(report)),
+            ("model", _by_model(report.extraction)),
             ("by a model", ", ".join(f"{number:,} {action.lower()}" for action, number in report.decided.items())),
             ("tools", ", ".join(f"{tool} {number:,}" for tool, number in sorted(report.tools.items()))),
             ("skipped", _skipped(report)),
@@ -67,6 +70,26 @@ def _render_counts(paper: Paper, report: IngestReport) -> None:
         ),
         indent=2,
     )
+
+
+def _by_model(report: ModelExtraction | None) -> str:
+    """What a language model was asked and what came of it."""
+    if report is None or not report.calls:
+        return ""
+    read = report.tokens.input + report.tokens.cached + report.tokens.written
+    dropped = sum(report.dropped.values())
+    told = f"{report.model}: {count(report.sessions, 'session')}, {count(report.calls, 'call')}, "
+    told += f"{read:,} + {report.tokens.output:,} tokens"
+    return told + (f", {count(dropped, 'proposal')} not borne out" if dropped else "")
+
+
+def render_model_problem(paper: Paper, report: ModelExtraction) -> None:
+    """Why a language model did not do all it was asked, and that the work was done."""
+    if report.problem:
+        parts = f" for {report.by_rules} of {count(report.parts, 'part')}" if report.parts else ""
+        paper.line(f"{report.problem}; extraction went by its rules{parts}")
+        if report.hint:
+            paper.line(dim(f"hint: {report.hint}"))
 
 
 def _archived(report: IngestReport) -> str:

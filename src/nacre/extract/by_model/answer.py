@@ -1,0 +1,91 @@
+"""Reads: what a model answers; of models that are held to no schema also what nearly fits it."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Evidence = Annotated[int, msgspec.Meta(ge=0, description="number of a turn, as 12 for [m00012]")]
+
+
+class Told(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """One memory as a model proposes it."""
+
+    kind: Literal["fact", "decision", "preference", "todo", "relationship", "event", "lesson"]
+    subject: str
+    content: str
+    importance: int
+    expiry: Literal["permanent", "temporary"]
+    tags: list[str]
+    canonical_key: str | None
+    evidence: list[Evidence]
+    quote: str
+
+
+class Answer(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """What a model found worth keeping; nothing, most of the time."""
+
+    memories: list[Told]
+
+
+class Repeats(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """The numbers of memories that others of the list say as well."""
+
+    leave_out: list[int]
+
+
+_FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
+_TURN = re.compile(r"\[?m?0*(\d{1,7})\]?", re.IGNORECASE)
+_OTHER_NAMES = {
+    "content": ("description", "detail", "text", "summary"),
+    "subject": ("name", "topic", "title", "entity"),
+    "kind": ("type",),
+    "evidence": ("turns", "evidence_turns"),
+}
+"""What models call the fields that were asked for (seed facts 1.5)."""
+
+_MISSING: dict[str, Any] = {"expiry": "permanent", "tags": [], "canonical_key": None, "importance": 6, "quote": ""}
+
+
+def tidied(text: str) -> str:
+    """An answer in the shape that was asked for, where it nearly is; memories that are none are left out.
+
+    What cannot be read is given back as it is, for whoever checks it to say so.
+    """
+    fenced = _FENCE.match(text)
+    try:
+        data = json.loads(fenced[1] if fenced else text)
+    except (ValueError, RecursionError):
+        return text
+    if isinstance(data, dict):
+        data = next((data[name] for name in ("memories", "entries", "items") if name in data), [data])
+    if not isinstance(data, list):
+        return text
+    return json.dumps({"memories": [one for item in data if (one := _memory(item))]}, ensure_ascii=False)
+
+
+def _memory(item: Any) -> dict[str, Any] | None:
+    if not isinstance(item, dict):
+        return None
+    found = {**_MISSING, **item}
+    for name, others in _OTHER_NAMES.items():
+        other = next((one for one in others if item.get(one)), None)
+        if not item.get(name) and other:
+            found[name] = item[other]
+    found["kind"] = str(found.get("kind", "")).lower()
+    found["evidence"] = [int(match[1]) for match in map(_TURN.fullmatch, _texts(found.get("evidence"))) if match]
+    found["tags"] = _texts(found["tags"])
+    fitting = {name: found[name] for name in Told.__struct_fields__ if name in found}
+    try:
+        msgspec.convert(fitting, Told)
+    except msgspec.ValidationError:
+        return None
+    return fitting
+
+
+def _texts(value: Any) -> list[str]:
+    items = value if isinstance(value, list) else re.split(r"[,\s]+", value) if isinstance(value, str) else [value]
+    return [str(item).strip() for item in items if item is not None and str(item).strip()]

@@ -1,0 +1,116 @@
+"""Weighs: whose words a turn's words are, whatever a model says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+from functools import cached_property
+
+from nacre.extract.course import objects, said_by_agent, stretches, welcome
+from nacre.extract.cues import language_of
+from nacre.extract.speech import Utterance, acceptance, is_content, trusted_agent, utterances
+from nacre.model.session import Speaker, Trust, Turn
+from nacre.text import normalise
+
+_MOSTLY = 0.5
+
+
+class Voice(Enum):
+    """Whose words they are, and what the owner made of them."""
+
+    OWNER = auto()
+    PASTED = auto()
+    """In a message of the owner's, and not in words of their own: quoted, code, a log, what the agent had written."""
+    ACCEPTED = auto()
+    """The agent's; the owner accepted them in words."""
+    CARRIED = auto()
+    """The agent's, in a report that the owner built on, without a word against it."""
+    AGENT = auto()
+    """The agent's alone."""
+    UNTRUSTED = auto()
+    """They draw on text from outside."""
+    NOBODY = auto()
+    """A harness's, a summary's, a sub-agent's, nacre's own."""
+
+
+class Voices:
+    """The voices of one session."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self.turns = turns
+        self.spoken = utterances(turns)
+        self._own: dict[int, list[Utterance]] = {}
+        for one in self.spoken:
+            self._own.setdefault(one.index, []).append(one)
+        self._said: dict[int, str] = {}
+
+    def of(self, at: int, parts: Sequence[str] = ()) -> Voice:
+        """Whose words a turn holds, or of which voice some of them are (normalised, in ``parts``)."""
+        turn = self.turns[at]
+        if turn.trust is Trust.UNTRUSTED:
+            return Voice.UNTRUSTED
+        if at in self._own and all(self._is_typed(at, part) for part in parts):
+            return Voice.OWNER
+        if not is_content(turn) or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
+            return Voice.NOBODY
+        if turn.speaker is Speaker.OWNER:
+            return Voice.PASTED
+        return Voice.ACCEPTED if at in self._accepted else Voice.CARRIED if at in self._carried else Voice.AGENT
+
+    def _is_typed(self, at: int, part: str) -> bool:
+        """Whether the owner typed some words: they are in their statements, or are mostly made of these.
+
+        What is no statement may stand around one: the letter of an answer, a command before its arguments.
+        """
+        typed = [normalise(said.text) for one in self._own[at] for said in one.statements]
+        if is_in(part, " ".join(typed)):
+            return True
+        return sum(len(one) for one in set(typed) if one and is_in(one, part)) >= _MOSTLY * len(part)
+
+    def vouched(self, at: int) -> str:
+        """The words of a turn that somebody stands for: what the owner typed, without what they pasted; all of an
+        agent's, with the words that declined its calls.
+        """
+        typed = " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
+        turn = self.turns[at]
+        return typed if turn.speaker is Speaker.OWNER else f"{turn.text} {typed}"
+
+    def said(self, at: int) -> str:
+        """All words of a turn, normalised, with those that declined its calls."""
+        if at not in self._said:
+            declined = " ".join(one.text for one in self._own.get(at, ()))
+            self._said[at] = normalise(f"{self.turns[at].text} {declined}")
+        return self._said[at]
+
+    def next_of_owner(self, at: int) -> Utterance | None:
+        """What the owner said next after a turn."""
+        return next((one for one in self.spoken if one.index > at), None)
+
+    def is_objected(self, at: int) -> bool:
+        """Whether the owner's next words after a turn are against it."""
+        after = self.next_of_owner(at)
+        return after is not None and objects(after, language_of(after.text))
+
+    @cached_property
+    def _accepted(self) -> frozenset[int]:
+        found = (trusted_agent(self.turns, one.index) for one in self.spoken if _accepts(one))
+        return frozenset(at for at in found if at is not None)
+
+    @cached_property
+    def _carried(self) -> frozenset[int]:
+        welcomed = (
+            one for one in stretches(self.turns, self.spoken) if welcome(self.turns, self.spoken, one) is not None
+        )
+        return frozenset(at for one in welcomed for at in said_by_agent(self.turns, one))
+
+
+def is_in(part: str, said: str) -> bool:
+    """Whether normalised words are in a normalised text, from word to word where words are apart."""
+    return f" {part} " in f" {said} " if part.isascii() else part in said
+
+
+def _accepts(utterance: Utterance) -> bool:
+    language = language_of(utterance.text)
+    first = utterance.statements[0].text
+    is_confirmed = bool(language.concluded.confirmed.match(first)) and not first.endswith("?")
+    return is_confirmed or acceptance(utterance, language) is not None

@@ -1,0 +1,61 @@
+"""``nacre extract``: what would be learned, without learning it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nacre.bench.extraction import commands
+from tests.cli.conftest import Nacre
+
+SESSION = "d10-release-freeze"
+
+
+@pytest.fixture
+def transcript() -> Path:
+    folder = Path(commands.__file__).parents[1] / "data" / "extraction"
+    return next(folder.glob(f"{SESSION}__*.jsonl"))
+
+
+def test_without_a_model_the_rules_show_what_would_be_learned(nacre: Nacre, transcript: Path) -> None:
+    answer = nacre("extract", str(transcript), "--json").json
+    (session,) = answer["sessions"]
+    assert session["extraction"] is None
+    assert answer["memories"] == len(session["memories"]) > 3
+    assert nacre("list", "--json").json["memories"] == []
+    assert "Nothing was stored; no language model is set: nacre setup." in nacre("extract", str(transcript)).out
+
+
+def test_the_answer_goes_into_a_file_that_is_not_there_yet(nacre: Nacre, transcript: Path, tmp_path: Path) -> None:
+    file = tmp_path / "found.md"
+    assert "Wrote 5 memories to" in nacre("extract", str(transcript), "--output", str(file)).out
+    assert file.read_text(encoding="utf-8").startswith("# codex:")
+    assert "exists already" in nacre("extract", str(transcript), "--output", str(file), code=2).err
+    other = tmp_path / "found.json"
+    nacre("extract", str(transcript), "--json", "--output", str(other))
+    assert json.loads(other.read_text(encoding="utf-8"))["memories"] > 3
+
+
+def test_a_transcript_may_come_from_standard_input(nacre: Nacre, transcript: Path) -> None:
+    shown = nacre("extract", "-", "--markdown", stdin=transcript.read_text(encoding="utf-8")).out
+    assert shown == nacre("extract", str(transcript), "--markdown").out
+    assert shown.startswith("# codex:")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), 2, "say what to extract from"),
+        (("{file}", "--whole", "--chunk"), 2, "one of --whole and --chunk"),
+        (("{file}", "--model", "nobody:model-1"), 1, "nobody"),
+        (("{file}", "--session", "elsewhere"), 3, "holds no session 'elsewhere'"),
+        (("--session", "elsewhere"), 3, "no session is called 'elsewhere'"),
+    ],
+)
+def test_what_cannot_be_extracted_is_told(
+    nacre: Nacre, transcript: Path, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    words = [str(transcript) if one == "{file}" else one for one in arguments]
+    assert told in nacre("extract", *words, code=code).err
