@@ -295,8 +295,8 @@ def clear_told(context: Context, quotes: re.Pattern[str]) -> None:
 
 def _clear_traces(context: Context, tells: Callable[[str], bool]) -> None:
     with context.database.transaction():
-        context.traces.delete_where(tells)
         context.traces.drop_prompts()
+        context.traces.delete_where(tells)
         context.spending.clear_answers()
 
 
