@@ -81,6 +81,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("extraction.enabled", bool, True, "write memories when sessions are ingested"),
     Setting("dedup.aggressive", bool, False, "a language model judges memories that are less alike, and sees more"),
     Setting("dedup.model_seconds", float, 5.0, "so long storing waits for a language model; then the rules decide"),
+    Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
     Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
     *(
         Setting(f"models.{task.value}", str, "", f"language model for {task.value}; empty takes models.default")
@@ -157,6 +158,7 @@ _LEAST = {
     "recall.budget_tokens": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,
+    "extraction.substance_words": 1,
     "embedding.turns_newer_than": 0,
     "embedding.query_seconds": 0.1,
     "archive.budget_mb": 0,

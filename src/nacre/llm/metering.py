@@ -13,8 +13,7 @@ from nacre.errors import NacreError
 from nacre.model.prompting import MILLION, Capabilities, Completion, Prompt, Tokens
 from nacre.model.spending import DOLLAR, Call
 from nacre.protocols import LanguageModel
-
-CHARACTERS_A_TOKEN = 4
+from nacre.text import count_tokens
 
 
 class Books(Protocol):
@@ -87,9 +86,9 @@ def most_of(prompt: Prompt, able: Capabilities) -> int | None:
 
 
 def tokens_of(prompt: Prompt) -> int:
-    """About how many tokens a prompt has: four characters each, the schema counted."""
-    characters = len(prompt.system) + len(prompt.shared) + len(prompt.text) + len(msgspec.json.encode(prompt.answer))
-    return characters // CHARACTERS_A_TOKEN + 1
+    """About how many tokens a prompt has, its schema counted."""
+    texts = (prompt.system, prompt.shared, prompt.text, msgspec.json.encode(prompt.answer).decode())
+    return sum(map(count_tokens, texts))
 
 
 def as_counted(dollars: Decimal | None) -> int | None:

@@ -10,6 +10,7 @@ from nacre.cli.records.values import Record, stamp
 from nacre.model.spending import DOLLAR
 
 if TYPE_CHECKING:
+    from nacre.app.estimating import Estimate
     from nacre.app.spending import CostReport
     from nacre.app.traced import TraceView
     from nacre.model.prompting import Tokens
@@ -46,6 +47,29 @@ def cost_record(report: CostReport, by: str) -> Record:
             {"model": one.model, "failures": one.failures, "until": stamp(one.until), "message": one.told}
             for one in report.failing
         ],
+    }  # fmt: skip
+
+
+def estimate_record(estimate: Estimate) -> Record:
+    """What learning with models would cost."""
+    return {
+        "estimate": True,
+        "sessions": estimate.waiting,
+        "trivial": estimate.trivial,
+        "tasks": [
+            {
+                "task": one.task.value, "model": one.model, "calls": one.calls, "tokens": tokens_record(one.tokens),
+                "cost_usd": None if one.cost is None else one.cost / DOLLAR, "seconds": round(one.seconds, 1),
+                "measured": one.is_measured,
+            }
+            for one in estimate.tasks
+        ],
+        "cost_usd": None if estimate.cost is None else estimate.cost / DOLLAR,
+        "seconds": round(estimate.seconds, 1),
+        "background": estimate.is_background_on,
+        "left_usd": estimate.left / DOLLAR,
+        "now": estimate.now,
+        "problems": [{"path": one.path, "message": one.message, "hint": one.hint} for one in estimate.problems],
     }  # fmt: skip
 
 

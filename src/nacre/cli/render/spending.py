@@ -11,9 +11,11 @@ from nacre.model.prompting import Tokens
 from nacre.model.spending import Refusal, dollars
 
 if TYPE_CHECKING:
+    from nacre.app.estimating import Estimate
     from nacre.app.spending import Budget, CostReport, Sum
 
 _BAR = 20
+_PROBLEMS = 20
 _WHY = {
     "budget": "the day's budget was used up",
     "task budget": "the task's budget was used up",
@@ -100,3 +102,44 @@ def _refused(paper: Paper, refused: Sequence[Refusal]) -> None:
         for (task, model, reason), number in sorted(times.items(), key=lambda item: -item[1])
     ]
     paper.table(rows, indent=2)
+
+
+def render_estimate(paper: Paper, estimate: Estimate) -> None:
+    """What waits, what each task would take, and what of it today's budget holds."""
+    what = f"{count(estimate.waiting, 'session')} of substance to learn from"
+    rest = f", {estimate.trivial:,} without (no model is asked about these)" if estimate.trivial else ""
+    paper.line(bold(what), rest)
+    if not estimate.waiting:
+        return
+    if not estimate.tasks:
+        paper.line("No model is set: rules learn from them, which costs nothing. nacre setup sets one.")
+        return
+    _estimated(paper, estimate)
+    if estimate.cost is None:
+        told = "Nobody knows what it costs: rules learn from them until models.capabilities says the price."
+    elif not estimate.is_background_on:
+        told = "Rules learn from them until models.background is on."
+    elif estimate.now < estimate.waiting:
+        told = (
+            f"{dollars(estimate.left)} of today's budget are left: a model learns from about {estimate.now:,} of them, "
+            f"rules from the rest."
+        )
+    else:
+        told = f"{dollars(estimate.left)} of today's budget are left, which holds it."
+    paper.line(told)
+    for problem in estimate.problems[:_PROBLEMS]:
+        paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
+
+
+def _estimated(paper: Paper, estimate: Estimate) -> None:
+    rows: list[Sequence[Cell]] = [
+        (
+            one.task.value, f"about {count(one.calls, 'call')}", f"{amount(one.tokens.input)} read",
+            f"{amount(one.tokens.output)} written", dollars(one.cost) if one.cost is not None else "price unknown",
+            seconds(one.seconds), one.model, dim("by earlier calls" if one.is_measured else "by rule of thumb"),
+        )
+        for one in estimate.tasks
+    ]  # fmt: skip
+    if estimate.cost is not None and len(estimate.tasks) > 1:
+        rows.append(("in all", "", "", "", bold(dollars(estimate.cost)), seconds(estimate.seconds), "", ""))
+    paper.table(rows, indent=2, drop=(7, 6))
