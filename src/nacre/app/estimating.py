@@ -167,7 +167,7 @@ def _of_task(context: Context, task: Task, name: str, sizes: Sequence[int]) -> T
         calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
         asked = usual.read * calls
     tokens = Tokens(round(asked), round(usual.written * calls))
-    side_by_side = _THREADS if calls > len(sizes) else 1
+    side_by_side = _THREADS if task is Task.EXTRACTION and calls > len(sizes) else 1
     cost = ceil(tokens.cost(able.price) * DOLLAR) if able.price else None
     return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
 

@@ -72,7 +72,8 @@ class Health:
 def dollars(counted: int) -> str:
     """Millionths of a US dollar as people write them: two digits that say something, cents at least."""
     amount = abs(counted) / DOLLAR
-    digits = 2 if amount >= 0.1 or not counted else 3 if amount >= 0.01 else 4
+    is_round = counted % (DOLLAR // 100) == 0
+    digits = 2 if amount >= 0.1 or is_round else 3 if amount >= 0.01 else 4
     sign = "-" if counted < 0 else ""
     if 0 < amount < 0.0001:
         return f"{sign}<$0.0001"

@@ -76,7 +76,7 @@ def estimate_record(estimate: Estimate) -> Record:
 def tokens_record(tokens: Tokens) -> Record:
     """Tokens of calls; ``input`` is without those from and to a cache."""
     return {
-        "input": tokens.input, "output": tokens.output, "cached": tokens.cached, "cache_written": tokens.written,
+        "input": tokens.input, "output": tokens.output, "cached": tokens.cached, "written": tokens.written,
     }  # fmt: skip
 
 

@@ -10,10 +10,12 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.words import SHORT_ID, amount, count, minute, seconds
 from nacre.model.spending import DOLLAR, dollars
 from nacre.model.trace import Step, Trace
+from nacre.text import shorten
 
 if TYPE_CHECKING:
     from nacre.app.traced import TraceView
 
+_OUTCOME_CHARACTERS = 48
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–", "dim")}
 
 
@@ -25,7 +27,7 @@ def render_traces(paper: Paper, traces: Sequence[Trace]) -> None:
     rows = [
         (
             dim(trace.id[-SHORT_ID:]), minute(trace.began), Span(trace.kind.value, "cyan"), _took(trace),
-            _cost(trace), trace.outcome, trace.subject,
+            _cost(trace), shorten(trace.outcome, _OUTCOME_CHARACTERS), trace.subject,
         )
         for trace in traces
     ]  # fmt: skip
