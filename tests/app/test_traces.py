@@ -188,6 +188,13 @@ def test_a_fold_that_was_cut_short_doubles_nothing(world: World) -> None:
     assert [path.name for path in world.home.glob("notes.*.taken")] == []
 
 
+def test_half_a_character_breaks_nothing(world: World) -> None:
+    context = home(world, '{"rule": "\ud800"}')
+    asks(context, "claude-code:\ud800", "half \udc00 a character")
+    recall(context, RecallQuery("half \ud800"))
+    assert {trace.subject for trace in list_traces(context)} == {"claude-code:?", "half ?"}
+
+
 def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
     with pytest.raises(NotFound):
         show_trace(world.context(), "5f0c2a4d")

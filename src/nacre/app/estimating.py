@@ -8,6 +8,7 @@ were few.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
@@ -180,17 +181,11 @@ def _parts(size: int, able: Capabilities) -> int:
 
 
 def _capabilities(context: Context, name: str) -> Capabilities:
-    """What a model can do and costs, also where it cannot be opened now."""
-    try:
-        model = context.load_model(context.settings, name)
-    except NacreError:
-        from nacre.llm.registry import describe  # only where there is no key yet
+    """What a model can do and costs, also where it cannot be opened now: without a key, without its library."""
+    from nacre.llm.registry import describe  # only where a model is set
 
-        try:
-            return describe(context.settings, name)[1]
-        except NacreError:
-            return Capabilities()
-    try:
+    with suppress(NacreError):
+        return describe(context.settings, name)[1]
+    with suppress(NacreError), closing(context.load_model(context.settings, name)) as model:
         return model.capabilities
-    finally:
-        model.close()
+    return Capabilities()

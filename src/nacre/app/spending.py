@@ -200,7 +200,7 @@ class HomeAnswers:
 
     def keep(self, key: str, model: str, answer: str) -> None:
         """Keep an answer."""
-        if self._context.redactor.clean(answer) != answer:
+        if self._context.redactor.clean(answer) != answer or not _is_whole(answer):
             return
         if not self._background:
             note_answer(self._context, key, model, answer)
@@ -266,6 +266,11 @@ def left_today(context: Context, task: str) -> int:
 def _is_of_the_model(error: NacreError) -> bool:
     """Whether an error says that the next call is likely to fail, too: a prompt that is too long does not."""
     return isinstance(error, ModelUnavailable) or type(error) is ModelRefused
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text has no half characters, which a database cannot hold."""
+    return text.isascii() or text == text.encode("utf-8", "replace").decode()
 
 
 def _failing(health: Health) -> ModelUnavailable:

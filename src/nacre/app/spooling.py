@@ -35,18 +35,18 @@ _MOST_BYTES = 20_000_000
 def note_trace(context: Context, trace: Trace) -> None:
     """Note what a run went through; its texts are without secrets already."""
     if context.settings["traces.keep_days"]:
-        _append(context, b'{"trace":' + msgspec.json.encode(trace) + b"}", at_most=_MOST_BYTES)
+        _append(context, b'{"trace":' + _encoded(trace) + b"}", at_most=_MOST_BYTES)
 
 
 def note_call(context: Context, call: Call) -> None:
     """Note a call of a model that nobody keeps waiting for a database."""
-    _append(context, b'{"call":' + msgspec.json.encode(call) + b"}")
+    _append(context, b'{"call":' + _encoded(call) + b"}")
 
 
 def note_answer(context: Context, key: str, model: str, answer: str) -> None:
     """Note what a model answered, for the next time it is asked the same."""
     kept = {"key": key, "at": context.clock(), "model": model, "answer": answer}
-    _append(context, b'{"answer":' + msgspec.json.encode(kept) + b"}", at_most=_MOST_BYTES)
+    _append(context, b'{"answer":' + _encoded(kept) + b"}", at_most=_MOST_BYTES)
 
 
 def fold_notes(context: Context) -> None:
@@ -71,6 +71,14 @@ def _prune(context: Context) -> None:
     context.traces.prune(now - timedelta(days=context.settings["traces.keep_days"]), MOST_TRACES)
     answers_since = now - timedelta(days=context.settings["models.cache_days"])
     context.spending.prune((now - CALLS_KEPT).date(), answers_since)
+
+
+def _encoded(value: object) -> bytes:
+    """As JSON; half a character becomes a question mark."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        return json.dumps(msgspec.to_builtins(value), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _append(context: Context, line: bytes, at_most: int | None = None) -> None:

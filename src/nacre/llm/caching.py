@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import replace
 from typing import Protocol
-
-import msgspec
 
 from nacre.llm.answers import REPAIR
 from nacre.model.prompting import Completion, Prompt, Task, Tokens
@@ -71,4 +70,4 @@ def key_of(model: str, prompt: Prompt) -> str:
         model, prompt.task.value, prompt.version, prompt.name, prompt.system, prompt.shared, prompt.text,
         prompt.answer, prompt.output_tokens,
     )  # fmt: skip
-    return hashlib.blake2b(msgspec.json.encode(asked, order="sorted"), digest_size=20).hexdigest()
+    return hashlib.blake2b(json.dumps(asked, sort_keys=True, default=dict).encode(), digest_size=20).hexdigest()
