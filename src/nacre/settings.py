@@ -5,6 +5,7 @@ Each value knows where it came from. ``NACRE_<SECTION>_<KEY>`` overrides ``secti
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -81,6 +82,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
     Setting("dedup.aggressive", bool, False, "a language model judges memories that are less alike, and sees more"),
     Setting("dedup.model_seconds", float, 5.0, "so long storing waits for a language model; then the rules decide"),
+    Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
     Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
     *(
         Setting(f"models.{task.value}", str, "", f"language model for {task.value}; empty takes models.default")
@@ -104,6 +106,9 @@ SETTINGS: tuple[Setting, ...] = (
         "judge new memories in the background, after commands; off leaves it to nacre conflicts judge",
     ),
     Setting("models.keep_prompts", bool, False, "traces hold the whole prompts and answers"),
+    Setting("models.cache_days", int, 7, "days for which what a model answered is kept; 0 asks each time"),
+    Setting("traces.cases", bool, True, "keep a trace of every question that is answered"),
+    Setting("traces.keep_days", int, 30, "days for which traces are kept; 0 keeps none"),
     Setting("git.enabled", bool, True, "keep the history of the vault in git"),
     Setting("git.author_name", str, "", "author of commits; empty takes git's own user.name, else nacre"),
     Setting("git.author_email", str, "", "its address; empty takes git's own user.email"),
@@ -164,6 +169,8 @@ _LEAST = {
     "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
     "models.timeout_seconds": 1,
+    "models.cache_days": 0,
+    "traces.keep_days": 0,
 }
 
 
@@ -253,6 +260,8 @@ def check(key: str, value: Any) -> Any:
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"one of: {', '.join(filter(None, _CHOICES[key]))}")
     if key in _LEAST and converted < _LEAST[key]:
         raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
+    if key == "models.task_budgets":
+        _check_tasks(key, converted)
     if key == "redaction.patterns":
         _check_patterns(key, converted)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
@@ -274,6 +283,15 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     private.make_folder(config.parent)
     private.write_file(config, tomlkit.dumps(document))
     return converted
+
+
+def _check_tasks(key: str, budgets: Mapping[str, float]) -> None:
+    tasks = [task.value for task in Task]
+    for task, dollars in budgets.items():
+        if task not in tasks:
+            raise SettingsInvalid(f"{key}: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")
+        if not 0 <= dollars < math.inf:
+            raise SettingsInvalid(f"{key}: {task} cannot be {dollars}", hint="US dollars a day, at least 0")
 
 
 def _check_patterns(key: str, patterns: list[str]) -> None:

@@ -70,6 +70,11 @@ def test_every_query_says_what_it_is_for_and_is_used() -> None:
         assert f'"{name}"' in code or name in NAMED_BY_TABLE, f"{name} is not used"
 
 
+def test_no_two_migrations_have_one_number() -> None:
+    numbers = [path.name[:4] for path in (SOURCE / "storage" / "sql" / "migrations").glob("*.sql")]
+    assert sorted(numbers) == sorted(set(numbers))
+
+
 def test_functions_stay_small() -> None:
     long = [
         f"{name}:{node.name} ({node.end_lineno - node.lineno + 1})"

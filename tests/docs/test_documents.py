@@ -95,6 +95,7 @@ def keys_of(value: Any) -> set[str]:
         "recall swarm", "sessions search cache", "sessions list", "sessions show {session}",
         "sessions summary {session}", "sessions tail {session}", "sessions export {session} --output {tmp}/out.md",
         "recall --deep deploy", "list", "todo", "health", "doctor", "db stats",
+        "cost", "traces", "traces list --kind case", "ingest --estimate",
         "db path", "review", "conflicts", "conflicts history", "conflicts judge",
         "config show", "config get recall.limit", "auth status",
         "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",

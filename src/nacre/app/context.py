@@ -32,7 +32,9 @@ from nacre.storage.outcomes import Outcomes
 from nacre.storage.reviews import Reviews
 from nacre.storage.sessions import Sessions
 from nacre.storage.shard_set import ShardSet
+from nacre.storage.spending import Spending
 from nacre.storage.tombstones import Tombstones
+from nacre.storage.traces import Traces
 from nacre.storage.turn_search import TurnSearch
 from nacre.storage.usage import SessionUses, UsageLog
 from nacre.storage.vault_index import VaultIndex
@@ -183,6 +185,16 @@ class Context:
     def outcomes(self) -> Outcomes:
         """What became of memories that were accepted first."""
         return Outcomes(self.database)
+
+    @cached_property
+    def spending(self) -> Spending:
+        """What models were asked, and what that cost."""
+        return Spending(self.database)
+
+    @cached_property
+    def traces(self) -> Traces:
+        """What runs went through."""
+        return Traces(self.database)
 
     @cached_property
     def vectors(self) -> Vectors:

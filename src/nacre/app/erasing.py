@@ -15,6 +15,7 @@ from nacre.app.baseline import forget_in_baseline
 from nacre.app.context import Context
 from nacre.app.operating import operating
 from nacre.app.sharding import purge_shards
+from nacre.app.spooling import fold_notes
 from nacre.app.superseding import OUTLIVED, outlived
 from nacre.app.tombstones import (
     ALLOW_AGAIN,
@@ -31,6 +32,7 @@ from nacre.model.forgetting import Tombstone, TombstoneKind
 from nacre.model.memory import Memory
 from nacre.storage.erasing import SessionPlace, TurnPlace
 from nacre.storage.sessions import shared_identity
+from nacre.text import one_line
 from nacre.vault import ledger
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER
@@ -40,6 +42,10 @@ FORGETTING = "forgetting"
 
 _MEMORIES_A_STEP = 50
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
+_QUOTED = 60
+"""Characters of a memory's beginning by which a trace that quotes it is known: what comes in lines is cut."""
+
 _KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
 
@@ -103,6 +109,7 @@ def apply_tombstones(context: Context, *, patient: bool = True) -> int:
         gone = barred.memories | {memory.id for memory in found.memories}
         clear_words(context, gone)
         forget_in_baseline(context, gone)
+        _erase_told(context, found)
         _tell_more(context, found, runs)
         with context.database.transaction():
             context.tombstones.set_due(context.tombstones.due() - due)
@@ -279,6 +286,35 @@ def _erase_sessions(context: Context, found: Affected) -> None:
     for session in found.sessions:
         context.erasing.delete_turns(session.row, [place.row for place in context.erasing.places_in(session.row)])
     context.erasing.delete_sessions([session.row for session in found.sessions])
+
+
+def clear_told(context: Context, quotes: re.Pattern[str]) -> None:
+    """Take away the traces that quote a text, and all that may: whole prompts, and kept answers."""
+    _clear_traces(context, lambda said: quotes.search(said) is not None)
+
+
+def _clear_traces(context: Context, tells: Callable[[str], bool]) -> None:
+    with context.database.transaction():
+        context.traces.drop_prompts()
+        context.traces.delete_where(tells)
+        context.spending.clear_answers()
+
+
+def _erase_told(context: Context, found: Affected) -> None:
+    """The same for all that is gone: traces that name it, or that say what a memory said."""
+    ids = {one.id for one in (*found.sessions, *found.turns, *found.untitled)}
+    ids |= {memory.id for memory in found.memories}
+    ids |= {memory.source.session for memory in found.memories if memory.source.session}
+    said = {one_line(text).lower()[:_QUOTED] for one in found.memories for text in (one.subject, one.content)} - {""}
+
+    def tells(text: str) -> bool:
+        if not ids.isdisjoint(_WORD.findall(text)):
+            return True
+        lowered = one_line(text).lower()
+        return any(words in lowered for words in said)
+
+    fold_notes(context)
+    _clear_traces(context, tells)
 
 
 def _clear_pages(context: Context, barred: Barred) -> None:

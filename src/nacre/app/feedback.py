@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from nacre.app.cases import note_verdicts
 from nacre.app.context import BUNDLED, Context
 from nacre.app.embedding import passages
 from nacre.app.remembering import get
@@ -70,6 +71,7 @@ def feedback(
         judged = _judge(context, memories, heard, REPLY_SHARE)
         if session and not references:
             _settle(context, session_name(session), judged)
+        note_verdicts(context, judged, session)
     return FeedbackReport(judged, measure.borders.name)
 
 
@@ -84,6 +86,7 @@ def judge(context: Context, references: Sequence[str], *, good: bool) -> Feedbac
         for memory in memories if not good else ():
             at = to_ms(context.now()) or 0
             context.reviews.add(memory.id, Reason.MANUAL, "you called it bad", Action.RETIRE, at, once=False)
+        note_verdicts(context, judged, None)
     return FeedbackReport(judged, "person")
 
 

@@ -12,7 +12,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.erasing import Affected, apply_tombstones, clear_words, erase_bytes, is_shared, survey
+from nacre.app.erasing import (
+    Affected,
+    apply_tombstones,
+    clear_told,
+    clear_words,
+    erase_bytes,
+    is_shared,
+    survey,
+)
 from nacre.app.remembering import get
 from nacre.app.scanning import catch_up
 from nacre.app.searching_text import Pattern, excerpt_of, memory_texts, turn_texts
@@ -91,6 +99,7 @@ def forget(context: Context, planned: ForgetPlan) -> ForgetReport:
             apply_intents(context)
             clear_words(context, (), planned.match)
             context.erasing.clear_journal(planned.match)
+            clear_told(context, planned.match)
         entries = _entries(context, planned)
         commit(context, (), entries)
         apply_intents(context)

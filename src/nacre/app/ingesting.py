@@ -14,6 +14,7 @@ from nacre.app.archiving import archive, withhold
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.erasing import erase_bytes
+from nacre.app.estimating import Estimate, estimate_learning, foresee
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import Lessons, learn
 from nacre.app.naming import kept_name
@@ -30,7 +31,7 @@ from nacre.app.writing import apply_intents, entry, save
 from nacre.errors import NacreError
 from nacre.model.cursor import Cursor
 from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
-from nacre.model.session import Session
+from nacre.model.session import Session, Turn
 from nacre.storage.sessions import TurnBatch
 from nacre.storage.times import to_ms
 from nacre.transcripts.registry import is_guess
@@ -126,6 +127,9 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         _read(context, _jobs(context, beside.files, tallies, force=options.force), tallies, notify)
     read_seconds = time.perf_counter() - started
     learns = options.extract and context.settings["extraction.enabled"]
+    foreseen = foresee(context) if learns else None
+    if foreseen:
+        notify(Progress("learning", 0, 1, foreseen))
     lessons = learn(context, notify, in_chunks=options.in_chunks) if learns else None
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(context, options.paths, lessons.memories if lessons else ())
@@ -138,7 +142,7 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
         memories=lessons.memories if lessons else (), duplicates=lessons.duplicates if lessons else 0,
         skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
         left_out=len(tallies.left_out), bytes_read=tallies.bytes_read,
-        read_seconds=read_seconds, seconds=time.perf_counter() - started,
+        read_seconds=read_seconds, seconds=time.perf_counter() - started, foreseen=foreseen,
         vectors_made=made.made if made else 0, vectors_left=made.left if made else 0,
         vectors_note=made.note if made else None, tools=dict(tallies.tools), unknown=dict(tallies.unknown),
         corrupt=tallies.corrupt, excluded=dict(Counter(tallies.excluded.values())), archived=archived,
@@ -182,6 +186,34 @@ def plan(context: Context, options: IngestOptions) -> IngestPlan:
         skipped=tallies.skipped + tallies.unrecognised, unrecognised=tallies.unrecognised,
         excluded=dict(Counter(tallies.excluded.values())), problems=tuple(tallies.problems),
     )  # fmt: skip
+
+
+def estimate(context: Context, options: IngestOptions) -> Estimate:
+    """What learning would cost if models did it, from what waits and from what is not read yet; stores nothing.
+
+    Raises NotFound for a path that does not exist.
+    """
+    findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
+    problems = list(findings.problems)
+    jobs = _jobs(context, findings.files, _Tallies(), force=options.force)
+    return estimate_learning(context, _unstored(context, jobs, problems), problems)
+
+
+def _unstored(
+    context: Context, jobs: Sequence[Job], problems: list[Problem]
+) -> Iterator[tuple[Session, Sequence[Turn]]]:  # fmt: skip
+    """Sessions of transcripts, one file after another; nothing of them is kept."""
+    exclusions = Exclusions(context)
+    gate = Gate(context)
+    sessions: dict[Session, list[Turn]] = {}
+    for event in read_files(jobs, context.redactor, exclusions.tools):
+        if isinstance(event, FileFailed):
+            problems += [event.problem] if event.problem else []
+        elif isinstance(event, FileDone):
+            yield from sessions.items()
+            sessions = {}
+        elif not exclusions.reason(event.session) and gate.admits(event.session):
+            sessions.setdefault(event.session, []).extend(event.turns)
 
 
 def named_before(context: Context) -> set[Path]:

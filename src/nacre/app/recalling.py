@@ -10,6 +10,7 @@ from itertools import accumulate, islice
 from typing import TypeVar
 
 from nacre.app.accepting import is_waiting, waiting
+from nacre.app.cases import note_case
 from nacre.app.comparing import last_said
 from nacre.app.context import BUNDLED, Context
 from nacre.app.scanning import catch_up
@@ -104,6 +105,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     )
     if query.update and query.mode is not Mode.BROWSE:
         _note_use(context, query, hits, along)
+        note_case(context, query, result)
     return result
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from nacre import private
 from nacre.app.context import Context
 from nacre.app.operating import operating
+from nacre.app.spooling import fold_notes
 from nacre.app.writing import apply_intents, entry, intend_importance, rest
 from nacre.errors import EditConflict, StoreBusy, VaultUnusable
 from nacre.lock import FileLock
@@ -96,6 +97,8 @@ def fold_usage(context: Context, seconds: float = math.inf) -> int:
     It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
     importance, in their files; see docs/usage.md.
     """
+    if seconds == math.inf:
+        fold_notes(context)
     if context.database.unwritable or (not _is_readable(context.settings.home / SPOOL) and not _left(context)):
         return 0
     counted = 0

@@ -76,6 +76,8 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "config": Entry("config:config", "Show and change settings."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
         "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
+        "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
+        "traces": Entry("traces:traces", "Tell what models and answers went through."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",

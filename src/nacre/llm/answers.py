@@ -17,6 +17,9 @@ A = TypeVar("A", bound=msgspec.Struct)
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _SHOWN_CHARACTERS = 4_000
 
+REPAIR = "\n\nYou answered:\n"
+"""What stands between a prompt and the answer that is sent back with it."""
+
 
 def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
     """The JSON schema of a type, its root an object. Strict providers want each field required: give no defaults."""
@@ -58,6 +61,6 @@ def read(completion: Completion, answer: type[A]) -> A:
 def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
     said = completion.text[:_SHOWN_CHARACTERS]
     return (
-        f"{prompt.text}\n\nYou answered:\n{said}\n\nThat cannot be used: {wrong}. "
+        f"{prompt.text}{REPAIR}{said}\n\nThat cannot be used: {wrong}. "
         "Answer again, with JSON of the schema and nothing else."
     )

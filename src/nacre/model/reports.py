@@ -92,6 +92,9 @@ class IngestReport:
     bytes_read: int = 0
     read_seconds: float = 0.0
     seconds: float = 0.0
+    foreseen: str | None = None
+    """What was said before it learned, where today's budget did not hold all of it."""
+
     vectors_made: int = 0
     vectors_left: int = 0
     vectors_note: str | None = None

@@ -49,7 +49,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One run. ``subject`` is what it was about: a session's id, a question."""
+    """One run. ``subject`` is what it was about: a session's id, a question.
+
+    Of a question, ``session`` tells in which session of a host it was asked: a hash of its id.
+    """
 
     id: str
     kind: TraceKind
@@ -59,3 +62,4 @@ class Trace:
     outcome: str = ""
     steps: tuple[Step, ...] = ()
     operation: str | None = None
+    session: str = ""

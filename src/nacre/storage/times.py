@@ -12,4 +12,9 @@ def to_ms(moment: datetime | None) -> int | None:
 
 def from_ms(value: int | None) -> datetime | None:
     """The time, aware UTC."""
-    return None if value is None else datetime.fromtimestamp(value / 1000, UTC)
+    return None if value is None else at_ms(value)
+
+
+def at_ms(value: int) -> datetime:
+    """The time, aware UTC."""
+    return datetime.fromtimestamp(value / 1000, UTC)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
 import msgspec
 
-from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
+from nacre.model.prompting import Capabilities, Completion, Price, Prompt, Tokens
 
 _ABLE = Capabilities(window=200_000, output=16_000, answers="schema", known=True)
 
@@ -22,7 +23,7 @@ class ScriptedModel:
     An answer is an object or a dictionary, given back as JSON; text, given back as it is; an exception, which is
     raised; or a function that returns one of these. When the script has ended, its last answer is repeated if
     ``repeats``, else the test fails. What it was asked is in ``prompts``. Four characters
-    are a token.
+    are a token; they cost nothing, unless ``capabilities`` have a price.
     """
 
     def __init__(
@@ -31,7 +32,7 @@ class ScriptedModel:
         repeats: bool = False,
     ) -> None:  # fmt: skip
         self.name = name
-        self.capabilities = capabilities
+        self.capabilities = capabilities if capabilities.price else replace(capabilities, price=Price())
         self.prompts: list[Prompt] = []
         self.is_closed = False
         self._answers = [answers] if callable(answers) else list(answers)

@@ -24,8 +24,11 @@ from nacre.cli.run import Run
 @click.option("--no-extract", is_flag=True, help="Make sessions searchable, write no memories.")
 @click.option("--force", is_flag=True, help="Read files again that did not change.")
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
+@click.option("--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing.")
 @click.pass_obj
-def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool, force: bool, dry_run: bool) -> None:
+def ingest(
+    run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool, force: bool, dry_run: bool, estimate: bool
+) -> None:  # fmt: skip
     """Read transcripts and learn from them.
 
     Without PATHS, everything the agents on this machine wrote; with PATHS, those files and folders.
@@ -43,10 +46,19 @@ def ingest(run: Run, paths: tuple[Path, ...], no_vectors: bool, no_extract: bool
         run.exit_code = 1 if plan.problems else 0
         run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
         return
+    if estimate:
+        from nacre.cli.records.spending import estimate_record
+        from nacre.cli.render.spending import render_estimate
+
+        found = ingesting.estimate(run.context, options)
+        run.exit_code = 1 if found.problems else 0
+        run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
+        return
     with progress.shown(run) as notify:
         report = ingesting.ingest(run.context, options, notify)
     if report.problems:
         run.exit_code = 1
+    run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [f"{one.path} {one.message}; the next ingest tries again" for one in report.archived.problems]
     run.warnings += [f"{one.in_words()} (nacre archive status)" for one in leaving(run.context) if not one.is_kept]
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

@@ -1,0 +1,73 @@
+"""Cases: a trace of every question that is answered, and of what became of the answer.
+
+What was shown is kept by its ids alone, so that nothing is told twice: who looks sees it as it is then, and what is
+forgotten is gone here, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from nacre.app.context import Context
+from nacre.app.spooling import note_trace
+from nacre.app.using import session_name
+from nacre.model.recall import LaneState, RecallQuery, RecallResult
+from nacre.model.review import Judged, Verdict
+from nacre.model.trace import Step, Trace, TraceKind
+from nacre.text import shorten
+
+_QUESTION_CHARACTERS = 400
+_REMEMBERED = timedelta(days=30)
+_STATUS = {LaneState.RAN: "done", LaneState.PARTIAL: "done", LaneState.UNAVAILABLE: "failed"}
+_TOLD = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
+
+
+def note_case(context: Context, query: RecallQuery, result: RecallResult) -> None:
+    """Note a question and its answer: a line in a spool, nothing in the database."""
+    if not context.settings["traces.cases"]:
+        return
+    took = timedelta(milliseconds=result.took_ms)
+    ended = context.clock()
+    steps = [
+        Step(f"{lane.name} lane", output=lane.note or lane.state.value, status=_STATUS.get(lane.state, "skipped"))
+        for lane in result.lanes
+    ]
+    shown = {hit.memory.id: hit.score for hit in result.hits}
+    shown |= {f"{hit.session.id}#{hit.turn.id}": hit.score for hit in result.turns}
+    outcome = _outcome(result)
+    steps.append(Step("answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown))
+    question = shorten(context.redactor.clean(query.text), _QUESTION_CHARACTERS)
+    session = session_name(query.session) if query.session else ""
+    trace = Trace(
+        context.ids(), TraceKind.CASE, question, ended - took, ended, outcome, tuple(steps), session=session
+    )  # fmt: skip
+    note_trace(context, trace)
+
+
+def note_verdicts(context: Context, judged: Sequence[Judged], session: str | None) -> None:
+    """Say in the latest questions that memories were shown for whether they were of use. Call in a transaction."""
+    since = context.now() - _REMEMBERED
+    of_case: Mapping[str, list[Judged]] = defaultdict(list)
+    for item in judged:
+        case = context.traces.case_of(item.memory_id, session_name(session) if session else None, since)
+        if case:
+            of_case[case].append(item)
+    for case, items in of_case.items():
+        told = "; ".join(
+            f"{words}: {sum(item.verdict is verdict for item in items)}"
+            for verdict, words in _TOLD.items()
+            if any(item.verdict is verdict for item in items)
+        )
+        more = {item.memory_id: _TOLD[item.verdict] for item in items}
+        context.traces.add_step(case, Step("hears back", output=told, refs=tuple(more), more=more), told)
+
+
+def _outcome(result: RecallResult) -> str:
+    if result.abstained and not result.turns:
+        return "nothing that is sure enough to be shown"
+    if not result.hits and not result.turns:
+        return "nothing found"
+    memories, turns = len(result.hits), len(result.turns)
+    return f"{memories} {'memory' if memories == 1 else 'memories'}, {turns} {'turn' if turns == 1 else 'turns'}"

@@ -1,0 +1,320 @@
+"""What models may cost: each call is noted, and one in the background is asked for first.
+
+A background call is written down at what it may cost at most before it is made, in a transaction of its own over a
+connection of its own, and at what it cost afterwards: calls side by side, of several processes, keep within the budget
+together. One whose process ends on the way stays at what it may have cost. Calls that somebody waits for are noted in a
+spool, and held by no budget.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from threading import Lock
+
+from nacre.app import tracing
+from nacre.app.context import Context
+from nacre.app.spooling import fold_notes, note_answer, note_call
+from nacre.errors import BudgetSpent, ModelRefused, ModelUnavailable, NacreError, Unavailable
+from nacre.model.prompting import Prompt, Tokens
+from nacre.model.spending import DOLLAR, Call, Health, Refusal, Spent, dollars
+from nacre.storage.database import Database
+from nacre.storage.spending import Spending
+
+DAILY = "models.daily_budget_usd"
+TASKS = "models.task_budgets"
+FAILURES = 3
+"""So many in a row, and a model is left alone in the background."""
+
+_FIRST_PAUSE = timedelta(minutes=5)
+_LONGEST_PAUSE = timedelta(hours=6)
+_TOLD_CHARACTERS = 300
+_MOST_DOUBLINGS = 10
+
+
+def today(context: Context) -> date:
+    """The day, as the owner's clock has it: budgets begin anew at their midnight."""
+    return context.clock().astimezone().date()
+
+
+def resets_at(context: Context) -> datetime:
+    """The next midnight of the owner's clock."""
+    return datetime.combine(today(context) + timedelta(days=1), time()).astimezone()
+
+
+def budget(context: Context, task: str | None = None) -> int | None:
+    """What a day, or a task a day, may cost in the background, in millionths of a US dollar; ``None`` sets no bound."""
+    amount = context.settings[TASKS].get(task) if task else context.settings[DAILY]
+    return None if amount is None else int(Decimal(str(amount)) * DOLLAR)
+
+
+class OwnConnection:
+    """The ledger of calls over a connection of its own, for whatever thread asks; opened when it is first needed."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = Lock()
+        self._database: Database | None = None
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Spending]:
+        """A short transaction. Raises StoreBusy, StoreUnusable."""
+        with self._lock:
+            database = self._open()
+            with database.transaction():
+                yield Spending(database)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Spending]:
+        """To look something up. Raises StoreBusy, StoreUnusable."""
+        with self._lock:
+            yield Spending(self._open())
+
+    def close(self) -> None:
+        """Close the connection; it is opened again where it is needed again."""
+        with self._lock:
+            if self._database:
+                self._database.close()
+            self._database = None
+
+    def _open(self) -> Database:
+        if self._context.database.unwritable:
+            raise self._context.database.unwritable
+        if self._database is None:
+            self._database = Database(self._context.settings.database)
+        return self._database
+
+
+class HomeBooks:
+    """Counts the calls of a home's models (see :class:`nacre.llm.metering.Books`)."""
+
+    def __init__(self, context: Context, connection: OwnConnection, *, background: bool) -> None:
+        self._context = context
+        self._connection = connection
+        self._background = background
+
+    def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
+        """A call that may cost so much at most. Raises BudgetSpent, ModelUnavailable, where it is not to be made."""
+        run = tracing.current()
+        call = Call(
+            self._context.ids(), self._context.clock(), today(self._context), prompt.task.value, model,
+            self._background, cost=most, trace=run.trace.id if run else None,
+        )  # fmt: skip
+        if self._background:
+            self._reserve(call)
+        return call
+
+    def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was answered. That it cannot be noted costs nobody the answer: then it stays at what it may cost."""
+        done = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="done")
+        if not self._background:
+            note_call(self._context, done)
+            return
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.finish(done)
+            spending.recover(call.model)
+
+    def fail(self, call: Call, error: NacreError, seconds: float) -> None:
+        """It was not answered, which costs nothing, as far as anybody can tell."""
+        failed = replace(call, cost=0, seconds=seconds, outcome="failed")
+        if not self._background:
+            note_call(self._context, failed)
+            return
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.finish(failed)
+            if _is_of_the_model(error):
+                spending.fail(self._after(spending.health(call.model), call.model, error))
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def _reserve(self, call: Call) -> None:
+        try:
+            with self._connection.writing() as spending:
+                refused = self._obstacle(spending, call)
+                if refused:
+                    spending.refuse(call.day, call.task, call.model, refused[0])
+                else:
+                    spending.add(call)
+        except NacreError as error:
+            raise ModelUnavailable(f"no call of {call.model} can be noted: {error.message}", hint=error.hint) from error
+        if refused:
+            raise refused[1]
+
+    def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
+        """Why a background call is not made, in a word and in full."""
+        health = spending.health(call.model)
+        if health and health.failures >= FAILURES and health.until > call.at:
+            return "failing", _failing(health)
+        if call.cost is None:
+            return "no price", _unpriced(call.model)
+        in_all, of_task = spending.in_background(call.day, call.task)
+        for reason, task, spent in (("budget", None, in_all), ("task budget", call.task, of_task)):
+            most = budget(self._context, task)
+            if most is not None and (most <= 0 or spent + call.cost > most):
+                return reason, self._spent(task, spent, most, call.cost)
+        return None
+
+    def _spent(self, task: str | None, spent: int, most: int, wanted: int) -> BudgetSpent:
+        key = TASKS if task else DAILY
+        until = f"{resets_at(self._context):%Y-%m-%d %H:%M}"
+        more = f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
+        whose = f"{task} in the background" if task else "models in the background"
+        if most <= 0:
+            return BudgetSpent(f"{whose} may cost nothing: {key} is 0", hint=more)
+        return BudgetSpent(
+            f"{whose} may cost {dollars(most)} a day, {dollars(spent)} are used, and a call may take {dollars(wanted)}",
+            hint=f"it goes on at {until}; for more: {more}",
+        )
+
+    def _after(self, health: Health | None, model: str, error: NacreError) -> Health:
+        failures = (health.failures if health else 0) + 1
+        now = self._context.clock()
+        if failures < FAILURES:
+            return Health(model, failures, now, error.message[:_TOLD_CHARACTERS])
+        pause = _FIRST_PAUSE * 2 ** min(failures - FAILURES, _MOST_DOUBLINGS)
+        asked = timedelta(seconds=(error.after_seconds or 0) if isinstance(error, ModelUnavailable) else 0)
+        until = now + max(min(pause, _LONGEST_PAUSE), min(asked, _LONGEST_PAUSE))
+        told = self._context.redactor.clean(error.message)[:_TOLD_CHARACTERS]
+        return Health(model, failures, until, told)
+
+
+class HomeAnswers:
+    """Keeps answers in a home (see :class:`nacre.llm.caching.Answers`); none that holds what looks like a secret."""
+
+    def __init__(self, context: Context, connection: OwnConnection, *, background: bool) -> None:
+        self._context = context
+        self._connection = connection
+        self._background = background
+        self._days = timedelta(days=context.settings["models.cache_days"])
+
+    def find(self, key: str) -> str | None:
+        """The answer that is kept, if one is."""
+        with contextlib.suppress(NacreError), self._connection.reading() as spending:
+            return spending.answer(key, self._context.now() - self._days)
+        return None
+
+    def keep(self, key: str, model: str, answer: str) -> None:
+        """Keep an answer."""
+        if self._context.redactor.clean(answer) != answer or not _is_whole(answer):
+            return
+        if not self._background:
+            note_answer(self._context, key, model, answer)
+            return
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.keep_answer(key, self._context.clock(), model, answer)
+
+    def drop(self, key: str) -> None:
+        """Keep it no longer."""
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.drop_answer(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the background may cost a day, and what it cost today; millionths of a US dollar."""
+
+    task: str | None
+    most: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What models cost since a day."""
+
+    since: date
+    today: date
+    resets: datetime
+    spent: Sequence[Spent]
+    refused: Sequence[Refusal]
+    failing: Sequence[Health]
+    budgets: Sequence[Budget]
+    is_background_on: bool
+
+
+def costs(context: Context, days: int = 30) -> CostReport:
+    """What models cost in the last days, today counted, and what is left of today's budget."""
+    fold_notes(context)
+    day = today(context)
+    since = day - timedelta(days=days - 1)
+    spending = context.spending
+    most = {None: budget(context), **{task: budget(context, task) for task in context.settings[TASKS]}}
+    budgets = [
+        Budget(task, amount or 0, spending.in_background(day, task or "")[1 if task else 0])
+        for task, amount in most.items()
+    ]
+    return CostReport(
+        since, day, resets_at(context), spending.since(since), spending.refusals(since),
+        spending.failing(context.now()), budgets, context.settings["models.background"],
+    )  # fmt: skip
+
+
+def left_today(context: Context, task: str) -> int:
+    """What is left of today's budget for a task in the background, in millionths of a US dollar."""
+    day = today(context)
+    in_all, of_task = context.spending.in_background(day, task)
+    rest = (budget(context) or 0) - in_all
+    own = budget(context, task)
+    return max(0, rest if own is None else min(rest, own - of_task))
+
+
+def _is_of_the_model(error: NacreError) -> bool:
+    """Whether an error says that the next call is likely to fail, too: a prompt that is too long does not."""
+    return isinstance(error, ModelUnavailable) or type(error) is ModelRefused
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text has no half characters, which a database cannot hold."""
+    return text.isascii() or text == text.encode("utf-8", "replace").decode()
+
+
+def _failing(health: Health) -> ModelUnavailable:
+    return ModelUnavailable(
+        f"{health.model} failed {health.failures} times in a row ({health.told})",
+        hint=f"it is asked again after {health.until.astimezone():%H:%M}; nacre models test {health.model} asks now",
+        retry=False,
+    )
+
+
+def _unpriced(model: str) -> BudgetSpent:
+    price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
+    return BudgetSpent(
+        f"nobody knows what {model} costs, so no budget can hold it",
+        hint=f"say it in US dollars for a million tokens, 0 where it is free: "
+        f"nacre config set models.capabilities '{price}'",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Calls that are alike in something; ``background`` of them were background work. See :class:`Spent`."""
+
+    name: str
+    calls: int
+    background: int
+    failed: int
+    tokens: Tokens
+    cost: int
+    unpriced: int
+    seconds: float
+
+
+def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
+    """Calls by ``task``, ``model`` or ``day``: the dearest first, days in their order."""
+    groups: dict[str, list[Spent]] = {}
+    for one in spent:
+        groups.setdefault(str(getattr(one, by)), []).append(one)
+    sums = [
+        Sum(
+            name, sum(one.calls for one in group), sum(one.calls for one in group if one.is_background),
+            sum(one.failed for one in group), sum((one.tokens for one in group), Tokens()),
+            sum(one.cost for one in group), sum(one.unpriced for one in group), sum(one.seconds for one in group),
+        )
+        for name, group in groups.items()
+    ]  # fmt: skip
+    return sorted(sums, key=lambda one: one.name if by == "day" else (-one.cost, -one.calls, one.name))

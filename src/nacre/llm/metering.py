@@ -1,0 +1,96 @@
+"""A model whose calls are counted, and asked for first where a budget holds them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Protocol
+
+import msgspec
+
+from nacre.errors import NacreError
+from nacre.model.prompting import MILLION, Capabilities, Completion, Prompt, Tokens
+from nacre.model.spending import DOLLAR, Call
+from nacre.protocols import LanguageModel
+from nacre.text import count_tokens
+
+
+class Books(Protocol):
+    """Where calls are counted. Costs are millionths of a US dollar."""
+
+    def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
+        """A call that may cost so much at most, ``None`` where nobody knows. Raises BudgetSpent, ModelUnavailable."""
+
+    def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was answered."""
+
+    def fail(self, call: Call, error: NacreError, seconds: float) -> None:
+        """It was not."""
+
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
+class Metered:
+    """Another model, whose calls are written into books; implements LanguageModel."""
+
+    def __init__(self, model: LanguageModel, books: Books, now: Callable[[], float] = time.perf_counter) -> None:
+        self.name = model.name
+        self.capabilities = model.capabilities
+        self._model = model
+        self._books = books
+        self._now = now
+        self._is_closed = False
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Answer a prompt. Raises what the model raises, and BudgetSpent."""
+        call = self._books.begin(self.name, prompt, most_of(prompt, self.capabilities))
+        began = self._now()
+        try:
+            completion = self._model.complete(prompt)
+        except NacreError as error:
+            if not self._is_closed:
+                self._books.fail(call, error, self._now() - began)
+            raise
+        self._books.end(
+            call, completion.tokens, as_counted(cost_of(completion, self.capabilities)), self._now() - began
+        )
+        return completion
+
+    def close(self) -> None:
+        """Cut off the calls that run: what they may have cost stays in the books."""
+        self._is_closed = True
+        self._model.close()
+        self._books.close()
+
+
+def cost_of(completion: Completion, able: Capabilities) -> Decimal | None:
+    """What an answer cost, in US dollars: by its tokens, else by what the provider says; ``None`` if nobody knows."""
+    if completion.is_repeated:
+        return Decimal(0)
+    if able.price:
+        return completion.tokens.cost(able.price)
+    told = completion.more.get("cost_usd")
+    return Decimal(str(told)) if isinstance(told, int | float) else None
+
+
+def most_of(prompt: Prompt, able: Capabilities) -> int | None:
+    """What a prompt may cost at most: all it may be answered, nothing from a cache. ``None`` without a price."""
+    if able.price is None:
+        return None
+    asked = tokens_of(prompt)
+    dearest = max(able.price.input, able.price.written)
+    answered = min(prompt.output_tokens, able.output)
+    return as_counted((asked * dearest + answered * able.price.output) / MILLION)
+
+
+def tokens_of(prompt: Prompt) -> int:
+    """About how many tokens a prompt has, its schema counted."""
+    texts = (prompt.system, prompt.shared, prompt.text, msgspec.json.encode(prompt.answer).decode())
+    return sum(map(count_tokens, texts))
+
+
+def as_counted(dollars: Decimal | None) -> int | None:
+    """US dollars in millionths, rounded up."""
+    return None if dollars is None else -int(-dollars * DOLLAR // 1)

@@ -1,0 +1,89 @@
+-- insert_model_call --
+-- Before it is made, or, where nobody waits for it, afterwards; folded in twice it is one.
+INSERT OR IGNORE INTO model_calls
+    (id, at, day, task, model, background, input, output, cached, written, cost, seconds, outcome, trace)
+VALUES
+    (:id, :at, :day, :task, :model, :background, :input, :output, :cached, :written, :cost, :seconds, :outcome, :trace);
+
+-- finish_model_call --
+-- What it really took.
+UPDATE model_calls SET input = :input, output = :output, cached = :cached, written = :written, cost = :cost,
+    seconds = :seconds, outcome = :outcome
+WHERE id = :id;
+
+-- sum_background_cost --
+-- What a day cost so far in the background: in all, and for one task.
+SELECT coalesce(sum(cost), 0), coalesce(sum(cost) FILTER (WHERE task = :task), 0)
+FROM model_calls WHERE day = :day AND background;
+
+-- sum_model_calls --
+-- Since a day.
+SELECT day, task, model, background, count(*), sum(outcome = 'failed'), sum(input), sum(output), sum(cached), sum(written),
+    coalesce(sum(cost), 0), sum(cost IS NULL), sum(seconds)
+FROM model_calls WHERE day >= :since GROUP BY day, task, model, background ORDER BY day, task, model, background;
+
+-- mean_model_calls --
+-- What calls of a task and a model took on the whole, lately.
+SELECT count(*), avg(input + cached + written), avg(output), avg(seconds) FROM (
+    SELECT input, cached, written, output, seconds FROM model_calls
+    WHERE task = :task AND model = :model AND outcome = 'done' ORDER BY at DESC LIMIT 500
+);
+
+-- count_model_refusal --
+-- One more.
+INSERT INTO model_refusals (day, task, model, reason, times) VALUES (:day, :task, :model, :reason, 1)
+ON CONFLICT (day, task, model, reason) DO UPDATE SET times = times + 1;
+
+-- list_model_refusals --
+-- Since a day.
+SELECT day, task, model, reason, times FROM model_refusals WHERE day >= :since ORDER BY day, task, model, reason;
+
+-- get_model_health --
+-- One that failed.
+SELECT model, failures, until, told FROM model_health WHERE model = :model;
+
+-- list_model_health --
+-- All that failed and are left alone.
+SELECT model, failures, until, told FROM model_health WHERE until > :now ORDER BY model;
+
+-- set_model_health --
+-- It failed.
+INSERT INTO model_health (model, failures, until, told) VALUES (:model, :failures, :until, :told)
+ON CONFLICT (model) DO UPDATE SET failures = excluded.failures, until = excluded.until, told = excluded.told;
+
+-- clear_model_health --
+-- It answers again.
+DELETE FROM model_health WHERE model = :model;
+
+-- find_model_answer --
+-- Not older than that.
+SELECT answer FROM model_answers WHERE key = :key AND at >= :since;
+
+-- insert_model_answer --
+-- The latest counts.
+INSERT OR REPLACE INTO model_answers (key, at, model, answer) VALUES (:key, :at, :model, :answer);
+
+-- delete_model_answer --
+-- It was of no use.
+DELETE FROM model_answers WHERE key = :key;
+
+-- clear_model_answers --
+-- Any may quote what was forgotten.
+DELETE FROM model_answers;
+
+-- prune_model_answers --
+-- The old ones, and those beyond a number of characters or of answers, the newest counted first.
+DELETE FROM model_answers WHERE at < :since OR key IN (
+    SELECT key FROM (
+        SELECT key, sum(length(answer)) OVER latest AS size, row_number() OVER latest AS place
+        FROM model_answers WINDOW latest AS (ORDER BY at DESC, key)
+    ) WHERE size > :most_characters OR place > :most
+);
+
+-- prune_model_calls --
+-- What nobody asks about any more.
+DELETE FROM model_calls WHERE day < :before;
+
+-- prune_model_refusals --
+-- As above.
+DELETE FROM model_refusals WHERE day < :before;

@@ -1,0 +1,43 @@
+-- insert_trace --
+-- Folded in twice it is one.
+INSERT OR IGNORE INTO traces (id, kind, subject, session, began, seconds, outcome, steps)
+VALUES (:id, :kind, :subject, :session, :began, :seconds, :outcome, :steps);
+
+-- list_traces --
+-- The latest first.
+SELECT id, kind, subject, session, began, seconds, outcome, steps FROM traces
+WHERE (:kind IS NULL OR kind = :kind) AND (:since IS NULL OR began >= :since)
+ORDER BY began DESC, id DESC LIMIT :limit;
+
+-- find_traces --
+-- By an id, its beginning or its end.
+SELECT id, kind, subject, session, began, seconds, outcome, steps FROM traces
+WHERE id = :reference OR (length(:reference) >= 4 AND (
+    substr(id, 1, length(:reference)) = :reference OR substr(id, -length(:reference)) = :reference
+)) ORDER BY began DESC LIMIT 5;
+
+-- list_cases_of --
+-- Answered questions that showed a memory, of a session if one is named, the latest first.
+SELECT id, steps FROM traces
+WHERE kind = 'case' AND (:session IS NULL OR session = :session) AND began >= :since AND instr(steps, :memory)
+ORDER BY began DESC LIMIT 1;
+
+-- update_trace_steps --
+-- More became of it.
+UPDATE traces SET steps = :steps, outcome = :outcome WHERE id = :id;
+
+-- list_trace_texts --
+-- All that traces say, in pieces.
+SELECT id, subject, outcome, steps FROM traces WHERE id > :after ORDER BY id LIMIT :limit;
+
+-- delete_trace --
+-- One.
+DELETE FROM traces WHERE id = :id;
+
+-- prune_traces --
+-- The old ones, and those beyond a number.
+DELETE FROM traces WHERE began < :before OR id IN (SELECT id FROM traces ORDER BY began DESC, id DESC LIMIT -1 OFFSET :most);
+
+-- list_native_sessions --
+-- Whose session a question was asked in.
+SELECT row, native_id FROM sessions ORDER BY row DESC;

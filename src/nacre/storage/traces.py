@@ -1,0 +1,106 @@
+"""Traces of runs and of answered questions: state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from nacre.model.trace import Step, Trace, TraceKind
+from nacre.storage.database import Database
+from nacre.storage.times import at_ms, to_ms
+
+_STEP = 500
+
+
+class Traces:
+    """Reads and writes traces. Call the writing methods within a transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, trace: Trace) -> None:
+        """Keep a trace; one that is kept already stays as it is."""
+        seconds = (trace.ended - trace.began).total_seconds() if trace.ended else 0.0
+        self._db.run(
+            "insert_trace", id=trace.id, kind=trace.kind.value, subject=trace.subject, session=trace.session or None,
+            began=to_ms(trace.began), seconds=seconds, outcome=trace.outcome, steps=_encoded(trace.steps),
+        )  # fmt: skip
+
+    def latest(self, kind: TraceKind | None = None, since: datetime | None = None, limit: int = 20) -> list[Trace]:
+        """The latest first."""
+        rows = self._db.all("list_traces", kind=kind.value if kind else None, since=to_ms(since), limit=limit)
+        return [_trace(row) for row in rows]
+
+    def find(self, reference: str) -> list[Trace]:
+        """Those of an id, or of its beginning or end."""
+        return [_trace(row) for row in self._db.all("find_traces", reference=reference)]
+
+    def case_of(self, memory: str, session: str | None, since: datetime) -> str | None:
+        """The latest question that a memory was shown for."""
+        row = self._db.one("list_cases_of", memory=memory, session=session, since=to_ms(since))
+        return row[0] if row else None
+
+    def sessions(self) -> list[tuple[int, str]]:
+        """Rows of sessions, the latest first, with the tools' own ids."""
+        return [(row, native_id) for row, native_id in self._db.all("list_native_sessions")]
+
+    def add_step(self, trace_id: str, step: Step, outcome: str) -> None:
+        """Say what became of it later."""
+        for trace in self.find(trace_id):
+            steps = _encoded((*trace.steps, step))
+            self._db.run("update_trace_steps", id=trace.id, steps=steps, outcome=outcome)
+
+    def delete_where(self, tells: Callable[[str], bool]) -> int:
+        """Delete traces in whose texts something is told; returns how many."""
+        gone = [trace_id for trace_id, said in self._texts() if tells(said)]
+        self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in gone])
+        return len(gone)
+
+    def drop_prompts(self) -> None:
+        """Keep no whole prompt and no whole answer."""
+        for trace in self.latest(limit=-1):
+            if any(step.prompt or step.answer for step in trace.steps):
+                steps = tuple(replace(step, prompt="", answer="") for step in trace.steps)
+                self._db.run("update_trace_steps", id=trace.id, steps=_encoded(steps), outcome=trace.outcome)
+
+    def prune(self, before: datetime, most: int) -> None:
+        """Delete the old ones, and the oldest of too many."""
+        self._db.run("prune_traces", before=to_ms(before), most=most)
+
+    def _texts(self) -> Iterator[tuple[str, str]]:
+        """What each says, its steps as they are and not as JSON writes them."""
+        after = ""
+        while rows := self._db.all("list_trace_texts", after=after, limit=_STEP):
+            for trace_id, subject, outcome, steps in rows:
+                yield trace_id, "\n".join((subject, outcome, *_strings(msgspec.json.decode(steps))))
+            after = rows[-1][0]
+
+
+def _encoded(steps: tuple[Step, ...]) -> str:
+    return msgspec.json.encode(steps).decode()
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _strings(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _strings(item)
+
+
+def _trace(row: tuple[Any, ...]) -> Trace:
+    trace_id, kind, subject, session, began, seconds, outcome, steps = row
+    start = at_ms(began)
+    told = msgspec.json.decode(steps, type=tuple[Step, ...])
+    return Trace(
+        trace_id, TraceKind(kind), subject, start, start + timedelta(seconds=seconds), outcome, told,
+        session=session or "",
+    )  # fmt: skip

@@ -1,0 +1,280 @@
+"""What models may cost in the background: never more than the owner said, also side by side and after a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from nacre.app.context import Context
+from nacre.app.models import model_for
+from nacre.app.spending import costs
+from nacre.app.tracing import carried, tracing
+from nacre.cli.root import cli
+from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
+from nacre.ids import utc_now
+from nacre.llm.answers import ask, schema_of
+from nacre.model.prompting import Capabilities, Price, Prompt, Task
+from nacre.model.trace import TraceKind
+from nacre.protocols import LanguageModel
+from nacre.testing.scripted import ScriptedModel
+from tests.app.conftest import World
+
+PRICE = Price(input=Decimal(1), output=Decimal(5), cached=Decimal("0.1"), written=Decimal("1.25"))
+PRICED = Capabilities(window=200_000, output=16_000, answers="schema", known=True, price=PRICE)
+
+
+class Colour(msgspec.Struct, forbid_unknown_fields=True):
+    colour: str
+
+
+def prompt(text: str = "Which colour has the sky?", task: Task = Task.EXTRACTION, output_tokens: int = 1_000) -> Prompt:
+    return Prompt(task, "You name colours.", text, schema_of(Colour), version="colour/1", output_tokens=output_tokens)
+
+
+def home(world: World, model: ScriptedModel, **settings: object) -> Context:
+    world.environ |= {"NACRE_MODELS_DEFAULT": model.name, "NACRE_MODELS_BACKGROUND": "true"}
+    world.environ |= {f"NACRE_{name.upper()}": str(value) for name, value in settings.items()}
+    return replace(world.context(), load_model=lambda *_: model)
+
+
+def priced(*answers: object) -> ScriptedModel:
+    return ScriptedModel(list(answers) or [{"colour": "blue"}], capabilities=PRICED, repeats=not answers)  # type: ignore[arg-type]
+
+
+def asked(context: Context, *, background: bool = True, task: Task = Task.EXTRACTION) -> LanguageModel:
+    model = model_for(context, task, background=background)
+    assert model is not None
+    return model
+
+
+def test_every_call_is_counted_at_what_it_cost(world: World) -> None:
+    context = home(world, priced())
+    asked(context).complete(prompt())
+    asked(context, background=False).complete(prompt("Which colour has grass?"))
+    spent = costs(context).spent
+    assert [(one.task, one.is_background, one.calls, one.failed) for one in spent] == [
+        ("extraction", False, 1, 0), ("extraction", True, 1, 0),
+    ]  # fmt: skip
+    tokens = spent[1].tokens
+    assert (tokens.input, tokens.output) == (10, 4)
+    assert spent[1].cost == 10 * 1 + 4 * 5, "micro-dollars: a dollar for a million tokens read, five written"
+
+
+def test_the_day_begins_anew_at_the_owners_midnight(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    import time
+
+    time.tzset()
+    try:
+        context = home(world, priced())
+        asked(context).complete(prompt())
+        assert [one.spent > 0 for one in costs(context).budgets] == [True]
+        world.clock.pass_days(2.9 / 24)  # 23:54 in Tokyo
+        assert [one.spent > 0 for one in costs(context).budgets] == [True]
+        world.clock.pass_days(0.2 / 24)  # a new day there, 15:06 in London
+        assert [one.spent > 0 for one in costs(context).budgets] == [False]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_a_call_that_could_go_beyond_the_budget_is_not_made(world: World) -> None:
+    model = priced()
+    context = home(world, model, models_daily_budget_usd=0.006)  # a call takes up to 5 thousandths of a dollar
+    asked(context).complete(prompt("one?", output_tokens=1_000))
+    with pytest.raises(BudgetSpent) as refused:
+        asked(context).complete(prompt("two?", output_tokens=1_200))
+    assert "$0.0060 a day" in refused.value.message
+    assert "2026-11-21 00:00" in (refused.value.hint or "")
+    assert "models.daily_budget_usd" in (refused.value.hint or "")
+    assert len(model.prompts) == 1
+    assert [(one.reason, one.times) for one in costs(context).refused] == [("budget", 1)]
+    asked(context, background=False).complete(prompt("two?", output_tokens=1_200))  # the owner asks: nothing holds it
+    world.clock.pass_days(1)
+    asked(context).complete(prompt("three?", output_tokens=1_000))
+
+
+def test_a_task_has_a_budget_of_its_own(world: World) -> None:
+    context = home(world, priced(), models_task_budgets="{dedup = 0.001}")
+    asked(context).complete(prompt())
+    with pytest.raises(BudgetSpent, match="dedup in the background may cost"):
+        asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
+
+
+def test_a_budget_of_nothing_stops_also_what_is_free(world: World) -> None:
+    context = home(world, ScriptedModel([{"colour": "blue"}]), models_daily_budget_usd=0)
+    with pytest.raises(BudgetSpent, match="may cost nothing"):
+        asked(context).complete(prompt())
+
+
+def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
+    """Each may take 5 thousandths of a dollar, and takes next to nothing: never more than four run at a time."""
+    together: list[int] = []
+    running: list[int] = []
+
+    def slow(asked_for: Prompt) -> dict[str, str]:
+        running.append(1)
+        together.append(len(running))
+        _wait(lambda: len(running) >= 4 or len(together) > 20)
+        running.pop()
+        return {"colour": asked_for.text}
+
+    context = home(world, ScriptedModel(slow, capabilities=PRICED), models_daily_budget_usd=0.0202)
+    models = [asked(context) for _ in range(3)]  # as several processes: each has a connection of its own
+
+    def one(number: int) -> str:
+        try:
+            return models[number % 3].complete(prompt(f"{number}?", output_tokens=1_000)).text
+        except BudgetSpent:
+            return "refused"
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(one, range(8)))
+    assert max(together) <= 4
+    assert answers.count("refused") == 8 - len(together)
+    assert costs(context).budgets[0].spent <= 20_200
+
+
+def _wait(until: Callable[[], bool]) -> None:
+    from threading import Event
+
+    for _ in range(100):
+        if until():
+            return
+        Event().wait(0.01)
+
+
+def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) -> None:
+    class Killed(BaseException):
+        pass
+
+    def dies(_: Prompt) -> None:
+        raise Killed
+
+    context = home(world, ScriptedModel(dies, capabilities=PRICED))
+    with pytest.raises(Killed):
+        asked(context).complete(prompt())
+    assert costs(context).budgets[0].spent >= 5_000
+
+
+def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
+    model = ScriptedModel([{"colour": "blue"}] * 2)
+    model.capabilities = replace(model.capabilities, price=None)
+    context = home(world, model)
+    with pytest.raises(BudgetSpent) as refused:
+        asked(context).complete(prompt())
+    assert "models.capabilities" in (refused.value.hint or "")
+    asked(context, background=False).complete(prompt())
+    (spent,) = costs(context).spent
+    assert (spent.unpriced, spent.cost, spent.tokens.output) == (1, 0, 4)
+
+
+def test_a_model_that_fails_is_left_alone_ever_longer(world: World) -> None:
+    down = ModelUnavailable("scripted:1 does not answer", hint="wait")
+    model = priced(*([down] * 5), {"colour": "blue"}, down)
+    context = home(world, model)
+
+    def fails(number: int) -> str:
+        with pytest.raises(NacreError) as error:
+            asked(context).complete(prompt(f"{number}?"))
+        return error.value.message
+
+    assert [fails(number) for number in range(3)] == ["scripted:1 does not answer"] * 3
+    assert "failed 3 times in a row" in fails(4)
+    assert len(model.prompts) == 3, "nobody asked it"
+    world.clock.pass_days(6 / 1440)
+    assert fails(5) == "scripted:1 does not answer"
+    world.clock.pass_days(6 / 1440)
+    assert "failed 4 times" in fails(6), "the pause has doubled"
+    world.clock.pass_days(5 / 1440)
+    assert fails(7) == "scripted:1 does not answer"
+    assert [one.model for one in costs(context).failing] == ["scripted:1"]
+    world.clock.pass_days(1)
+    asked(context).complete(prompt())
+    fails(8)
+    assert costs(context).failing == [], "it begins to count anew"
+
+
+def test_a_prompt_that_is_refused_says_nothing_of_the_model(world: World) -> None:
+    class TooLong(ModelRefused):
+        code = "prompt_too_long"
+
+    context = home(world, priced(*[TooLong("too long")] * 4))
+    for number in range(4):
+        with pytest.raises(TooLong):
+            asked(context).complete(prompt(f"{number}?"))
+
+
+def test_what_was_asked_lately_is_not_asked_again(world: World) -> None:
+    model = priced({"colour": "blue"}, {"colour": "green"}, {"colour": "grey"})
+    context = home(world, model)
+    first = asked(context).complete(prompt())
+    again = asked(context).complete(prompt())
+    assert (again.text, again.is_repeated, first.is_repeated) == (first.text, True, False)
+    assert costs(context).spent[0].calls == 1
+    assert asked(context).complete(replace(prompt(), version="colour/2")).text != first.text
+    world.clock.pass_days(8)
+    assert asked(context).complete(prompt()).text == '{"colour": "grey"}'
+
+
+def test_an_answer_that_had_to_be_mended_is_asked_for_again(world: World) -> None:
+    model = priced({"color": "blue"}, {"color": "blue"}, {"colour": "blue"})
+    context = home(world, model)
+    with pytest.raises(AnswerUnusable):
+        ask(asked(context), prompt(), Colour)
+    assert ask(asked(context), prompt(), Colour).colour == "blue"
+    assert len(model.prompts) == 3
+
+
+def test_trials_and_secrets_are_not_kept(world: World) -> None:
+    secret = "gh" + "p_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    model = priced({"colour": "blue"}, {"colour": "blue"}, {"colour": secret}, {"colour": secret})
+    context = home(world, model)
+    for _ in range(2):
+        asked(context, task=Task.TEST).complete(prompt(task=Task.TEST))
+    for _ in range(2):
+        asked(context).complete(prompt())
+    assert len(model.prompts) == 4
+
+
+def test_calls_of_other_threads_are_steps_of_the_run(world: World) -> None:
+    context = home(world, priced())
+    with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"), ThreadPoolExecutor(2) as pool:
+        model = asked(context)
+        list(pool.map(carried(lambda number: model.complete(prompt(f"{number}?"))), range(4)))
+    (trace,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
+    assert trace["calls"] == 4
+
+
+def told(world: World, *arguments: str) -> str:
+    result = CliRunner().invoke(cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
+    context = replace(home(world, priced(), models_task_budgets="{extraction = 0.02, dedup = 0.0}"))
+    context = replace(context, clock=utc_now)
+    for number in range(3):
+        asked(context).complete(prompt(f"{number}?"))
+    with pytest.raises(BudgetSpent):
+        asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
+    shown = told(world, "cost")
+    assert "of $1.00" in shown
+    assert "extraction" in shown
+    assert "the task's budget was used up" in shown
+    answer = json.loads(told(world, "cost", "--by", "model", "--json"))
+    assert [(one["name"], one["calls"]) for one in answer["spent"]] == [("scripted:1", 3)]
+    assert answer["refused"][0]["times"] == 1
+
+
+def test_when_nothing_was_spent_it_says_so(world: World) -> None:
+    assert "nothing was spent" in told(world, "cost")

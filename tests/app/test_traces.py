@@ -1,0 +1,248 @@
+"""Traces and cases: what runs and answers went through, without secrets, and without what was forgotten."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from nacre.app.context import Context
+from nacre.app.feedback import feedback
+from nacre.app.forgetting import ForgetRequest, forget, pattern_of, plan
+from nacre.app.ingesting import ingest
+from nacre.app.models import model_for
+from nacre.app.recalling import recall
+from nacre.app.scrubbing import ScrubOptions, scrub
+from nacre.app.spooling import MOST_TRACES, SPOOL, fold_notes
+from nacre.app.traced import list_traces, show_trace
+from nacre.app.tracing import tracing
+from nacre.cli.root import cli
+from nacre.errors import ModelUnavailable, NotFound
+from nacre.model.prompting import Prompt, Task
+from nacre.model.recall import RecallQuery
+from nacre.model.trace import Step, TraceKind
+from nacre.testing.scripted import ScriptedModel
+from tests.app.conftest import World, says
+from tests.canary import CORE, SECRET, is_kept
+
+CANARY = "zanzibar9431"
+SESSION = "5e55-c4ee-0001"
+
+
+@pytest.fixture
+def talk(world: World) -> World:
+    world.transcript(
+        "cheese",
+        says("user", f"Remember that the gruyere cellar code is {CANARY}.", uuid="c1", session=SESSION),
+        says("assistant", "Noted.", uuid="c2", session=SESSION),
+        says("user", "Always run the linter before you commit.", uuid="c3", session=SESSION),
+    )
+    return world
+
+
+def prompt(text: str, task: Task = Task.EXTRACTION) -> Prompt:
+    return Prompt(task, "You look for rules.", text, {"type": "object"}, version="rules/1")
+
+
+def home(world: World, *answers: Any, **settings: str) -> Context:
+    world.environ |= {"NACRE_MODELS_DEFAULT": "scripted:1", **settings}
+    return replace(
+        world.context(), load_model=lambda *_: ScriptedModel(answers[0] if callable(answers[0]) else answers)
+    )
+
+
+def asks(context: Context, subject: str, *texts: str, kind: TraceKind = TraceKind.EXTRACTION) -> None:
+    with tracing(context, kind, subject) as run:
+        model = model_for(context, Task.EXTRACTION, background=False)
+        assert model
+        for text in texts:
+            model.complete(prompt(text))
+        run.add(Step("looks at the answers", output="1 taken", refs=("c1",)))
+        run.outcome = "1 memory"
+
+
+def test_a_run_is_told_as_a_story(world: World) -> None:
+    context = home(world, '{"rule": "run the linter"}')
+    asks(context, "claude-code:5e55", "The owner says: always run the linter.")
+    (trace,) = list_traces(context)
+    assert (trace.kind, trace.subject, trace.outcome) == (TraceKind.EXTRACTION, "claude-code:5e55", "1 memory")
+    call, looked = trace.steps
+    assert call.input == "rules/1: The owner says: always run the linter."
+    assert (call.output, call.model, call.tokens.output) == ('{"rule": "run the linter"}', "scripted:1", 6)
+    assert call.prompt == call.answer == ""
+    shown = told(world, "traces", "show", trace.id[-8:])
+    for words in ("asks the model", "scripted:1", "run the linter", "looks at the answers", "1 memory"):
+        assert words in shown
+    assert looked.refs == ("c1",)
+
+
+def told(world: World, *arguments: str) -> str:
+    result = CliRunner().invoke(cli, list(arguments), env={"NACRE_HOME": str(world.home), **world.environ})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_what_failed_is_a_step_too(world: World) -> None:
+    context = home(world, ModelUnavailable("the line is down"))
+    with pytest.raises(ModelUnavailable):
+        asks(context, "claude-code:5e55", "one?")
+    (trace,) = list_traces(context)
+    assert [(step.status, step.output) for step in trace.steps] == [("failed", "the line is down")]
+    assert trace.outcome == "failed: the line is down"
+
+
+def test_whole_prompts_are_kept_where_the_owner_wants_them(world: World) -> None:
+    context = home(world, "{}", NACRE_MODELS_KEEP_PROMPTS="true")
+    asks(context, "claude-code:5e55", "a long\ntranscript")
+    trace = json.loads(told(world, "traces", "show", list_traces(context)[0].id, "--prompts", "--json"))
+    assert trace["steps"][0]["prompt"] == "You look for rules.\n\na long\ntranscript"
+    assert trace["steps"][0]["answer"] == "{}"
+
+
+def test_a_secret_stays_in_no_trace(world: World) -> None:
+    context = home(world, json.dumps({"key": SECRET}), NACRE_MODELS_KEEP_PROMPTS="true")
+    asks(context, f"about {SECRET}", f"The key is {SECRET}")
+    recall(context, RecallQuery(f"what is {SECRET} for?"))
+    assert not is_kept(world.home)
+    fold_notes(context)
+    assert not is_kept(world.home)
+    context.database.close()
+
+
+def test_an_answered_question_leaves_a_case_and_writes_nothing_in_the_database(talk: World) -> None:
+    context = talk.context()
+    ingest(context)
+    recall(context, RecallQuery("what is the code of the gruyere cellar?", update=False))  # files are looked at once
+    written = (talk.home / "nacre.db-wal").stat().st_size
+    result = recall(context, RecallQuery("what is the code of the gruyere cellar?", session="host-1"))
+    assert result.hits
+    assert (talk.home / "nacre.db-wal").stat().st_size == written
+    assert (talk.home / SPOOL).exists()
+    case = next(trace for trace in list_traces(context) if trace.kind is TraceKind.CASE)
+    assert case.subject == "what is the code of the gruyere cellar?"
+    answer = case.steps[-1]
+    assert answer.refs[0] == result.hits[0].memory.id
+    assert answer.more[answer.refs[0]] == result.hits[0].score
+    assert CANARY not in json.dumps([step.output for step in case.steps]), "what was shown is named, not repeated"
+
+
+def test_a_case_hears_what_became_of_the_answer(talk: World) -> None:
+    context = talk.context()
+    ingest(context)
+    result = recall(context, RecallQuery("what is the code of the gruyere cellar?", session=SESSION))
+    talk.transcript(
+        "cheese",
+        {
+            **says("assistant", "", uuid="c5", session=SESSION, at="2026-11-20T12:00:05.000Z"),
+            "message": {
+                "role": "assistant", "id": "m5", "model": "model-1",
+                "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "cellar open"}}],
+            },
+        },
+        says("user", "Thanks.", uuid="c6", session=SESSION, at="2026-11-20T12:00:09.000Z"),
+    )  # fmt: skip
+    ingest(context)
+    feedback(context, f"The gruyere cellar code is {CANARY}, as you told me before.", session=SESSION)
+    case = next(trace for trace in list_traces(context) if trace.kind is TraceKind.CASE)
+    assert case.steps[-1].title == "hears back"
+    assert case.steps[-1].more == {result.hits[0].memory.id: "used"}
+    view = show_trace(context, case.id)
+    assert view.session == f"claude-code:{SESSION}"
+    assert [event.call.name for event in view.events] == ["Bash"]
+
+
+def test_nobody_is_traced_where_the_owner_wants_none(talk: World) -> None:
+    talk.environ["NACRE_TRACES_CASES"] = "false"
+    context = talk.context()
+    ingest(context)
+    recall(context, RecallQuery("what is the code of the gruyere cellar?"))
+    talk.environ["NACRE_TRACES_CASES"] = "true"
+    recall(talk.context(), RecallQuery("what is the code of the gruyere cellar?", update=False))
+    assert list_traces(context) == []
+
+
+def test_old_traces_go_and_there_are_never_too_many(world: World) -> None:
+    context = home(world, *["{}"] * 3)
+    asks(context, "claude-code:old", "one?")
+    assert len(list_traces(context)) == 1
+    world.clock.pass_days(31)
+    asks(context, "claude-code:new", "two?")
+    assert [trace.subject for trace in list_traces(context)] == ["claude-code:new"]
+    for number in range(MOST_TRACES + 5):
+        with tracing(context, TraceKind.TEST, f"{number}") as run:
+            run.add(Step("nothing"))
+    assert len(list_traces(context, limit=3000)) == MOST_TRACES
+
+
+def test_a_fold_that_was_cut_short_doubles_nothing(world: World) -> None:
+    context = home(world, "{}")
+    asks(context, "claude-code:5e55", "one?")
+    noted = (world.home / SPOOL).read_bytes()
+    fold_notes(context)
+    (world.home / "notes.0.taken").write_bytes(noted + b'\n{"trace": {"torn')
+    assert len(list_traces(context)) == 1
+    assert [path.name for path in world.home.glob("notes.*.taken")] == []
+
+
+def test_half_a_character_breaks_nothing(world: World) -> None:
+    context = home(world, '{"rule": "\ud800"}')
+    asks(context, "claude-code:\ud800", "half \udc00 a character")
+    recall(context, RecallQuery("half \ud800"))
+    assert {trace.subject for trace in list_traces(context)} == {"claude-code:?", "half ?"}
+
+
+def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
+    with pytest.raises(NotFound):
+        show_trace(world.context(), "5f0c2a4d")
+
+
+def requests(world: World, context: Context) -> Iterator[ForgetRequest]:
+    yield ForgetRequest(sessions=(f"claude-code:{SESSION}",))
+    yield ForgetRequest(memories=(_memory(context),))
+    yield ForgetRequest(match=pattern_of(CANARY))
+    yield ForgetRequest(before=world.clock.now)
+
+
+def _memory(context: Context) -> str:
+    return next(hit.memory.id for hit in recall(context, RecallQuery("gruyere cellar code")).hits)
+
+
+@pytest.mark.parametrize("number", range(4), ids=["session", "memory", "match", "before"])
+def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(talk: World, number: int) -> None:
+    rule = json.dumps({"rule": f"the code is {CANARY}"})
+    context = home(
+        talk, lambda asked: rule if asked.task is Task.EXTRACTION else "{}", NACRE_MODELS_KEEP_PROMPTS="true"
+    )
+    ingest(context)
+    asks(context, f"claude-code:{SESSION}", f"The gruyere cellar code is {CANARY}.")
+    with tracing(context, TraceKind.DEDUP, "another thing"):
+        model = model_for(context, Task.DEDUP, background=False)
+        assert model
+        model.complete(replace(prompt("Which is newer?", Task.DEDUP), shared=f"The gruyere cellar code is {CANARY}."))
+    (talk.user_home / ".claude" / "projects" / "-work-acme" / "cheese.jsonl").unlink()
+    request = list(requests(talk, context))[number]
+    recall(context, RecallQuery("what is the gruyere cellar code for?"))
+    report = forget(context, plan(context, request))
+    assert report.is_erased
+    context.database.close()
+    left = [path for path in is_kept(talk.home, CANARY) if "vault/.git" not in path]
+    assert left == []
+    assert [trace.subject for trace in list_traces(talk.context())] != [], "what says nothing of it stays"
+
+
+def test_a_scrub_reaches_traces_and_kept_answers(world: World) -> None:
+    context = home(world, json.dumps({"name": "Project Nightingale"}), NACRE_MODELS_KEEP_PROMPTS="true")
+    asks(context, "claude-code:5e55", "Who is Project Nightingale?")
+    fold_notes(context)
+    world.environ["NACRE_REDACTION_PATTERNS"] = '["Nightingale"]'
+    later = world.context()
+    scrub(later, ScrubOptions())
+    assert not is_kept(world.home, "Nightingale")
+    assert "[REDACTED" in list_traces(later)[0].steps[0].prompt
+
+
+assert CORE
