@@ -52,3 +52,19 @@ def test_what_needs_no_memory_is_told_so(shop: Path, nacre: Nacre) -> None:
     assert "That needs no memory." in nacre("recall", "--deep", "thanks, go on").out
     answer = nacre("recall", "--deep", "thanks, go on", "--json").json
     assert (answer["route"], answer["message"], answer["context"]) == ("none", "That needs no memory.", "")
+
+
+def test_a_question_looked_into_deeply_leaves_a_case_with_who_took_each_step(shop: Path, nacre: Nacre) -> None:
+    with FakeProvider([GATE, PROJECT, SELECT]) as provider:
+        shop.write_text(provider.config("chat"), encoding="utf-8")
+        nacre("recall", "--deep", "how is the shop rolled back?")
+    nacre("config", "set", "models.default", "none")
+    nacre("recall", "--deep", "how is the web shop rolled back?")
+    cases = nacre("traces", "list", "--kind", "case", "--json").json["traces"]
+    assert [case["subject"] for case in cases] == [
+        "how is the web shop rolled back?", "how is the shop rolled back?"
+    ]  # fmt: skip
+    told = nacre("traces", "show", cases[1]["trace"], "--json").json
+    steps = told["steps"]
+    taken = [(step["title"], [detail["value"] for detail in step["details"]]) for step in steps[:4]]
+    assert taken == [("gate", ["model"]), ("owner", ["rules"]), ("project", ["model"]), ("select", ["model"])]

@@ -13,6 +13,7 @@ from datetime import timedelta
 from nacre.app.context import Context
 from nacre.app.spooling import note_trace
 from nacre.app.using import session_name
+from nacre.model.deep import DeepQuery, DeepResult
 from nacre.model.recall import LaneState, RecallQuery, RecallResult
 from nacre.model.review import Judged, Verdict
 from nacre.model.trace import Step, Trace, TraceKind
@@ -28,20 +29,42 @@ def note_case(context: Context, query: RecallQuery, result: RecallResult) -> Non
     """Note a question and its answer: a line in a spool, nothing in the database."""
     if not context.settings["traces.cases"]:
         return
-    took = timedelta(milliseconds=result.took_ms)
-    ended = context.clock()
     steps = [
         Step(f"{lane.name} lane", output=lane.note or lane.state.value, status=_STATUS.get(lane.state, "skipped"))
         for lane in result.lanes
     ]
     shown = {hit.memory.id: hit.score for hit in result.hits}
     shown |= {f"{hit.session.id}#{hit.turn.id}": hit.score for hit in result.turns}
-    outcome = _outcome(result)
-    steps.append(Step("answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown))
+    _note(context, query, steps, shown, _outcome(result), result.took_ms)
+
+
+def note_deep_case(context: Context, query: DeepQuery, result: DeepResult) -> None:
+    """The same for a question that was looked into deeply: its steps, and who took each."""
+    if not context.settings["traces.cases"]:
+        return
+    steps = [
+        Step(step.name, output=step.problem or step.outcome, status="failed" if step.problem else "done",
+             more={"by": step.by.value})
+        for step in result.steps
+    ]  # fmt: skip
+    shown = {hit.memory.id: hit.score for hit in result.hits}
+    memories = len(shown)
+    outcome = f"asks which project: {', '.join(result.clarify)}" if result.clarify else "nothing found"
+    if memories:
+        outcome = f"{memories} {'memory' if memories == 1 else 'memories'} of {result.project or 'the owner'}"
+    _note(context, query, steps, shown, outcome, result.took_ms)
+
+
+def _note(
+    context: Context, query: RecallQuery | DeepQuery, steps: Sequence[Step], shown: Mapping[str, float], outcome: str,
+    took_ms: float,
+) -> None:  # fmt: skip
+    ended, took = context.clock(), timedelta(milliseconds=took_ms)
+    answer = Step("answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown)
     question = shorten(context.redactor.clean(query.text), _QUESTION_CHARACTERS)
     session = session_name(query.session) if query.session else ""
     trace = Trace(
-        context.ids(), TraceKind.CASE, question, ended - took, ended, outcome, tuple(steps), session=session
+        context.ids(), TraceKind.CASE, question, ended - took, ended, outcome, (*steps, answer), session=session
     )  # fmt: skip
     note_trace(context, trace)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from nacre.app.advising import advised
+from nacre.app.cases import note_deep_case
 from nacre.app.context import Context
 from nacre.app.models import name_for
 from nacre.app.project_pages import page_text
@@ -111,7 +112,10 @@ def deep_recall(context: Context, query: DeepQuery, *, clock: Callable[[], float
         context.deep_answers.put(key, result)
     if query.update and result.hits:
         spool_use(context, [hit.memory.id for hit in result.hits], session=query.session)
-    return replace(result, query=asked, took_ms=(time.perf_counter() - started) * 1000)
+    result = replace(result, query=asked, took_ms=(time.perf_counter() - started) * 1000)
+    if query.update:
+        note_deep_case(context, query, result)
+    return result
 
 
 def recent_of(context: Context, session: str) -> tuple[Said, ...]:
