@@ -16,7 +16,7 @@ def test_ingest_without_a_path_reads_what_discovery_finds(nacre: Nacre, transcri
     assert set(report) == {
         "files", "sessions", "turns", "memories", "memory_ids", "skipped", "unrecognised", "duplicates", "corrupt",
         "unknown", "problems", "tools", "bytes", "read_seconds", "seconds", "vectors", "excluded", "left_out",
-            "archived", "empty",
+        "archived", "empty", "decided",
     }  # fmt: skip
     assert (report["files"], report["sessions"], report["turns"]) == (1, 1, len(TALK))
     assert report["memories"] == len(report["memory_ids"]) >= 1

@@ -19,7 +19,7 @@ import pytest
 from tests.trust.scenarios import TALKS, Place, said
 
 ROOT = Path(__file__).parents[2]
-SIZE_MB = 6
+SIZE_MB = 8
 REFUSED = (1, 5)
 
 STORE_MANY = """

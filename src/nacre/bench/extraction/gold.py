@@ -16,7 +16,7 @@ from nacre.bench.extraction.scoring import Kept
 from nacre.extract.by_model.grounding import LEAST_IMPORTANCE
 from nacre.extract.cues import language_of
 from nacre.extract.reversal import content_words
-from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
+from nacre.model.prompting import Capabilities, Completion, Price, Prompt, Tokens
 from nacre.model.session import Speaker
 from nacre.text import normalise, title_of
 
@@ -48,7 +48,7 @@ class GoldModel:
         self.name = f"{NAME}:1"
         self.evidence: Mapping[str, Sequence[tuple[Label, Sequence[str]]]] = {}
         """The words behind each label, by session."""
-        self.capabilities = Capabilities(window=1_000_000, output=16_000, answers="schema", known=True)
+        self.capabilities = Capabilities(window=1_000_000, output=16_000, answers="schema", price=Price(), known=True)
 
     def complete(self, prompt: Prompt) -> Completion:
         """The labels of the session that a prompt shows, as far as it shows their evidence."""
