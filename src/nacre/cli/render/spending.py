@@ -121,11 +121,11 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
         told = "Rules learn from them until models.background is on."
     elif estimate.now < estimate.waiting:
         told = (
-            f"{dollars(estimate.left)} of today's budget are left: a model learns from about {estimate.now:,} of them, "
+            f"{dollars(estimate.left)} of today's budget is left: a model learns from about {estimate.now:,} of them, "
             f"rules from the rest."
         )
     else:
-        told = f"{dollars(estimate.left)} of today's budget are left, which holds it."
+        told = f"{dollars(estimate.left)} of today's budget is left, which holds it."
     paper.line(told)
     for problem in estimate.problems[:_PROBLEMS]:
         paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)
