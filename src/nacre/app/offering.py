@@ -89,10 +89,10 @@ def try_model(context: Context, name: str = "") -> Trial:
     try:
         completion = model.complete(_PROMPT)
         seconds = time.perf_counter() - began
-        answer = read(completion, _Metal)
+        answer = read(completion, _Metal, model.name)
     except AnswerUnusable as error:
         hint = f'tell what it can be held to: models.capabilities."{model.name}" = {{answers = "text"}}'
-        raise AnswerUnusable(f"{model.name} answers, but {error.message}", hint=hint) from error
+        raise AnswerUnusable(error.message, hint=hint) from error
     finally:
         model.close()
     price = model.capabilities.price
