@@ -339,6 +339,20 @@ def test_a_verdict_that_is_missing_is_no_verdict(world: World) -> None:
     assert (report.judged, report.waiting) == (0, 1)
 
 
+def test_an_answer_without_its_verdicts_is_not_kept_for_the_next_try(world: World) -> None:
+    judge = Judge()
+    answers = iter([{"verdicts": []}, {"verdicts": []}])
+
+    def late(prompt: Prompt) -> Any:
+        return judge(prompt) if prompt.task is Task.CLAIMS else next(answers, None) or judge(prompt)
+
+    with home(world, late) as (context, _):  # type: ignore[arg-type]
+        put_both(world, context)
+        assert judge_waiting(context).judged == 0
+        world.clock.pass_days(1)
+        assert judge_waiting(context).waiting == 0
+
+
 @pytest.mark.parametrize("change", ["edit", "retire", "by hand"])
 def test_what_changed_while_a_model_was_asked_is_not_overwritten(world: World, change: str) -> None:
     judge = Judge()

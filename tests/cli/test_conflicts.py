@@ -92,7 +92,7 @@ def test_on_a_terminal_one_is_asked_about_after_another(terminal: Nacre, nacre: 
 
 def test_without_a_model_a_backfill_says_what_to_set_and_judging_does_nothing(nacre: Nacre) -> None:
     nacre("store", OLD)
-    assert "models.default" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
+    assert "nacre setup" in nacre("backfill-claims", "--estimate", "--json", code=None).error["hint"]
     assert nacre("conflicts", "judge", "--json").json["judged"] == 0
 
 

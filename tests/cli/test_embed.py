@@ -37,7 +37,7 @@ def filled(provider: FakeProvider, nacre: Nacre) -> FakeProvider:
 
 
 def test_status_tells_the_model_and_that_texts_stay_here(nacre: Nacre, filled: FakeProvider) -> None:
-    assert "texts stay with nacre" in nacre("embed").out
+    assert "texts stay on this machine" in nacre("embed").out
     record = nacre("embed", "status", "--json").json
     assert record["wanted"] == "minilm"
     assert record["host"] is None

@@ -48,6 +48,19 @@ def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
     assert unable["problem"]["hint"]
 
 
+def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(nacre: Nacre, user_home: Path) -> None:
+    with FakeProvider([METAL], repeats=True) as provider:
+        configure(user_home, provider.config(more="background = true\n"))
+        assert "but not fake:m" in nacre("models").out
+        assert "nobody knows what fake:m costs" in nacre("setup", "--daily-budget", "2").err
+        nacre("models", "test")
+        assert "price not known" in nacre("traces").out
+        assert "not known  " in nacre("cost").out
+        nacre("config", "set", "models.capabilities", '{"fake:m" = {price = {input = 0}}}')
+        assert "but not" not in nacre("models").out
+        assert "nobody knows" not in nacre("setup", "--daily-budget", "3").err
+
+
 def test_a_model_that_answers_is_told_with_its_time_tokens_and_cost(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
         price = '[models.capabilities."fake:m"]\nprice = {input = 1000000, output = 2000000}\n'

@@ -41,6 +41,21 @@ def test_an_answer_that_is_wrong_twice_is_not_taken() -> None:
     assert len(model.prompts) == 2
 
 
+def test_an_answer_that_says_nothing_of_use_is_sent_back_too() -> None:
+    def check(found: Whole) -> None:
+        if not found.parts:
+            raise AnswerUnusable("there are no parts")
+
+    model = ScriptedModel([Whole([]), Whole([Part("hull")])])
+    assert ask(model, PROMPT, Whole, check) == Whole([Part("hull")])
+    assert "there are no parts" in model.prompts[1].text
+
+
+def test_what_is_wrong_with_an_answer_is_told_with_the_name_of_the_model() -> None:
+    with pytest.raises(AnswerUnusable, match="the answer of boats:small"):
+        ask(ScriptedModel(["no", "no"], name="boats:small"), PROMPT, Whole)
+
+
 def test_a_schema_has_an_object_as_its_root_and_allows_nothing_else() -> None:
     schema = schema_of(Whole)
     assert schema["type"] == "object"

@@ -169,5 +169,5 @@ def _model(context: Context) -> LanguageModel:
     """The model that is asked for claims. Raises ModelRefused where none is set."""
     model = model_for(context, Task.CLAIMS, background=False)
     if model is None:
-        raise ModelRefused("no language model is set", hint="nacre config set models.default PROVIDER:MODEL")
+        raise ModelRefused("no language model is set", hint="nacre setup")
     return model

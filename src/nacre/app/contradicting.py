@@ -313,7 +313,8 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
 def _judged(context: Context, model: LanguageModel, memory: Memory, others: Sequence[Memory]) -> list[Found]:
     days = [(other, last_said(other).date()) for other in others]
     prompt = judge_prompt(memory, last_said(memory).date(), days, schema_of(JudgeAnswer))
-    found = judgements(ask(model, prompt, JudgeAnswer), len(others))
+    answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
+    found = judgements(answer, len(others))
     sure = context.settings["contradiction.auto_supersede"]
     judged = []
     for other, one in zip(others, found, strict=True):

@@ -105,7 +105,8 @@ def ask_about(
     with tracing(context, TraceKind.EXTRACTION, session.id) as run:
         found = extract_with(model, session, turns, wanted, meaning=meaning)
         run.add(_step(found))
-        run.outcome = f"{len(found.candidates)} memories"
+        count = len(found.candidates)
+        run.outcome = f"{count} {'memory' if count == 1 else 'memories'}"
         return found
 
 

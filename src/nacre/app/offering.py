@@ -11,10 +11,12 @@ import msgspec
 
 from nacre.app.context import Context
 from nacre.app.models import NONE, model_for, name_for
+from nacre.app.tracing import tracing
 from nacre.errors import AnswerUnusable, InvalidInput, ModelRefused, NacreError
 from nacre.llm.answers import read, schema_of
 from nacre.llm.registry import describe, obstacle
 from nacre.model.prompting import Capabilities, Prompt, Task, Tokens
+from nacre.model.trace import TraceKind
 from nacre.settings import Settings, Value
 
 _OUTPUT_TOKENS = 200
@@ -85,14 +87,16 @@ def try_model(context: Context, name: str = "") -> Trial:
     model = model_for(_naming(context, name), Task.TEST, background=False)
     if model is None:
         raise InvalidInput("no model is set", hint="nacre setup, or nacre models test provider:model")
-    began = time.perf_counter()
     try:
-        completion = model.complete(_PROMPT)
-        seconds = time.perf_counter() - began
-        answer = read(completion, _Metal)
+        with tracing(context, TraceKind.TEST, model.name) as run:
+            began = time.perf_counter()
+            completion = model.complete(_PROMPT)
+            seconds = time.perf_counter() - began
+            answer = read(completion, _Metal, model.name)
+            run.outcome = "answered"
     except AnswerUnusable as error:
         hint = f'tell what it can be held to: models.capabilities."{model.name}" = {{answers = "text"}}'
-        raise AnswerUnusable(f"{model.name} answers, but {error.message}", hint=hint) from error
+        raise AnswerUnusable(error.message, hint=hint) from error
     finally:
         model.close()
     price = model.capabilities.price

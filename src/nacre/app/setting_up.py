@@ -20,6 +20,7 @@ from nacre.llm import logins
 from nacre.llm.credentials import credential_for, mask, own_variable
 from nacre.llm.methods import BEARER, Method, method_of, methods
 from nacre.llm.providers import is_built_in, provider_of, providers
+from nacre.llm.registry import describe
 from nacre.model.prompting import Task
 from nacre.settings import Settings, Value, check, load_settings, write_setting
 
@@ -163,7 +164,9 @@ def apply(settings: Settings, wish: Wish) -> Done:
         raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
     after = load_settings(settings.home, settings.environ)
     notes = [f"${_variable(key)} is set and goes before the file" for key in changed if _is_overridden(settings, key)]
-    return Done(after, changed, kept, mask(wish.secret) if wish.secret else "", (*notes, *_outdone(after, wish)))
+    return Done(
+        after, changed, kept, mask(wish.secret) if wish.secret else "", (*notes, *_outdone(after, wish), *_idle(after))
+    )
 
 
 def _outdone(after: Settings, wish: Wish) -> list[str]:
@@ -174,6 +177,22 @@ def _outdone(after: Settings, wish: Wish) -> list[str]:
     if taken is None or taken.secret == wish.secret:
         return []
     return [f"{taken.origin} holds another key, and goes before the one that was kept"]
+
+
+def _idle(after: Settings) -> list[str]:
+    """Whether the model may work in the background, and cannot, since nobody knows what it costs."""
+    from nacre.app.spending import unpriced  # only where something is set up
+
+    name = after["models.default"]
+    if not after["models.background"] or name == NONE:
+        return []
+    try:
+        if describe(after, name)[1].price is not None:
+            return []
+    except ModelRefused:  # the trial tells
+        return []
+    why = unpriced(name)
+    return [f"not in the background yet: {why.message}; {why.hint}"]
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:

@@ -151,7 +151,7 @@ class HomeBooks:
         if health and health.failures >= FAILURES and health.until > call.at:
             return "failing", _failing(health)
         if call.cost is None:
-            return "no price", _unpriced(call.model)
+            return "no price", unpriced(call.model)
         in_all, of_task = spending.in_background(call.day, call.task)
         for reason, task, spent in (("budget", None, in_all), ("task budget", call.task, of_task)):
             most = budget(self._context, task)
@@ -281,7 +281,8 @@ def _failing(health: Health) -> ModelUnavailable:
     )
 
 
-def _unpriced(model: str) -> BudgetSpent:
+def unpriced(model: str) -> BudgetSpent:
+    """Why a model is not asked in the background whose price nobody knows, with what changes that."""
     price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
     return BudgetSpent(
         f"nobody knows what {model} costs, so no budget can hold it",

@@ -25,7 +25,6 @@ class Entry:
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
-        "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
@@ -64,20 +63,23 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "import": Entry("portable:import_", "Take in what another memory or an account's export holds."),
         "backup": Entry("backup:backup", "Back up the whole home, prove a backup, bring it back."),
     },
+    "Models": {
+        "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
+        "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
+        "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
+        "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
+        "traces": Entry("traces:traces", "Tell what models and answers went through."),
+        "backfill-claims": Entry("conflicts:backfill_claims", "Have a model tell what older memories claim."),
+    },
     "Care": {
         "health": Entry("checks:health", "Tell what is remembered and what waits."),
         "doctor": Entry("checks:doctor", "Check the installation and the home."),
         "redact": Entry("redacting:redact", "Show a text as it would be stored, and which rules find secrets in it."),
         "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
-        "backfill-claims": Entry("conflicts:backfill_claims", "Have a model tell what older memories claim."),
         "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
         "db": Entry("db:db", "Look after the database."),
-        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
         "config": Entry("config:config", "Show and change settings."),
-        "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
-        "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
-        "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
-        "traces": Entry("traces:traces", "Tell what models and answers went through."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",

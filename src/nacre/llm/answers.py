@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -30,32 +31,38 @@ def schema_of(answer: type[msgspec.Struct]) -> dict[str, Any]:
     return {**root, "$defs": definitions} if definitions else root
 
 
-def ask(model: LanguageModel, prompt: Prompt, answer: type[A]) -> A:
+def ask(model: LanguageModel, prompt: Prompt, answer: type[A], check: Callable[[A], object] | None = None) -> A:
     """A model's answer to a prompt, of the type its schema was made from.
 
-    An answer of another shape is sent back once, with what is wrong. Raises AnswerUnusable, and what
-    :meth:`LanguageModel.complete` raises.
+    An answer of another shape, or for which ``check`` raises AnswerUnusable, is sent back once, with what is wrong.
+    Raises AnswerUnusable, and what :meth:`LanguageModel.complete` raises.
     """
     completion = model.complete(prompt)
     try:
-        return read(completion, answer)
+        return _checked(read(completion, answer, model.name), check)
     except AnswerUnusable as error:
         if completion.is_cut:
             raise
         wrong = error.message
     again = replace(prompt, text=_repair(prompt, completion, wrong))
-    return read(model.complete(again), answer)
+    return _checked(read(model.complete(again), answer, model.name), check)
 
 
-def read(completion: Completion, answer: type[A]) -> A:
-    """The answer in a completion, out of its code fence if it has one. Raises AnswerUnusable."""
+def _checked(found: A, check: Callable[[A], object] | None) -> A:
+    if check:
+        check(found)
+    return found
+
+
+def read(completion: Completion, answer: type[A], model: str) -> A:
+    """The answer in the completion of a model, out of its code fence if it has one. Raises AnswerUnusable."""
     text = completion.text.strip()
     fenced = _FENCE.match(text)
     try:
         return msgspec.json.decode(fenced[1] if fenced else text, type=answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         told = "was cut off: it ran out of tokens" if completion.is_cut else f"is not of the shape asked for: {error}"
-        raise AnswerUnusable(f"the answer of {completion.model or 'the model'} {told}") from error
+        raise AnswerUnusable(f"the answer of {model} {told}") from error
 
 
 def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:

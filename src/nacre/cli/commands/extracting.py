@@ -27,7 +27,7 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
     "extract",
     examples=[
         "nacre extract session.jsonl",
-        "nacre extract --session 7f3a --model anthropic:claude-haiku-4-5",
+        "nacre extract --session 7f3a --model anthropic:claude-haiku-5-5",
         "cat meeting.txt | nacre extract - --markdown --output meeting.md",
     ],
 )

@@ -27,7 +27,7 @@ def models(ctx: click.Context) -> None:
     run.answer(models_record(settings, uses, offers), lambda paper: render_models(paper, settings, uses, offers))
 
 
-@models.command("test", examples=["nacre models test", "nacre models test anthropic:claude-haiku-4-5 --json"])
+@models.command("test", examples=["nacre models test", "nacre models test anthropic:claude-haiku-5-5 --json"])
 @click.argument("name", type=TEXT, default="", metavar="[PROVIDER:MODEL]")
 @click.pass_obj
 def test(run: Run, name: str) -> None:

@@ -28,7 +28,7 @@ def render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
     elif not result.hits:
         paper.line(bold(message_of(result) or NOTHING))
         if result.route is not Route.NONE:
-            paper.line(dim("What draws on text from outside is left out here; nacre recall shows it."), indent=2)
+            paper.line(dim("What draws on text from outside is never told here; nacre recall may show more."), indent=2)
     elif result.project:
         paper.line(dim("of the project "), bold(result.project))
         paper.blank()

@@ -48,7 +48,7 @@ def _facts(lot: Lot) -> list[tuple[str, Cell]]:
 
 def _where(place: Place) -> str:
     if not place.host:
-        return "texts stay with nacre"
+        return "texts stay on this machine"
     return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
 
 

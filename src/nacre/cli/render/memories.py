@@ -166,6 +166,8 @@ def render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_ru
         forced = {"known": "; --force stores it beside", "retired": "; --force stores it all the same"}
         by = f"{outcome.decided_by}: " if outcome.decided_by else ""
         paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
+    elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
+        paper.line(dim("rules: no memory says the same or otherwise"), indent=2)
     for one in outcome.supersedes:
         _concerned(paper, "supersedes", one.memory, one.reason)
     if outcome.superseded_by:

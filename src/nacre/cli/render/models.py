@@ -36,6 +36,10 @@ def render_models(paper: Paper, settings: Settings, uses: Mapping[Task, str], of
     if idle:
         paper.line(dim(f"without a model: {', '.join(idle)}"))
     paper.line(dim(_background(settings)))
+    unpriced = [offer.name for offer in offers if offer.problem is None and offer.capabilities.price is None]
+    if unpriced and settings["models.background"]:
+        told = f"but not {', '.join(unpriced)}: no budget can hold what nobody knows the price of (models.capabilities)"
+        paper.line(Span(told, "yellow"))
 
 
 def _facts(settings: Settings, offer: Offer) -> list[tuple[str, Cell]]:

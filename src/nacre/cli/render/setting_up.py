@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _OUTCOMES = {
     "answered": Span("answered", "green"),
     "unusable": Span("answered, but not in the shape that was asked for", "yellow"),
-    "unreachable": Span("not tested: it cannot be reached now", "yellow"),
+    "unreachable": Span("not tested: no answer of use now", "yellow"),
     "refused": Span("refused", "red"),
     "skipped": Span("not tested", "dim"),
 }

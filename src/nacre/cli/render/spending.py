@@ -61,7 +61,7 @@ def _budget(budget: Budget) -> Sequence[Span | str]:
 
 def _table(paper: Paper, sums: Sequence[Sum], by: str) -> None:
     whole = ("", sum(one.calls for one in sums), sum((one.tokens for one in sums), Tokens()))
-    rows = [_row(one.name, one.calls, one.tokens, dollars(one.cost), _remarks(one)) for one in sums]
+    rows = [_row(one.name, one.calls, one.tokens, _spent(one), _remarks(one)) for one in sums]
     if len(sums) > 1:
         rows.append(_row("in all", whole[1], whole[2], dollars(sum(one.cost for one in sums)), ""))
     head = (by, "calls", "read", "from cache", "written", "cost", "")
@@ -76,6 +76,10 @@ def _table(paper: Paper, sums: Sequence[Sum], by: str) -> None:
 def _row(name: str, calls: int, tokens: Tokens, cost: str, remarks: str) -> tuple[str, ...]:
     read = tokens.input + tokens.cached + tokens.written
     return name, f"{calls:,}", amount(read), amount(tokens.cached), amount(tokens.output), cost, remarks
+
+
+def _spent(one: Sum) -> str:
+    return "not known" if one.unpriced and not one.cost else dollars(one.cost)
 
 
 def _remarks(one: Sum) -> str:
@@ -121,11 +125,11 @@ def render_estimate(paper: Paper, estimate: Estimate) -> None:
         told = "Rules learn from them until models.background is on."
     elif estimate.now < estimate.waiting:
         told = (
-            f"{dollars(estimate.left)} of today's budget are left: a model learns from about {estimate.now:,} of them, "
+            f"{dollars(estimate.left)} of today's budget is left: a model learns from about {estimate.now:,} of them, "
             f"rules from the rest."
         )
     else:
-        told = f"{dollars(estimate.left)} of today's budget are left, which holds it."
+        told = f"{dollars(estimate.left)} of today's budget is left, which holds it."
     paper.line(told)
     for problem in estimate.problems[:_PROBLEMS]:
         paper.line(Span(f"{problem.path}: {problem.message}", "yellow"), indent=2)

@@ -115,4 +115,6 @@ def _cost(trace: Trace) -> str:
     if not calls:
         return ""
     cost = sum((step.cost for step in calls if step.cost), Decimal(0))
+    if not cost and any(step.status == "done" and step.cost is None for step in calls):
+        return f"{count(len(calls), 'call')}, price not known"
     return f"{count(len(calls), 'call')}, {dollars(int(cost * DOLLAR))}"
