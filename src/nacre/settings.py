@@ -134,6 +134,8 @@ AGENTS = (
 )  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
+_MODEL = re.compile(r"(none|[\w.-]+:\S+)?")
+_MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
 _EMBEDDING = re.compile(r"minilm|none|[^:\s]+:\S.*")
 
 _BY_KEY = {setting.key: setting for setting in SETTINGS}
@@ -261,6 +263,8 @@ def check(key: str, value: Any) -> Any:
         raise SettingsInvalid(f"{key} must be at least {_LEAST[key]}", hint=setting.summary)
     if key == "models.task_budgets":
         _check_tasks(key, converted)
+    if key in _MODELS and not _MODEL.fullmatch(converted):
+        raise SettingsInvalid(f"{key} cannot be {value!r}", hint="provider:model, as ollama:qwen3, or none")
     if key == "redaction.patterns":
         _check_patterns(key, converted)
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):

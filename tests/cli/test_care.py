@@ -151,6 +151,8 @@ def test_config_set_takes_lists_and_says_when_the_environment_goes_first(
         ("recall.limit", "0", "recall.limit must be at least 1"),
         ("recall.mode", "psychic", "recall.mode cannot be 'psychic'"),
         ("recall.colour", "red", "no setting is called 'recall.colour'"),
+        ("models.default", "qwen3", "models.default cannot be 'qwen3'"),
+        ("models.extraction", "none of them", "models.extraction cannot be"),
         ("redaction.patterns", '["("]', "redaction.patterns: '(' is not a regular expression"),
         ("redaction.patterns", '["a*"]', "redaction.patterns: 'a*' matches the empty text"),
     ],
