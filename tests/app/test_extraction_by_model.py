@@ -254,7 +254,7 @@ TROUBLE = "The export of a month takes ten minutes, can you find out what makes 
 
 def lesson(**more: Any) -> dict[str, Any]:
     proposal = {"kind": "lesson", "subject": "Slow export", "evidence": [1], "quote": CLAIM, "importance": 9}
-    return told(CLAIM, **{**proposal, **more})
+    return told(**{"content": CLAIM, **proposal, **more})
 
 
 def test_what_the_agent_said_is_kept_as_the_agents_once_the_owner_accepts_it(world: World) -> None:
@@ -272,6 +272,16 @@ def test_what_only_the_agent_said_is_not_kept(world: World) -> None:
     talk(world, ("user", TROUBLE), ("assistant", CLAIM))
     memories, report = learned(world, ScriptedModel([found(lesson())]))
     assert (memories, by_model(report).dropped) == ([], {"not accepted": 1})
+
+
+@pytest.mark.parametrize("said", ["can you find out what makes it so slow?", "show me the disk usage of that machine"])
+def test_what_only_the_agent_said_is_not_the_owners_whatever_is_quoted_of_them(world: World, said: str) -> None:
+    after = "No, leave that for now and show me the disk usage of that machine."
+    talk(world, ("user", TROUBLE), ("assistant", CLAIM), ("user", after))
+    at = 0 if said in TROUBLE else 2
+    memories, report = learned(world, ScriptedModel([found(lesson(quote=said, evidence=[at], content=CLAIM))]))
+    assert memories == []
+    assert by_model(report).dropped == {"not accepted": 1}
 
 
 def test_what_the_owner_objected_to_is_not_kept(world: World) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.extract.by_model.answer import Told
 from nacre.extract.by_model.voices import Voice, Voices, is_in
@@ -78,6 +78,7 @@ class Grounds:
         usable = [at for at in range(len(turns)) if self.voices.of(at) not in (Voice.UNTRUSTED, Voice.NOBODY)]
         known = set(usable)
         self._trusted = frozenset[str]().union(*map(self._words_at, usable))
+        self._owned = frozenset[str]().union(*(_all_words(self.voices.typed(at)) for at in usable))
         foreign = [turn for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER or at not in known]
         self._foreign = frozenset[str]().union(*(_all_words(turn.text) for turn in foreign), *map(_outcomes, turns))
         self._foreign -= self._trusted
@@ -97,8 +98,10 @@ class Grounds:
         if quoted is None:
             return Dropped("no quote")
         reason = self._voice_refusal(quoted, evidence, content) or self._word_refusal(content, evidence, language)
-        reason = reason or self._later_refusal(Kind(told.kind), content, quoted, evidence[-1])
-        return Dropped(reason) if reason else self._candidate(told, content, subject, quoted, evidence)
+        said = self._as_said(quoted, evidence, content)
+        reason = reason or self._voice_refusal(said, evidence, content)
+        reason = reason or self._later_refusal(Kind(told.kind), content, said, evidence[-1])
+        return Dropped(reason) if reason else self._candidate(told, content, subject, said, evidence)
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:
@@ -121,6 +124,17 @@ class Grounds:
         if sum(map(len, parts)) < _LEAST_QUOTE and parts != [said]:
             return False
         return all(is_in(part, said) for part in parts)
+
+    def _as_said(self, quoted: _Quoted, evidence: Sequence[int], content: str) -> _Quoted:
+        """The quote; or the agent's turn that it answers, where most words of the content are the agent's alone:
+        then it is not the owner who says it.
+        """
+        words = content_words(content, language_of(content))
+        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) >= len(words & self._trusted):
+            return quoted
+        by_agent = [at for at in evidence if self.turns[at].speaker is Speaker.AGENT]
+        at = by_agent[-1] if by_agent else self.voices.agent_before(quoted.at)
+        return replace(quoted, voice=Voice.AGENT) if at is None else replace(quoted, at=at, voice=self.voices.of(at))
 
     def _voice_refusal(self, quoted: _Quoted, evidence: Sequence[int], content: str) -> str | None:
         """Why the words of a quote are nothing that the owner said or accepted, if so."""
