@@ -299,6 +299,29 @@ def test_an_agents_guess_is_marked_as_unverified_and_weighs_little(world: World)
     assert (memory.importance, "unverified" in memory.tags) == (5, True)
 
 
+@pytest.mark.parametrize(
+    ("said", "quote", "content"),
+    [
+        (
+            "Please never push to the main branch of the billing service before I have read it.",
+            "push to the main branch of the billing service", "Push to the main branch of the billing service.",
+        ),
+        (
+            "Don't ever push to the main branch of the billing service before I have read it.",
+            "push to the main branch of the billing service", "Push to the main branch of the billing service.",
+        ),
+        (
+            "以后不要直接推送到账单服务的主分支，我要先看。", "推送到账单服务的主分支",
+            "以后直接推送到账单服务的主分支，我先看。",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_owner_forbade_is_not_turned_round(world: World, said: str, quote: str, content: str) -> None:
+    talk(world, ("user", said), ("assistant", "Understood."))
+    memories, report = learned(world, ScriptedModel([found(told(content, quote=quote, subject="Billing service"))]))
+    assert (memories, by_model(report).dropped) == ([], {"turned round": 1})
+
+
 def test_what_the_owner_took_back_later_is_not_kept(world: World) -> None:
     talk(
         world, ("user", "Let's use a message queue for the nightly export of the ledger."), ("assistant", "Will do."),

@@ -49,6 +49,15 @@ _DIRECTIVE = re.compile(
     r"|总是|永远|务必|必须|一律|不要|记住|从现在起|以后都",
     re.IGNORECASE,
 )
+_DENIED = re.compile(
+    r"\b(?:not|never|no|without|cannot|stop|avoid|\w+n['’ ]?t)(?: \w+){0,2} ?$|(?:不|别|勿|莫|禁止)\w{0,4} ?$",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"\b(?:not?|never|none|nothing|nobody|neither|nor|without|cannot|instead|rather|stop\w*|avoid\w*|forbid\w*|forbidden"
+    r"|prohibit\w*|ban\w*|unless|only|free of|\w+n['’]t)\b|[不别勿莫没无非未]|禁止",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,7 @@ class Grounds:
 
     def _quoted(self, quote: str, evidence: Sequence[int]) -> _Quoted | None:
         """Where the words of a quote are, the owner's first."""
-        parts = [part for part in (normalise(one) for one in _ELLIPSIS.split(quote)) if part]
+        parts = _parts(quote)
         found = [_Quoted(quote, at, self.voices.of(at, parts)) for at in evidence if parts and self._holds(at, parts)]
         return min(found, key=lambda one: one.voice is not Voice.OWNER, default=None)
 
@@ -163,9 +172,18 @@ class Grounds:
     def _later_refusal(self, kind: Kind, content: str, quoted: _Quoted, last: int) -> str | None:
         """Whether what was said after the evidence takes it back."""
         spoken = self.voices.spoken
+        if quoted.voice is Voice.OWNER and self._is_turned_round(quoted, content):
+            return "turned round"
         if quoted.voice is not Voice.OWNER and doubted(quoted.words, quoted.at + 1, self.turns, spoken):
             return "refuted"
         return "taken back" if taken_back(kind, content, last, spoken) else None
+
+    def _is_turned_round(self, quoted: _Quoted, content: str) -> bool:
+        """Whether a quote begins behind the denial of its own sentence, and the content has none."""
+        first = next(iter(_parts(quoted.words)), "")
+        before = [one.partition(first)[0] for one in self.voices.statements(quoted.at) if first in one]
+        is_denied = bool(before) and all(_DENIED.search(one) for one in before)
+        return is_denied and not _DENIAL.search(f"{quoted.words} {content}")
 
     def _candidate(
         self, told: Told, content: str, subject: str, quoted: _Quoted, evidence: tuple[int, ...]
@@ -216,6 +234,11 @@ def _refusal(told: Told, content: str, subject: str, language: Language) -> str 
     if language.reject["meta"].search(content) or language.reject["boilerplate"].search(content):
         return "about the session"
     return size_refusal(content)
+
+
+def _parts(quote: str) -> list[str]:
+    """What a quote joins with an ellipsis, normalised."""
+    return [part for part in (normalise(one) for one in _ELLIPSIS.split(quote)) if part]
 
 
 def _share(words: frozenset[str], known: frozenset[str]) -> float:

@@ -62,7 +62,7 @@ class Voices:
 
         What is no statement may stand around one: the letter of an answer, a command before its arguments.
         """
-        typed = [normalise(said.text) for one in self._own[at] for said in one.statements]
+        typed = self.statements(at)
         if is_in(part, " ".join(typed)):
             return True
         return sum(len(one) for one in set(typed) if one and is_in(one, part)) >= _MOSTLY * len(part)
@@ -77,6 +77,10 @@ class Voices:
     def typed(self, at: int) -> str:
         """The owner's own words in a turn: those that declined its calls, where it is an agent's."""
         return " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
+
+    def statements(self, at: int) -> list[str]:
+        """What the owner stated in a turn, sentence by sentence, normalised."""
+        return [normalise(said.text) for one in self._own.get(at, ()) for said in one.statements]
 
     def said(self, at: int) -> str:
         """All words of a turn, normalised, with those that declined its calls."""
