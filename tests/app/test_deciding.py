@@ -48,7 +48,7 @@ def asked(world: World) -> Callable[..., ScriptedModel]:
         model = ScriptedModel(answers, repeats=True)
         world.model = model
         world.environ |= {
-            "NACRE_MODELS_DEFAULT": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "minilm",
+            "NACRE_MODELS_DEDUP": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "minilm",
         }  # fmt: skip
         return model
 
