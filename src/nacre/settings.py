@@ -82,7 +82,6 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
     Setting("dedup.aggressive", bool, False, "a language model judges memories that are less alike, and sees more"),
     Setting("dedup.model_seconds", float, 5.0, "so long storing waits for a language model; then the rules decide"),
-    Setting("extraction.substance_words", int, 6, "a model is asked about sessions in which you typed so many in a go"),
     Setting("models.default", str, "none", "language model (provider:model) for every task without its own; or none"),
     *(
         Setting(f"models.{task.value}", str, "", f"language model for {task.value}; empty takes models.default")
