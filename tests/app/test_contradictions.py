@@ -237,6 +237,17 @@ def test_a_pair_in_doubt_waits_with_its_judgement_and_the_older_one_ranks_lower_
         assert context.usage.of([older])[older].contradictions == 2
 
 
+def test_what_only_an_agent_says_does_not_rank_the_owners_words_lower(world: World) -> None:
+    with home(world, Judge("contradicts", 0.8)) as (context, _):
+        older, _newer = put_both(world, context, speaker=Speaker.AGENT)
+        judge_waiting(context)
+        put(context, "A volunteer burned the whole collection on discs.", speaker=Speaker.AGENT)
+        judge_waiting(context)
+        used = context.usage.of([older]).get(older)
+        assert used is None or used.contradictions == 0
+        assert older in [pair.older.id for pair in conflicts.pending(context)]
+
+
 def settle(world: World, choice: Choice) -> tuple[Context, str, str]:
     with home(world, Judge("contradicts", 0.8)) as (context, _):
         older, newer = put_both(world, context)

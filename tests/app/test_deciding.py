@@ -367,6 +367,14 @@ def test_untrusted_words_neither_change_nor_end_nor_confirm_trusted_ones(world: 
             retire(context, [outcome.memory_id])
 
 
+def test_untrusted_words_do_not_get_into_what_a_model_merges(world: World, old: str, asked: Any) -> None:
+    outside = "the log of every export is mailed to the accountant and then erased from the cellar"
+    put(world, outside, trust=Trust.UNTRUSTED)
+    asked(answer("UPDATE", merged=f"{BOTH}, mailed to the accountant and then erased"))
+    outcome = put(world, NEW)
+    assert (outcome.action, find(world, old).content) == ("stored", OLD)
+
+
 def test_the_agents_words_neither_change_nor_end_the_owners(world: World, old: str, asked: Any) -> None:
     for decided in (answer("UPDATE", merged=BOTH), answer("SUPERSEDE")):
         asked(decided)

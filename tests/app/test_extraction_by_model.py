@@ -254,7 +254,7 @@ TROUBLE = "The export of a month takes ten minutes, can you find out what makes 
 
 def lesson(**more: Any) -> dict[str, Any]:
     proposal = {"kind": "lesson", "subject": "Slow export", "evidence": [1], "quote": CLAIM, "importance": 9}
-    return told(CLAIM, **{**proposal, **more})
+    return told(**{"content": CLAIM, **proposal, **more})
 
 
 def test_what_the_agent_said_is_kept_as_the_agents_once_the_owner_accepts_it(world: World) -> None:
@@ -274,6 +274,16 @@ def test_what_only_the_agent_said_is_not_kept(world: World) -> None:
     assert (memories, by_model(report).dropped) == ([], {"not accepted": 1})
 
 
+@pytest.mark.parametrize("said", ["can you find out what makes it so slow?", "show me the disk usage of that machine"])
+def test_what_only_the_agent_said_is_not_the_owners_whatever_is_quoted_of_them(world: World, said: str) -> None:
+    after = "No, leave that for now and show me the disk usage of that machine."
+    talk(world, ("user", TROUBLE), ("assistant", CLAIM), ("user", after))
+    at = 0 if said in TROUBLE else 2
+    memories, report = learned(world, ScriptedModel([found(lesson(quote=said, evidence=[at], content=CLAIM))]))
+    assert memories == []
+    assert by_model(report).dropped == {"not accepted": 1}
+
+
 def test_what_the_owner_objected_to_is_not_kept(world: World) -> None:
     talk(
         world, ("user", TROUBLE), ("assistant", CLAIM), ("user", "No, that is not it, the rows come in blocks already.")
@@ -287,6 +297,29 @@ def test_an_agents_guess_is_marked_as_unverified_and_weighs_little(world: World)
     talk(world, ("user", TROUBLE), ("assistant", guess), ("user", "makes sense, let us look at the driver then"))
     (memory,), _ = learned(world, ScriptedModel([found({**lesson(), "content": guess, "quote": guess})]))
     assert (memory.importance, "unverified" in memory.tags) == (5, True)
+
+
+@pytest.mark.parametrize(
+    ("said", "quote", "content"),
+    [
+        (
+            "Please never push to the main branch of the billing service before I have read it.",
+            "push to the main branch of the billing service", "Push to the main branch of the billing service.",
+        ),
+        (
+            "Don't ever push to the main branch of the billing service before I have read it.",
+            "push to the main branch of the billing service", "Push to the main branch of the billing service.",
+        ),
+        (
+            "以后不要直接推送到账单服务的主分支，我要先看。", "推送到账单服务的主分支",
+            "以后直接推送到账单服务的主分支，我先看。",
+        ),
+    ],
+)  # fmt: skip
+def test_what_the_owner_forbade_is_not_turned_round(world: World, said: str, quote: str, content: str) -> None:
+    talk(world, ("user", said), ("assistant", "Understood."))
+    memories, report = learned(world, ScriptedModel([found(told(content, quote=quote, subject="Billing service"))]))
+    assert (memories, by_model(report).dropped) == ([], {"turned round": 1})
 
 
 def test_what_the_owner_took_back_later_is_not_kept(world: World) -> None:

@@ -177,6 +177,16 @@ def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:
     assert (spent.unpriced, spent.cost, spent.tokens.output) == (1, 0, 4)
 
 
+def test_a_secret_in_what_a_provider_says_is_not_kept_from_its_first_failure_on(world: World) -> None:
+    key = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    context = home(world, priced(ModelUnavailable(f"no call with {key}")))
+    with pytest.raises(ModelUnavailable):
+        asked(context).complete(prompt())
+    told = str(context.database.rows("SELECT told FROM model_health"))
+    assert "no call with" in told
+    assert key not in told
+
+
 def test_a_model_that_fails_is_left_alone_ever_longer(world: World) -> None:
     down = ModelUnavailable("scripted:1 does not answer", hint="wait")
     model = priced(*([down] * 5), {"colour": "blue"}, down)

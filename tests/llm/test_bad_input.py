@@ -164,6 +164,13 @@ def test_nothing_listens(opened: Open) -> None:
     assert time.monotonic() - began < 5
 
 
+def test_a_password_in_an_address_is_not_told(opened: Open) -> None:
+    own = '[models.providers.own]\nbase_url = "http://me:a-word-of-mine@127.0.0.1:9/v1"\n'
+    with pytest.raises(ModelUnavailable, match=r"at 127\.0\.0\.1:9 ") as raised:
+        opened("own:m", own).complete(PROMPT)
+    assert "of-mine" not in f"{raised.value} {raised.value.hint}"
+
+
 @pytest.mark.parametrize("api", APIS)
 def test_a_call_that_hangs_is_cut_off_at_once(opened: Open, api: str) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:

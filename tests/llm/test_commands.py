@@ -111,6 +111,11 @@ def test_codex_answers_in_a_sandbox_and_without_a_session(installed: Installed, 
     assert PROMPT.text in told["given"]
 
 
+def test_half_a_character_ends_no_call(installed: Installed) -> None:
+    prompt = replace(PROMPT, text="Which part\ud83d?")
+    assert json.loads(installed("claude", CLAUDE).complete(prompt).text) == {"word": "hull"}
+
+
 @pytest.mark.parametrize(("program", "body"), [("claude", CLAUDE), ("codex", CODEX)])
 def test_nothing_that_nacre_runs_within_its_own_call_does_anything(
     installed: Installed, tmp_path: Path, program: str, body: str

@@ -194,3 +194,12 @@ def test_a_text_that_no_window_holds_is_an_error_of_its_own(opened: Open) -> Non
         model = opened("fake:claude-opus-4-8", provider.config("anthropic"))
         with pytest.raises(PromptTooLong, match="200,000"):
             model.complete(PROMPT)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_neither_a_key_nor_a_prompt_follows_a_redirect(opened: Open, api: str) -> None:
+    with FakeProvider([PART]) as elsewhere:
+        away = Reply(status=307, headers={"location": f"{elsewhere.url}/v1/messages"})
+        with FakeProvider([away]) as provider, pytest.raises(ModelRefused, match="307"):
+            opened("fake:m", provider.config(api)).complete(PROMPT)
+        assert not elsewhere.requests

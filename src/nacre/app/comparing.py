@@ -118,6 +118,11 @@ def vouches(memory: Memory, other: Memory) -> bool:
     return memory.trust is Trust.TRUSTED and other.trust is Trust.UNTRUSTED
 
 
+def outranks(memory: Memory, other: Memory) -> bool:
+    """Whether the owner said a memory, and not the other one: what that says does not count against it by itself."""
+    return memory.speaker is Speaker.OWNER and other.speaker is not Speaker.OWNER
+
+
 def _only_the_agent(memory: Memory) -> bool:
     return memory.speaker is not Speaker.OWNER
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
-from nacre.app.comparing import APART, SUPERSEDES
+from nacre.app.comparing import APART, SUPERSEDES, outranks
 from nacre.app.context import Context
 from nacre.app.operating import operating
 from nacre.app.scanning import catch_up
@@ -141,7 +141,8 @@ def _close(context: Context, pair: Pair, choice: Choice) -> None:
     judged = context.claims.judged().get((pair.older.id, pair.newer.id))
     with context.database.transaction():
         context.claims.settled(pair.older.id, pair.newer.id)
-        if judged and judged.relation == _CONTRADICTS and choice is not Choice.KEEP_NEW:
+        has_counted = judged and judged.relation == _CONTRADICTS and not outranks(pair.older, pair.newer)
+        if has_counted and choice is not Choice.KEEP_NEW:
             context.claims.uncontradict(pair.older.id)
         if not context.reviews.doubts([pair.older.id]):
             context.reviews.dismiss_doubt(pair.older.id, to_ms(context.now()) or 0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from nacre.app.background import JUDGE_LOCK
 from nacre.app.claiming import tell_claim
-from nacre.app.comparing import SUPERSEDES, compare, last_said
+from nacre.app.comparing import SUPERSEDES, compare, last_said, outranks
 from nacre.app.conflicts import RESOLVE
 from nacre.app.context import Context
 from nacre.app.embedding import embed_memories
@@ -354,7 +354,7 @@ class _Change:
     claim: Claim | None
     others: dict[str, Memory] = field(default_factory=dict)
     entries: list[ledger.Entry] = field(default_factory=list)
-    kept: list[tuple[str, str, Found]] = field(default_factory=list)
+    kept: list[tuple[Memory, Memory, Found]] = field(default_factory=list)
     calmed: list[str] = field(default_factory=list)
     superseded: int = 0
     pending: int = 0
@@ -395,7 +395,7 @@ class _Change:
 
     def _doubt(self, earlier: Memory, later: Memory, one: Found) -> None:
         self._set(earlier, doubted(later, earlier.id, one.judged.explanation or one.judged.bearing.value))
-        self.kept.append((earlier.id, later.id, one))
+        self.kept.append((earlier, later, one))
         self.pending += 1
 
     def _set(self, *memories: Memory) -> None:
@@ -428,9 +428,9 @@ class _Change:
         at = to_ms(context.now()) or 0
         for earlier, later, one in self.kept:
             judged = Judged(one.judged.bearing.value, one.judged.confidence, one.by, None)
-            context.claims.keep(earlier, later, judged, at)
-            if one.judged.bearing is Bearing.CONTRADICTS:
-                context.claims.contradict(earlier)
+            context.claims.keep(earlier.id, later.id, judged, at)
+            if one.judged.bearing is Bearing.CONTRADICTS and not outranks(earlier, later):
+                context.claims.contradict(earlier.id)
         for memory_id in self.calmed:
             if not context.reviews.doubts([memory_id]):
                 context.reviews.dismiss_doubt(memory_id, at)

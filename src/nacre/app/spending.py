@@ -174,12 +174,12 @@ class HomeBooks:
     def _after(self, health: Health | None, model: str, error: NacreError) -> Health:
         failures = (health.failures if health else 0) + 1
         now = self._context.clock()
+        told = self._context.redactor.clean(error.message)[:_TOLD_CHARACTERS]
         if failures < FAILURES:
-            return Health(model, failures, now, error.message[:_TOLD_CHARACTERS])
+            return Health(model, failures, now, told)
         pause = _FIRST_PAUSE * 2 ** min(failures - FAILURES, _MOST_DOUBLINGS)
         asked = timedelta(seconds=(error.after_seconds or 0) if isinstance(error, ModelUnavailable) else 0)
         until = now + max(min(pause, _LONGEST_PAUSE), min(asked, _LONGEST_PAUSE))
-        told = self._context.redactor.clean(error.message)[:_TOLD_CHARACTERS]
         return Health(model, failures, until, told)
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from nacre.dedup.judge import LONGEST
-from nacre.dedup.keeping import MOST_LEFT_OUT, leaves_out, lost
+from nacre.dedup.keeping import MOST_LEFT_OUT, adds, leaves_out, lost
 from nacre.ids import content_hash
 from nacre.llm.answers import schema_of
 from nacre.model.memory import Kind, Memory
@@ -33,6 +33,9 @@ SHORTEST = 20
 
 MOST_ADDED = 100
 """A merged memory is at most so many characters longer than both together."""
+
+MOST_NEW_WORDS = 2
+"""Topical words of a merged memory that neither has: to join two statements takes one or two, three tell something."""
 
 _REASON_CHARACTERS = 160
 _OUTPUT_TOKENS = 4_096
@@ -145,6 +148,8 @@ def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
             return f"the merged words leave out {missing}"
         if leaves_out(one, merged) > MOST_LEFT_OUT:
             return "the merged words leave out most of one"
+    if adds(merged, both) > MOST_NEW_WORDS:
+        return "the merged words add what neither says"
     added = lost(merged, both)
     return f"the merged words add {added}" if added else None
 

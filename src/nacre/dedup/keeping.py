@@ -47,6 +47,12 @@ def leaves_out(text: str, kept: str) -> float:
     return sum(not held(word, other) for word in mine) / len(mine) if mine else 0.0
 
 
+def adds(text: str, both: Sequence[str]) -> int:
+    """How many topical words a text has that none of the others have."""
+    known = read("\n".join(both))
+    return sum(not held(word, known) for word in read(text).words)
+
+
 def _amounts(text: str, words: list[Word], language: ChangeLanguage) -> list[Amount]:
     return amounts(list(words), _plain(text), language)
 

@@ -85,7 +85,7 @@ class CommandModel:
         with self._lock:
             self._running.add(process)
         try:
-            out, err = self._calls.run(lambda: process.communicate(text.encode()), seconds)
+            out, err = self._calls.run(lambda: process.communicate(text.encode(errors="replace")), seconds)
         except TimeoutError:
             raise failing.late(self._asked, seconds) from None
         except CutOff:

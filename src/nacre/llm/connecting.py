@@ -38,13 +38,12 @@ def load_library(name: str, asked: Asked) -> ModuleType:
         raise failing.no_library(asked, name) from error
 
 
-def http_client(asked: Asked) -> Any:
-    """The connections a library uses, or ``None`` for its own. No proxy stands between nacre and this very machine."""
-    if not asked.is_here:
-        return None
-    import httpx2  # which comes with the libraries
-
-    return httpx2.Client(trust_env=False, follow_redirects=True)
+def http_client(asked: Asked, library: ModuleType) -> Any:
+    """The connections a library uses. No proxy stands between nacre and this very machine, and no redirect is followed:
+    a key in a header, and the prompt, would go along.
+    """
+    client = library.DefaultHttpxClient
+    return client(follow_redirects=False, **({"trust_env": False} if asked.is_here else {}))
 
 
 def keep_to_maker(client: Any, asked: Asked, headers: Mapping[str, str]) -> None:

@@ -36,8 +36,8 @@ class Asked:
 
     @property
     def host(self) -> str:
-        """The machine that was asked."""
-        return urlsplit(self.provider.base_url).netloc or self.provider.label
+        """The machine that was asked; a name and password in its address are not told."""
+        return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
 
     @property
     def is_here(self) -> bool:

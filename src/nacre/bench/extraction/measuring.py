@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.app.context import Context, load_configured_model, open_context
@@ -28,9 +28,11 @@ from nacre.bench.homes import as_jsonl
 from nacre.bench.suites import load_suite
 from nacre.errors import InvalidInput, NotFound
 from nacre.model.memory import Kind, Memory
+from nacre.model.prompting import Price
 from nacre.model.recall import Filter
 from nacre.model.reports import Progress
-from nacre.settings import load_settings
+from nacre.protocols import LanguageModel
+from nacre.settings import Settings, load_settings
 
 Notify = Callable[[Progress], None]
 
@@ -100,14 +102,22 @@ def measure(
 
 
 def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | None) -> Context:
-    """A home of its own. A model that is named is set up as in the home of whoever measures."""
+    """A home of its own. A model that is named is set up as in the home of whoever measures, and no budget holds
+    it: they ask for it in so many words.
+    """
     environ = {"HOME": str(home), **({} if vectors else {"NACRE_EMBEDDING_MODEL": "none"})}
     if model is None:
         return open_context(load_settings(home, environ))
     mine = load_settings()
     asked = {"NACRE_MODELS_EXTRACTION": model, "NACRE_MODELS_BACKGROUND": "true"}
     settings = load_settings(home, {**environ, **asked})
-    return open_context(settings, load_model=lambda _, name: gold or load_configured_model(mine, name))
+
+    def load(_: Settings, name: str) -> LanguageModel:
+        asked = gold or load_configured_model(mine, name)
+        asked.capabilities = replace(asked.capabilities, price=Price())
+        return asked
+
+    return open_context(settings, load_model=load)
 
 
 def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool) -> Iterator[list[Labelled]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nacre.extract.by_model.answer import Told
 from nacre.extract.by_model.voices import Voice, Voices, is_in
@@ -49,6 +49,15 @@ _DIRECTIVE = re.compile(
     r"|总是|永远|务必|必须|一律|不要|记住|从现在起|以后都",
     re.IGNORECASE,
 )
+_DENIED = re.compile(
+    r"\b(?:not|never|no|without|cannot|stop|avoid|\w+n['’ ]?t)(?: \w+){0,2} ?$|(?:不|别|勿|莫|禁止)\w{0,4} ?$",
+    re.IGNORECASE,
+)
+_DENIAL = re.compile(
+    r"\b(?:not?|never|none|nothing|nobody|neither|nor|without|cannot|instead|rather|stop\w*|avoid\w*|forbid\w*|forbidden"
+    r"|prohibit\w*|ban\w*|unless|only|free of|\w+n['’]t)\b|[不别勿莫没无非未]|禁止",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,7 @@ class Grounds:
         usable = [at for at in range(len(turns)) if self.voices.of(at) not in (Voice.UNTRUSTED, Voice.NOBODY)]
         known = set(usable)
         self._trusted = frozenset[str]().union(*map(self._words_at, usable))
+        self._owned = frozenset[str]().union(*(_all_words(self.voices.typed(at)) for at in usable))
         foreign = [turn for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER or at not in known]
         self._foreign = frozenset[str]().union(*(_all_words(turn.text) for turn in foreign), *map(_outcomes, turns))
         self._foreign -= self._trusted
@@ -97,8 +107,10 @@ class Grounds:
         if quoted is None:
             return Dropped("no quote")
         reason = self._voice_refusal(quoted, evidence, content) or self._word_refusal(content, evidence, language)
-        reason = reason or self._later_refusal(Kind(told.kind), content, quoted, evidence[-1])
-        return Dropped(reason) if reason else self._candidate(told, content, subject, quoted, evidence)
+        said = self._as_said(quoted, evidence, content)
+        reason = reason or self._voice_refusal(said, evidence, content)
+        reason = reason or self._later_refusal(Kind(told.kind), content, said, evidence[-1])
+        return Dropped(reason) if reason else self._candidate(told, content, subject, said, evidence)
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:
@@ -112,7 +124,7 @@ class Grounds:
 
     def _quoted(self, quote: str, evidence: Sequence[int]) -> _Quoted | None:
         """Where the words of a quote are, the owner's first."""
-        parts = [part for part in (normalise(one) for one in _ELLIPSIS.split(quote)) if part]
+        parts = _parts(quote)
         found = [_Quoted(quote, at, self.voices.of(at, parts)) for at in evidence if parts and self._holds(at, parts)]
         return min(found, key=lambda one: one.voice is not Voice.OWNER, default=None)
 
@@ -121,6 +133,17 @@ class Grounds:
         if sum(map(len, parts)) < _LEAST_QUOTE and parts != [said]:
             return False
         return all(is_in(part, said) for part in parts)
+
+    def _as_said(self, quoted: _Quoted, evidence: Sequence[int], content: str) -> _Quoted:
+        """The quote; or the agent's turn that it answers, where most words of the content are the agent's alone:
+        then it is not the owner who says it.
+        """
+        words = content_words(content, language_of(content))
+        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) >= len(words & self._trusted):
+            return quoted
+        by_agent = [at for at in evidence if self.turns[at].speaker is Speaker.AGENT]
+        at = by_agent[-1] if by_agent else self.voices.agent_before(quoted.at)
+        return replace(quoted, voice=Voice.AGENT) if at is None else replace(quoted, at=at, voice=self.voices.of(at))
 
     def _voice_refusal(self, quoted: _Quoted, evidence: Sequence[int], content: str) -> str | None:
         """Why the words of a quote are nothing that the owner said or accepted, if so."""
@@ -149,9 +172,18 @@ class Grounds:
     def _later_refusal(self, kind: Kind, content: str, quoted: _Quoted, last: int) -> str | None:
         """Whether what was said after the evidence takes it back."""
         spoken = self.voices.spoken
+        if quoted.voice is Voice.OWNER and self._is_turned_round(quoted, content):
+            return "turned round"
         if quoted.voice is not Voice.OWNER and doubted(quoted.words, quoted.at + 1, self.turns, spoken):
             return "refuted"
         return "taken back" if taken_back(kind, content, last, spoken) else None
+
+    def _is_turned_round(self, quoted: _Quoted, content: str) -> bool:
+        """Whether a quote begins behind the denial of its own sentence, and the content has none."""
+        first = next(iter(_parts(quoted.words)), "")
+        before = [one.partition(first)[0] for one in self.voices.statements(quoted.at) if first in one]
+        is_denied = bool(before) and all(_DENIED.search(one) for one in before)
+        return is_denied and not _DENIAL.search(f"{quoted.words} {content}")
 
     def _candidate(
         self, told: Told, content: str, subject: str, quoted: _Quoted, evidence: tuple[int, ...]
@@ -202,6 +234,11 @@ def _refusal(told: Told, content: str, subject: str, language: Language) -> str 
     if language.reject["meta"].search(content) or language.reject["boilerplate"].search(content):
         return "about the session"
     return size_refusal(content)
+
+
+def _parts(quote: str) -> list[str]:
+    """What a quote joins with an ellipsis, normalised."""
+    return [part for part in (normalise(one) for one in _ELLIPSIS.split(quote)) if part]
 
 
 def _share(words: frozenset[str], known: frozenset[str]) -> float:

@@ -62,7 +62,7 @@ class Voices:
 
         What is no statement may stand around one: the letter of an answer, a command before its arguments.
         """
-        typed = [normalise(said.text) for one in self._own[at] for said in one.statements]
+        typed = self.statements(at)
         if is_in(part, " ".join(typed)):
             return True
         return sum(len(one) for one in set(typed) if one and is_in(one, part)) >= _MOSTLY * len(part)
@@ -71,9 +71,16 @@ class Voices:
         """The words of a turn that somebody stands for: what the owner typed, without what they pasted; all of an
         agent's, with the words that declined its calls.
         """
-        typed = " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
         turn = self.turns[at]
-        return typed if turn.speaker is Speaker.OWNER else f"{turn.text} {typed}"
+        return self.typed(at) if turn.speaker is Speaker.OWNER else f"{turn.text} {self.typed(at)}"
+
+    def typed(self, at: int) -> str:
+        """The owner's own words in a turn: those that declined its calls, where it is an agent's."""
+        return " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
+
+    def statements(self, at: int) -> list[str]:
+        """What the owner stated in a turn, sentence by sentence, normalised."""
+        return [normalise(said.text) for one in self._own.get(at, ()) for said in one.statements]
 
     def said(self, at: int) -> str:
         """All words of a turn, normalised, with those that declined its calls."""
@@ -81,6 +88,10 @@ class Voices:
             declined = " ".join(one.text for one in self._own.get(at, ()))
             self._said[at] = normalise(f"{self.turns[at].text} {declined}")
         return self._said[at]
+
+    def agent_before(self, at: int) -> int | None:
+        """The agent's last words before a turn of the owner's, unless they draw on text from outside."""
+        return trusted_agent(self.turns, at)
 
     def next_of_owner(self, at: int) -> Utterance | None:
         """What the owner said next after a turn."""
