@@ -134,7 +134,7 @@ AGENTS = (
 )  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
-_MODEL = re.compile(r"(none|[\w.-]+:\S+)?")
+_MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
 _EMBEDDING = re.compile(r"minilm|none|[^:\s]+:\S.*")
 
