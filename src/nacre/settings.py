@@ -227,14 +227,20 @@ def known(key: str) -> Setting:
     raise SettingsInvalid(f"no setting is called {key!r}", hint=f"settings: {', '.join(near or _BY_KEY)}")
 
 
-def load_settings(home: Path | str | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Read settings. ``home`` goes before ``NACRE_HOME``, which goes before ``~/.nacre``. Raises SettingsInvalid."""
+def load_settings(
+    home: Path | str | None = None, environ: Mapping[str, str] | None = None, *, mending: str | None = None
+) -> Settings:
+    """Read settings. ``home`` goes before ``NACRE_HOME``, which goes before ``~/.nacre``. Raises SettingsInvalid.
+
+    What the file says of the key ``mending`` is about to be replaced, and may be wrong.
+    """
     environ = dict(os.environ if environ is None else environ)
     user_home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
     folder = Path(home or environ.get("NACRE_HOME") or user_home / ".nacre").expanduser().absolute()
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
     database = Path(environ.get("NACRE_DB") or folder / "nacre.db").expanduser()
     written = _read_file(config)
+    written.pop(mending or "", None)
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
     for key in written:
         known(key)
@@ -316,7 +322,10 @@ def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ
     if environ.get(setting.variable):
         return Value(check(setting.key, environ[setting.variable]), f"${setting.variable}")
     if setting.key in written:
-        return Value(check(setting.key, written[setting.key]), str(config))
+        try:
+            return Value(check(setting.key, written[setting.key]), str(config))
+        except SettingsInvalid as error:
+            raise SettingsInvalid(f"{error.message}, as {config} says", hint=error.hint) from error
     return Value(setting.default, "default")
 
 

@@ -166,6 +166,16 @@ def test_a_wrong_setting_is_refused_and_the_file_stays(
     assert not (user_home / ".nacre" / "config.toml").exists()
 
 
+def test_a_wrong_value_in_the_file_is_named_with_its_place_and_set_right(nacre: Nacre, user_home: Path) -> None:
+    config = user_home / ".nacre" / "config.toml"
+    config.parent.mkdir(mode=0o700)
+    config.write_text('[recall]\nlimit = "many"\n', encoding="utf-8")
+    assert "recall.limit cannot be 'many'" in (told := nacre("list", code=2).err)
+    assert str(config) in told
+    nacre("config", "set", "recall.limit", "5")
+    assert nacre("config", "get", "recall.limit").out.startswith("5")
+
+
 def test_config_path_prints_the_path_alone(nacre: Nacre, user_home: Path) -> None:
     assert nacre("config", "path").out == f"{user_home}/.nacre/config.toml\n"
 

@@ -72,6 +72,17 @@ def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
     assert len(filled.requests) == sent + 1
 
 
+def test_what_a_provider_reads_for_vectors_is_in_the_ledger_and_what_stays_here_is_not(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
+    assert nacre("cost", "--json").json["spent"] == []
+    nacre("embed", "switch", MODEL)
+    (line,) = nacre("cost", "--by", "task", "--json").json["spent"]
+    assert line["name"] == "embedding"
+    assert line["tokens"]["input"] > 0
+    assert line["cost_usd"] > 0
+
+
 def test_texts_leave_this_machine_only_after_a_yes(
     nacre: Nacre, filled: FakeProvider, user_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ def embed_pending(
     if wanted == "none":
         return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
     work = _Work(context, notify, limit, time.monotonic() + seconds)
-    spent = _tokens(context)
+    began, before = time.perf_counter(), _tokens(context)
     try:
         if not context.vectors.model() and not sum(context.vectors.missing()):
             return Embedded(0, 0)
@@ -73,12 +74,23 @@ def embed_pending(
         work.note = f"no vectors: {error.message}" if not work.done else f"no more vectors: {error.message}"
     except KeyboardInterrupt:
         work.note = "interrupted; the next ingest goes on"
-    return Embedded(work.done, work.left(), work.note, _tokens(context) - spent)
+    spent = _tokens(context) - before
+    _note_costs(context, spent, time.perf_counter() - began)
+    return Embedded(work.done, work.left(), work.note, spent.total())
 
 
-def _tokens(context: Context) -> int:
-    """What all embedding models that were loaded used so far."""
-    return sum(one.tokens for one in context.embedders.values() if isinstance(one, ManifoldEmbedder))
+def _tokens(context: Context) -> Counter[str]:
+    """What each embedding model that was loaded used so far, by its setting."""
+    manifold = {name: one for name, one in context.embedders.items() if isinstance(one, ManifoldEmbedder)}
+    return Counter({name: one.tokens for name, one in manifold.items()})
+
+
+def _note_costs(context: Context, spent: Counter[str], seconds: float) -> None:
+    """Enter what providers counted into the ledger. It is held by no budget: the owner chose the model."""
+    for name, tokens in spent.items():
+        from nacre.app.switching import note_cost  # only where a provider was asked
+
+        note_cost(context, name, tokens, seconds)
 
 
 def is_switching(context: Context) -> bool:

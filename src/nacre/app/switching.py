@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -11,9 +12,12 @@ from typing import TYPE_CHECKING
 
 from nacre.app.context import Context
 from nacre.app.embedding import Embedded, embed_pending, is_switching, passages, passages_by_hash
+from nacre.app.spending import today
+from nacre.app.spooling import note_call
 from nacre.errors import Conflict, EmbedderUnavailable, InvalidInput, NacreError, NotFound, SettingsInvalid
-from nacre.model.prompting import MILLION
+from nacre.model.prompting import MILLION, Tokens
 from nacre.model.reports import Progress
+from nacre.model.spending import DOLLAR, Call
 from nacre.settings import Settings, check, write_setting
 from nacre.text import count_tokens
 
@@ -168,6 +172,17 @@ def forget_old(context: Context) -> int:
     size = context.other_vectors.size()
     context.other_vectors.drop()
     return size
+
+
+def note_cost(context: Context, setting: str, tokens: int, seconds: float) -> None:
+    """Enter into the ledger what a provider's model read, as far as its price is known."""
+    price = place_of(context.settings, setting).price
+    cost = None if price is None else math.ceil(price * tokens / MILLION * DOLLAR)
+    call = Call(
+        context.ids(), context.clock(), today(context), "embedding", setting, is_background=False,
+        tokens=Tokens(tokens), cost=cost, seconds=seconds, outcome="done",
+    )  # fmt: skip
+    note_call(context, call)
 
 
 def place_of(settings: Settings, setting: str) -> Place:

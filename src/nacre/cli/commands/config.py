@@ -92,9 +92,9 @@ def set_value(run: Run, key: str, value: str) -> None:
     VALUE is text, a number, true or false; lists and tables are written as in TOML.
     """
     from nacre.app.hiding import hidden
-    from nacre.settings import known, write_setting
+    from nacre.settings import known, load_settings, write_setting
 
-    path = run.settings.config
+    path = load_settings(mending=key).config
     written = write_setting(path, key, value)
     shown = hidden(run.settings, written)
     if shown != written:

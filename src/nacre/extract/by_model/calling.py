@@ -26,6 +26,9 @@ _RECOVERY = 0.9
 _FAILURES_IN_A_ROW = 6
 _HELD_TO_A_SCHEMA = ("schema", "tool")
 
+_UNUSABLE_AT_FIRST = 3
+"""A model that never answered in the shape asked for, each time told what was wrong, is given up sooner."""
+
 FAILURES = (ModelUnavailable, ModelRefused, BudgetSpent, AnswerUnusable)
 """All that a call may come to: the deterministic path does the work then."""
 
@@ -122,7 +125,8 @@ class Caller:
     def _failed(self, error: NacreError) -> None:
         self.problem = error
         self._failures += 1
-        if not _may_pass(error) or self._failures >= _FAILURES_IN_A_ROW:
+        never_fits = isinstance(error, AnswerUnusable) and not self.answered
+        if not _may_pass(error) or self._failures >= (_UNUSABLE_AT_FIRST if never_fits else _FAILURES_IN_A_ROW):
             self.stopped = error
         if isinstance(error, ModelUnavailable) and error.after_seconds is not None:
             self._pace.slow_down()
