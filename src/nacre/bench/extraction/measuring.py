@@ -109,7 +109,7 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
     if model is None:
         return open_context(load_settings(home, environ))
     mine = load_settings()
-    asked = {"NACRE_MODELS_EXTRACTION": model, "NACRE_MODELS_BACKGROUND": "true"}
+    asked = {"NACRE_MODELS_EXTRACTION": gold.name if gold else model, "NACRE_MODELS_BACKGROUND": "true"}
     settings = load_settings(home, {**environ, **asked})
 
     def load(_: Settings, name: str) -> LanguageModel:
