@@ -419,6 +419,15 @@ def test_a_long_session_is_read_in_parts_and_no_part_is_lost_to_a_failed_call(wo
     assert by_model(report).by_rules == 0
 
 
+def test_all_parts_of_a_session_begin_alike_so_that_a_providers_cache_keeps_it(world: World) -> None:
+    long_session(world)
+    model = ScriptedModel([{"memories": []}], capabilities=SMALL, repeats=True)
+    learned(world, model)
+    assert len(model.prompts) > 2
+    assert len({(prompt.system, prompt.shared) for prompt in model.prompts}) == 1
+    assert len({prompt.text for prompt in model.prompts}) == len(model.prompts)
+
+
 def test_what_is_found_does_not_depend_on_which_part_is_answered_first(world: World) -> None:
     rules = long_session(world, 12)
     others = threading.Event()
