@@ -64,6 +64,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.expand", bool, False, "a language model also asks each question in other words"),
     Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
+    Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
+    Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
@@ -158,6 +160,8 @@ _LEAST = {
     "recall.turns": 0,
     "recall.deep_seconds": 1,
     "recall.budget_tokens": 0,
+    "context.budget_tokens": 0,
+    "context.prompt_tokens": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,
     "extraction.substance_words": 1,
