@@ -33,7 +33,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale."""
+    """Measure retrieval, silence, context, extraction, changes, claims, redaction, writers, locks, speed, scale."""
 
 
 @command(
@@ -299,6 +299,36 @@ def judge(run: Run, data: Path | None, only_rules: bool) -> None:
 
 
 @command(
+    "context",
+    examples=[
+        "nacre benchmark context",
+        "nacre benchmark context --misses",
+        "nacre benchmark context --data mine.toml",
+    ],
+)
+@click.option("--data", type=_FILE, help="Other prompts of this shape.")
+@click.option("--misses", is_flag=True, help="Also tell which prompts went wrong.")
+@click.pass_obj
+def context(run: Run, data: Path | None, misses: bool) -> None:
+    """Tell whether an agent is given what a prompt needs, and nothing where it needs nothing.
+
+    The prompts come after nacre's example sessions, which are ingested into a home of their own. Nothing is written to
+    yours.
+    """
+    from nacre.bench.contexts import measure_context, read_prompts
+    from nacre.bench.contexts_report import render_context
+
+    prompts = read_prompts(data)
+    with progress.shown(run) as notify:
+        told = notify or (lambda _: None)
+        figures = [
+            measure_context(prompts, lambda _: _bundled_embedder(), alone=alone, notify=told) for alone in (False, True)
+        ]
+    answer = {"figures": [dataclasses.asdict(one) for one in figures]}
+    run.answer(answer, lambda paper: render_context(paper, figures, misses=misses))
+
+
+@command(
     "writers",
     examples=[
         "nacre benchmark writers",
@@ -372,6 +402,7 @@ def locks(run: Run, size: int, home: Path | None) -> None:
 
 benchmark.add_command(retrieval)
 benchmark.add_command(extraction)
+benchmark.add_command(context)
 benchmark.add_command(silence)
 benchmark.add_command(stale)
 benchmark.add_command(claims)
