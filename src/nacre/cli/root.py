@@ -32,6 +32,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
+        "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
         "did": Entry("deeds:did", "Tell who changed a file, when and why."),
         "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
@@ -83,7 +84,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",
-            "Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale.",
+            "Measure retrieval, silence, context, extraction, claims, redaction, speed, scale and more.",
         ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
