@@ -19,7 +19,8 @@ import msgspec
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.model.prompting import OWN_CALL_VARIABLE, Task
+from nacre.link.environment import environment, home_folder, user_home
+from nacre.model.prompting import Task
 from nacre.model.session import Speaker
 
 
@@ -238,9 +239,9 @@ def load_settings(
 
     What the file says of the key ``mending`` is about to be replaced, and may be wrong.
     """
-    environ = dict(os.environ if environ is None else environ)
-    user_home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    folder = Path(home or environ.get("NACRE_HOME") or user_home / ".nacre").expanduser().absolute()
+    environ = environment() if environ is None else dict(environ)
+    owner = Path(user_home(environ))
+    folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
     database = Path(environ.get("NACRE_DB") or folder / "nacre.db").expanduser()
     written = _read_file(config)
@@ -248,12 +249,7 @@ def load_settings(
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
     for key in written:
         known(key)
-    return Settings(folder, config, database, values, environ, user_home)
-
-
-def is_own_call(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
-    return bool((os.environ if environ is None else environ).get(OWN_CALL_VARIABLE))
+    return Settings(folder, config, database, values, environ, owner)
 
 
 def check(key: str, value: Any) -> Any:

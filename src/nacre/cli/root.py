@@ -130,9 +130,9 @@ class Root(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
-        from nacre.settings import is_own_call  # which nearly every command loads, and help does without
+        from nacre.link.environment import environment, is_own_call
 
-        return None if is_own_call() else super().invoke(ctx)
+        return None if is_own_call(environment()) else super().invoke(ctx)
 
     def _run(self, arguments: list[str], run: Run) -> Any:
         return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)

@@ -16,9 +16,6 @@ TIMEOUT_SECONDS = 120.0
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
 """The beginning of each question that goes through an agent's command: a session that begins so is not read."""
 
-OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
-"""Set in the environment of such a command: nacre, run there by a hook, does nothing."""
-
 
 class Task(StrEnum):
     """What a model is asked for; each may have a model and a budget of its own."""
