@@ -94,6 +94,12 @@ class StoreBusy(Unavailable):
     code = "store_busy"
 
 
+class OtherVersion(Unavailable):
+    """The daemon is of another version than whoever asks."""
+
+    code = "other_version"
+
+
 class EmbedderUnavailable(Unavailable):
     """The embedding model cannot be loaded."""
 

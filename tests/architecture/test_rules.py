@@ -12,6 +12,7 @@ from nacre.storage.queries import _load
 
 SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 BROAD_EXCEPT = {
+    "daemon/server.py",  # the face's boundary
     "cli/boundary.py",  # the face's boundary
     "cli/crash.py",  # what happens while a crash is written down
     "testing/conformance.py",  # carried over to the thread that reads on, and raised there

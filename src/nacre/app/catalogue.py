@@ -14,6 +14,8 @@ import msgspec
 from nacre.app.context import Context
 from nacre.app.remembering import NewMemory
 from nacre.errors import InvalidInput
+from nacre.model.context import ContextBlock, ContextRequest
+from nacre.model.hooking import HookAnswer, HookCall
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter, RecallQuery, RecallResult
 from nacre.model.reports import StoreOutcome
@@ -121,6 +123,18 @@ def _list(context: Context, asked: ListRequest) -> Listing:
     return Listing(tuple(found), total)
 
 
+def _context(context: Context, asked: ContextRequest) -> ContextBlock:
+    from nacre.app.contexts.building import build
+
+    return build(context, asked)
+
+
+def _hook(context: Context, call: HookCall) -> HookAnswer:
+    from nacre.app.hooking import answer
+
+    return answer(context, call)
+
+
 _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("recall", RecallQuery, RecallResult, _recall),
     Entry("search-sessions", RecallQuery, RecallResult, _search_sessions),
@@ -128,6 +142,8 @@ _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("get", GetRequest, Memory, _get),
     Entry("retire", RetireRequest, list[Memory], _retire, writes=True),
     Entry("list", ListRequest, Listing, _list),
+    Entry("context", ContextRequest, ContextBlock, _context),
+    Entry("hook", HookCall, HookAnswer, _hook),
 )
 
 CATALOGUE: Mapping[str, Entry[Any, Any]] = {entry.name: entry for entry in _ENTRIES}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from nacre.app import hooking
 from nacre.app.context import open_context
-from nacre.app.contexts.building import build
-from nacre.model.context import ContextRequest, Moment
 from nacre.model.hooking import HookCall, HookEvent
 from nacre.settings import load_settings
 
@@ -19,7 +19,4 @@ def answer(home: str, call: dict[str, Any]) -> str:
     asked = msgspec.convert(call, HookCall)
     if asked.event not in (HookEvent.SESSION_START, HookEvent.PROMPT) or not os.path.isdir(home):
         return ""
-    moment = Moment.START if asked.event is HookEvent.SESSION_START else Moment.PROMPT
-    session = f"{asked.host}:{asked.session}" if asked.session else None
-    request = ContextRequest(moment, asked.occasion, asked.prompt, asked.folder, session, alone=True)
-    return build(open_context(load_settings(home)), request).text
+    return hooking.answer(open_context(load_settings(home)), replace(asked, alone=True)).context

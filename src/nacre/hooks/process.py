@@ -57,6 +57,7 @@ def _run(home: str, shape: Shape, host: str, event: str) -> None:
     def by_daemon() -> None:
         given = _read_input()
         call = {"host": host, "event": name, **shape.read(given)}
+        call["session"] = f"{shape.tool}:{call['session']}" if call["session"] else ""
         calls.append(call)
         if call["is_apart"]:
             results.put(("apart", ""))
