@@ -38,17 +38,20 @@ class Database:
     """A connection to ``nacre.db``, migrated to the present schema.
 
     ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
-    written: then the database is only read, and each write raises it.
+    written: then the database is only read, and each write raises it; ``patience_ms`` is how long that may wait.
     """
 
-    def __init__(self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None) -> None:
+    def __init__(
+        self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None,
+        patience_ms: int | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
         self.unwritable = unwritable
         self._since = 0.0
         self._depth = 0
         self._inode = path.stat().st_ino if path.exists() else 0
         if unwritable:
-            found = connect_to_read(path)
+            found = connect_to_read(path, patience_ms)
             if found is None:
                 raise unwritable
             self._connection = found

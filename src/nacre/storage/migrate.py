@@ -26,22 +26,28 @@ def migrations() -> dict[int, str]:
     return dict(sorted(found.items()))
 
 
+@cache
+def newest() -> int:
+    """The number of the present schema, by the files' names alone."""
+    names = (_NAME.match(file.name) for file in files("nacre.storage").joinpath("sql/migrations").iterdir())
+    return max(int(name.group(1)) for name in names if name)
+
+
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Bring a database to the present schema; a file that already has data is copied beside itself first.
 
     Raises SchemaTooNew when a newer nacre wrote it.
     """
-    newest = max(migrations())
     version = _version(connection)
-    if version == newest:
+    if version == newest():
         return
-    if version > newest:
+    if version > newest():
         raise SchemaTooNew(
-            f"{path} has schema {version}, this nacre knows up to {newest}",
+            f"{path} has schema {version}, this nacre knows up to {newest()}",
             hint="upgrade nacre, or point NACRE_HOME at another folder",
         )
     if version:
-        _keep_copy(connection, path.with_name(f"{path.name}.before-{newest:04d}"))
+        _keep_copy(connection, path.with_name(f"{path.name}.before-{newest():04d}"))
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, sql in migrations().items():
@@ -56,7 +62,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 def is_present_schema(connection: apsw.Connection) -> bool:
     """Whether a database needs no migration."""
-    return _version(connection) == max(migrations())
+    return _version(connection) == newest()
 
 
 def _version(connection: apsw.Connection) -> int:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from nacre.app.context import Context
 from nacre.app.contexts.session_state import SessionState, read_state, write_state
-from nacre.app.project_pages import page_text, project_of_folder
+from nacre.app.locating import project_of_folder
+from nacre.app.project_pages import page_text
 from nacre.errors import VaultUnusable
 from nacre.model.context import (
     ContextBlock,
