@@ -681,3 +681,26 @@ def test_extract_takes_a_session_of_the_home_and_another_model_than_the_one_that
         (proposal,) = propose(memory._context, ProposalRequest(session="5e55-one", model="none"))
     assert proposal.asked is None
     assert ["ten years" in one.content for one in proposal.candidates] == [True]
+
+
+@pytest.mark.embedding
+def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(world: World) -> None:
+    known = (
+        "Nightly copies of the customer database are kept for ninety days.",
+        "The office plants are watered on Mondays.", "Lena takes care of the printers.",
+        "The logo is drawn in two shades of green.", "Tea is served at four in the library.",
+        "The lift is inspected every spring.", "Parking permits are handed out by the porter.",
+        "The coffee machine is descaled once a month.",
+    )  # fmt: skip
+    model = ScriptedModel([NONE])
+    world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true"}
+    with MemoryHome(open_context(world.settings(), clock=world.clock, load_model=lambda _, __: model)) as memory:
+        for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1975))):
+            memory.store(content, online_dedup=False, force=True)
+        memory.ingest()
+        talk(world, ("user", "From now on backups of the customers' data made overnight stay for one year."))
+        memory.ingest()
+    (prompt,) = model.prompts
+    shown = (prompt.shared + prompt.text).split("<memories>\n")[1].split("</memories>")[0]
+    assert "ninety days" in shown
+    assert "plants" not in shown
