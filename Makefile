@@ -21,8 +21,12 @@ test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 2
 
 .PHONY: test-live
-test-live: $(VENV)/.installed-dev  ## tests that ask real models, of every provider whose key is in the environment
+test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider whose key is in the environment
 	$(BIN)/python -m pytest -m live
+
+.PHONY: cassettes
+cassettes: $(VENV)/.installed-dev  ## have a model answer the prompts of the tests anew: MODEL=provider:model
+	$(BIN)/python scripts/record_cassettes.py $(or $(MODEL),$(error which model: make cassettes MODEL=provider:model))
 
 FUZZ_SECONDS ?= 600
 
