@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -73,10 +74,9 @@ def test_a_real_answer_can_be_played_again(live_model: LanguageModel, tmp_path: 
 
 def test_a_real_provider_says_no_to_a_model_that_is_none(live_model: LanguageModel) -> None:
     provider = live_model.name.partition(":")[0]
-    model = open_model(load_settings(environ=ENVIRON), f"{provider}:there-is-no-such-model")
-    with pytest.raises(ModelRefused, match="there-is-no-such-model"):
-        model.complete(replace(PROMPT, timeout_seconds=30))
-    model.close()
+    wrong = open_model(load_settings(environ=ENVIRON), f"{provider}:there-is-no-such-model")
+    with closing(wrong), pytest.raises(ModelRefused, match="there-is-no-such-model"):
+        wrong.complete(replace(PROMPT, timeout_seconds=30))
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)

@@ -10,13 +10,13 @@ from typing import Any
 from nacre.app.context import Context
 from nacre.app.memory_home import MemoryHome
 from nacre.app.proposing import ProposalRequest, propose
+from nacre.examples import example_files
 from nacre.extract.by_model.asking import Way
-from nacre.model.memory import Confidence, Memory
-from nacre.model.prompting import Completion, Prompt, Task
+from nacre.model.memory import Confidence, Kind, Memory
+from nacre.model.prompting import Prompt, Task
 from nacre.model.session import Speaker, Trust
-from nacre.testing.scripted import ScriptedModel
 from nacre.testing.steps import Agent, Owner, Step, Tool
-from tests.llm.stage import ABLE, Stage, Watched, scenario
+from tests.llm.stage import ABLE, Partly, Stage, scenario
 
 SMALL = replace(ABLE, window=4_800, output=2_000, known=False)
 """It is shown 3,300 characters at a time."""
@@ -171,6 +171,29 @@ def a_chinese_session_is_remembered_in_chinese(stage: Stage) -> None:
     assert len(found) <= 2
 
 
+@scenario()
+def the_example_sessions_of_three_tools_are_remembered(stage: Stage) -> None:
+    chosen: dict[str, bytes] = {}
+    for file in example_files():
+        chosen.setdefault(file.name.partition("/")[0], file.data)
+        if chosen[file.name.partition("/")[0]] is file.data:
+            path = stage.folder / "examples" / file.name
+            path.parent.mkdir(parents=True)
+            path.write_bytes(file.data)
+    with stage.open(Task.EXTRACTION) as context, MemoryHome(context) as memory:
+        report = memory.ingest(stage.folder / "examples")
+        found = memory.list(limit=1_000)
+    assert report.extraction
+    assert (report.extraction.sessions, report.extraction.by_rules) == (3, 0)
+    assert {one.project for one in found} == {"choirbook", "hivelog"}
+    for words in (("SQLite", "Raspberry"), ("UTC",), ("grams",), ("power cut",), ("Pagefind",), ("npm run check",)):
+        assert those(found, *words)
+    assert those(found, "udev")[0].kind is Kind.LESSON
+    assert those(found, "43 scores")[0].kind is Kind.TODO
+    assert {one.speaker for one in those(found, "23:00", "05:00")} == {Speaker.OWNER}
+    assert len(found) <= 14
+
+
 def told_at_length(topic: str, steps: Sequence[str]) -> Agent:
     lines = [f"{number}. {step}" for number, step in enumerate(steps, 1)]
     return Agent(
@@ -226,23 +249,6 @@ REPEATED = {
 }  # fmt: skip
 
 
-class _Parts:
-    """Says of each part of a session what the owner stated in it; asks another model everything else."""
-
-    def __init__(self, model: Watched) -> None:
-        self.name = model.name
-        self.capabilities = model.capabilities
-        self._script = ScriptedModel(_stated)
-        self._model = model
-
-    def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt."""
-        return (self._script if prompt.name == "memories" else self._model).complete(prompt)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
 def _stated(prompt: Prompt) -> dict[str, Any]:
     shown = prompt.text.rpartition("New is what follows.)")[2]
     said = re.findall(r"^\[m(\d+)\]\[owner\] (.+)$", shown, re.MULTILINE)
@@ -271,7 +277,10 @@ def of_very_many_memories_those_that_repeat_others_are_left_out(stage: Stage) ->
         stated[3 + 50 * at : 3 + 50 * at] = [first, again]
     note = "I added it to gauges.toml and checked that the file still loads and that no number is in it twice. " * 3
     steps = [step for statement in stated for step in (Owner(statement), Agent(note))]
-    with stage.open(Task.EXTRACTION, model=_Parts(stage.model)) as context:
+    with stage.open(
+        Task.EXTRACTION,
+        model=Partly(stage.model, lambda prompt: _stated(prompt) if prompt.name == "memories" else None),
+    ) as context:
         [proposal] = propose(context, ProposalRequest(stage.transcript(*steps), way=Way.CHUNKS))
     found = {one.content for one in proposal.candidates}
     assert stage.model.asked

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from nacre.app import conflicts
 from nacre.app.claiming import backfill
 from nacre.app.context import Context
 from nacre.app.contradicting import judge_waiting
 from nacre.app.offering import try_model
 from nacre.app.remembering import NewMemory, get, store
+from nacre.llm.answers import REPAIR
 from nacre.model.memory import Kind
-from nacre.model.prompting import Task
-from tests.llm.stage import Stage, scenario
+from nacre.model.prompting import Prompt, Task
+from tests.llm.stage import Partly, Stage, scenario
 
 
 @scenario()
@@ -44,6 +47,21 @@ def memories_say_what_they_claim(stage: Stage) -> None:
     assert claims[press] is None
     assert claims[ledger].entity == claims[day].entity  # type: ignore[union-attr]
     assert claims[ledger].attribute != claims[day].attribute  # type: ignore[union-attr]
+
+
+@scenario()
+def an_answer_of_another_shape_is_mended(stage: Stage) -> None:
+    """The first answer is a script's; the model is told what is wrong with it."""
+
+    def at_first(prompt: Prompt) -> Any:
+        return None if REPAIR in prompt.text else {"entity": "owner", "claim": "lives in Porto"}
+
+    with stage.open(Task.CLAIMS, model=Partly(stage.model, at_first)) as context:
+        home = put(context, "Since spring I live in Porto.")
+        assert backfill(context).claimed == 1
+        claim = get(context, home).claim
+    assert claim
+    assert (claim.entity, claim.object) == ("owner", "Porto")
 
 
 def put_before(stage: Stage, days: int, *texts: str, kind: Kind = Kind.FACT) -> list[str]:
