@@ -25,8 +25,12 @@ test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider
 	$(BIN)/python -m pytest -m live
 
 .PHONY: cassettes
-cassettes: $(VENV)/.installed-dev  ## have a model answer the prompts of the tests anew: MODEL=provider:model
-	$(BIN)/python scripts/record_cassettes.py $(or $(MODEL),$(error which model: make cassettes MODEL=provider:model))
+cassettes: named-model $(VENV)/.installed-dev  ## have a model answer the prompts of the tests: MODEL=provider:model
+	$(BIN)/python scripts/record_cassettes.py $(MODEL)
+
+.PHONY: named-model
+named-model:
+	@test -n "$(MODEL)" || { echo "which model? make cassettes MODEL=provider:model" >&2; exit 2; }
 
 FUZZ_SECONDS ?= 600
 
