@@ -147,7 +147,7 @@ def what_is_known_is_not_written_again_and_what_changed_is(stage: Stage) -> None
     ]
     with stage.open(Task.EXTRACTION) as context:
         found = learned(context, stage, steps)
-        [prompt] = stage.model.asked
+        prompt = stage.model.asked[0]
     assert "Known already" in prompt.shared
     assert "backed up every night" in prompt.shared
     assert "the Zebra in the hall" in prompt.shared

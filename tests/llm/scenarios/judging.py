@@ -61,7 +61,8 @@ def an_answer_of_another_shape_is_mended(stage: Stage) -> None:
         assert backfill(context).claimed == 1
         claim = get(context, home).claim
     assert claim
-    assert (claim.entity, claim.object) == ("owner", "Porto")
+    assert claim.entity == "owner"
+    assert "Porto" in claim.object
 
 
 def put_before(stage: Stage, days: int, *texts: str, kind: Kind = Kind.FACT) -> list[str]:
