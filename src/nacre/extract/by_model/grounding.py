@@ -27,8 +27,11 @@ HEDGED_CAP = 5
 LEAST_SHOWN = 0.3
 """Of the content's words must be in its evidence or around it."""
 
-LEAST_SAID = 0.5
+LEAST_SAID = 0.6
 """Of the content's words must have been said in the session by somebody who can be trusted."""
+
+LEAST_SAID_IN_PAIRS = 0.5
+"""Where pairs of characters stand for words: those across two words are nobody's."""
 
 MOST_FOREIGN = 1
 """Words of the content may be found in text from outside alone: one in common says nothing yet. A sentence that tells
@@ -172,7 +175,8 @@ class Grounds:
         telling = " ".join(one for one in _SENTENCE.split(content) if _DIRECTIVE.search(one))
         if len(words & self._foreign) > MOST_FOREIGN or content_words(telling, language) & self._foreign:
             return "untrusted"
-        if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < LEAST_SAID:
+        least = LEAST_SAID if language.joiner else LEAST_SAID_IN_PAIRS
+        if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < least:
             return "unsupported"
         return None
 
