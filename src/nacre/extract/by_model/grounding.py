@@ -148,7 +148,7 @@ class Grounds:
         then it is not the owner who says it.
         """
         words = content_words(content, language_of(content))
-        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) >= len(words & self._trusted):
+        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) > len(words & self._trusted):
             return quoted
         by_agent = [at for at in evidence if self.turns[at].speaker is Speaker.AGENT]
         at = by_agent[-1] if by_agent else self.voices.agent_before(quoted.at)
