@@ -53,3 +53,15 @@ def test_without_a_model_no_statement_of_a_form_becomes_the_owners_by_itself(wor
     with world.open() as memory:
         memory.ingest()
         assert [one.content for one in memory.list() if one.content.endswith("by hand.")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"),
+    [("ledger.write/ledger.close", True), ("ledger.write/ledger.erase", False), ("tern/ledger.write", False)],
+)
+def test_names_side_by_side_were_said_if_each_of_them_was(world: World, name: str, is_kept: bool) -> None:
+    said = "In the tern project ledger.write and ledger.close both wait for the lock, so never call them in a hook."
+    world.transcript("names", says("user", said, uuid="n-0"), says("assistant", "Understood.", uuid="n-1"))
+    content = f"Never call {name} in a hook: both wait for the lock."
+    memories, _ = learned(world, ScriptedModel([found(told(content, quote="so never call them in a hook"))]))
+    assert bool(memories) is is_kept

@@ -169,7 +169,7 @@ class Grounds:
     def _word_refusal(self, content: str, evidence: Sequence[int], language: Language) -> str | None:
         """Whether the content has words that nobody said, or text from outside alone."""
         names = [name for name in identifiers(content) if _NAME.search(name)]
-        if any(name.lower() not in self._names and name.lower() not in self._text for name in names):
+        if not all(map(self._is_said, names)):
             return "invented"
         words = content_words(content, language)
         telling = " ".join(one for one in _SENTENCE.split(content) if _DIRECTIVE.search(one))
@@ -179,6 +179,13 @@ class Grounds:
         if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < least:
             return "unsupported"
         return None
+
+    def _is_said(self, name: str) -> bool:
+        """Whether somebody said a name, or each of the names that a slash puts side by side."""
+        if name.lower() in self._names or name.lower() in self._text:
+            return True
+        parts = name.lower().split("/")
+        return len(parts) > 1 and all(part in self._names and _NAME.search(part) for part in parts)
 
     def _later_refusal(self, kind: Kind, content: str, quoted: _Quoted, last: int) -> str | None:
         """Whether what was said after the evidence takes it back."""
