@@ -27,8 +27,11 @@ HEDGED_CAP = 5
 LEAST_SHOWN = 0.3
 """Of the content's words must be in its evidence or around it."""
 
-LEAST_SAID = 0.5
+LEAST_SAID = 0.6
 """Of the content's words must have been said in the session by somebody who can be trusted."""
+
+LEAST_SAID_IN_PAIRS = 0.5
+"""Where pairs of characters stand for words: those across two words are nobody's."""
 
 MOST_FOREIGN = 1
 """Words of the content may be found in text from outside alone: one in common says nothing yet. A sentence that tells
@@ -145,7 +148,7 @@ class Grounds:
         then it is not the owner who says it.
         """
         words = content_words(content, language_of(content))
-        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) >= len(words & self._trusted):
+        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) > len(words & self._trusted):
             return quoted
         by_agent = [at for at in evidence if self.turns[at].speaker is Speaker.AGENT]
         at = by_agent[-1] if by_agent else self.voices.agent_before(quoted.at)
@@ -166,15 +169,23 @@ class Grounds:
     def _word_refusal(self, content: str, evidence: Sequence[int], language: Language) -> str | None:
         """Whether the content has words that nobody said, or text from outside alone."""
         names = [name for name in identifiers(content) if _NAME.search(name)]
-        if any(name.lower() not in self._names and name.lower() not in self._text for name in names):
+        if not all(map(self._is_said, names)):
             return "invented"
         words = content_words(content, language)
         telling = " ".join(one for one in _SENTENCE.split(content) if _DIRECTIVE.search(one))
         if len(words & self._foreign) > MOST_FOREIGN or content_words(telling, language) & self._foreign:
             return "untrusted"
-        if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < LEAST_SAID:
+        least = LEAST_SAID if language.joiner else LEAST_SAID_IN_PAIRS
+        if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < least:
             return "unsupported"
         return None
+
+    def _is_said(self, name: str) -> bool:
+        """Whether somebody said a name, or each of the names that a slash puts side by side."""
+        if name.lower() in self._names or name.lower() in self._text:
+            return True
+        parts = name.lower().split("/")
+        return len(parts) > 1 and all(part in self._names and _NAME.search(part) for part in parts)
 
     def _later_refusal(self, kind: Kind, content: str, quoted: _Quoted, last: int) -> str | None:
         """Whether what was said after the evidence takes it back."""
