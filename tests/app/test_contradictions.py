@@ -620,6 +620,16 @@ def test_a_backfill_tells_the_claims_of_older_memories_in_batches_and_judges_not
     assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
 
 
+def test_what_was_claimed_before_in_the_same_batch_is_known(world: World) -> None:
+    told = iter([claim("bakery"), claim("desk"), claim("bakery")])
+    with home(world, Judge(claims=lambda _: next(told)), NACRE_MODELS_BACKGROUND="false") as (context, model):
+        for text in ("The bakery opens at six.", "My desk is by the window.", "Kiln two fires at night."):
+            put(context, text)
+        backfill(context)
+    known = [prompt.shared for prompt in model.prompts]
+    assert known == ["Known entities: []", 'Known entities: ["bakery"]', 'Known entities: ["bakery", "desk"]']
+
+
 def test_a_backfill_that_is_cut_short_keeps_what_was_told_and_goes_on(world: World) -> None:
     answers = iter([claim(), ModelUnavailable("away"), claim(), claim()])
     with home(world, Judge(claims=lambda _: next(answers)), NACRE_MODELS_BACKGROUND="false") as (context, _):

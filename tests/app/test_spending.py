@@ -14,8 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from nacre.app.context import Context
+from nacre.app.maintenance import rebuild
 from nacre.app.models import model_for
 from nacre.app.spending import costs
+from nacre.app.traced import list_traces
 from nacre.app.tracing import carried, tracing
 from nacre.cli.root import cli
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
@@ -163,6 +165,41 @@ def test_a_call_whose_process_ends_counts_what_it_may_have_cost(world: World) ->
     with pytest.raises(Killed):
         asked(context).complete(prompt())
     assert costs(context).budgets[0].spent >= 5_000
+
+
+def test_a_rebuild_keeps_what_models_cost_so_that_the_budget_of_today_stays_spent(world: World) -> None:
+    context = home(world, priced(), models_daily_budget_usd=0.006)
+    with tracing(context, TraceKind.EXTRACTION, "a session"):
+        asked(context).complete(prompt())
+    before = costs(context)
+    assert before.spent
+    context.database.close()
+
+    assert rebuild(world.settings(), world.context, vectors=False).problems == ()
+
+    context = home(world, priced(), models_daily_budget_usd=0.006)
+    assert costs(context) == before
+    assert [trace.subject for trace in list_traces(context)] == ["a session"]
+
+
+def test_a_rebuild_says_what_of_the_costs_it_could_not_read(world: World) -> None:
+    context = home(world, priced())
+    with tracing(context, TraceKind.EXTRACTION, "a session"):
+        asked(context).complete(prompt())
+    ((page,),) = context.database.rows("SELECT rootpage FROM sqlite_master WHERE name = 'model_calls'")
+    ((size,),) = context.database.rows("PRAGMA page_size")
+    context.database.fold_log()
+    context.database.close()
+    with context.settings.database.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+
+    (problem,) = rebuild(world.settings(), world.context, vectors=False).problems
+
+    assert problem.message == "what models cost could not be read any more"
+    context = home(world, priced())
+    assert list(costs(context).spent) == []
+    assert [trace.subject for trace in list_traces(context)] == ["a session"]
 
 
 def test_no_budget_holds_a_model_of_unknown_price(world: World) -> None:

@@ -15,6 +15,7 @@ import subprocess
 import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,15 @@ from nacre.app.operating import operating
 from nacre.app.proofs.index import prove_database, prove_full_text
 from nacre.app.recalling import search_sessions
 from nacre.app.remembering import NewMemory, store
+from nacre.app.spooling import fold_notes, note_call, note_trace
 from nacre.app.undoing import undo
 from nacre.errors import NacreError
 from nacre.lock import FileLock
 from nacre.model.memory import Kind, Link, Memory, Retirement
 from nacre.model.prompting import Prompt, Task
 from nacre.model.recall import Mode, RecallQuery
+from nacre.model.spending import Call
+from nacre.model.trace import Trace, TraceKind
 from nacre.settings import Settings, load_settings
 from nacre.storage.migrate import migrations
 from nacre.testing.scripted import ScriptedModel
@@ -456,6 +460,29 @@ def searchable(place: Place) -> dict[str, Any]:
     return found
 
 
+def note_calls(context: Context) -> None:
+    """Calls of a model, and a run, that are noted and not folded in yet; one call was folded in before."""
+    noted = datetime(2026, 11, 20, 9, tzinfo=UTC)
+    for number in range(1, 5):
+        at = noted + timedelta(seconds=number)
+        note_call(
+            context, Call(f"call-{number}", at, at.date(), "dedup", "m:1", is_background=True, cost=100, outcome="done")
+        )
+        if number == 1:
+            fold_notes(context)
+    note_trace(context, Trace("run-1", TraceKind.EXTRACTION, "a session", noted, noted, "found nothing", ()))
+
+
+def counted(place: Place) -> dict[str, Any]:
+    """What is folded in or waits for it, each once; and what all of it cost."""
+    context = open_home()
+    fold_notes(context)
+    rows = context.database.rows("SELECT id, cost FROM model_calls ORDER BY id")
+    runs = [trace.id for trace in context.traces.latest(None, None, 100)]
+    context.database.close()
+    return {"calls": rows, "runs": [run for run in runs if run.startswith("run-")]}
+
+
 def fill_shards(context: Context) -> None:
     """Move the full text of all turns into a shard, and join those that are many."""
     sharding._SMALL_KEPT = SMALL_KEPT
@@ -603,8 +630,9 @@ SCENARIOS = {
         Scenario("go on with what was restored", _steps(go_on_with_restored, is_whole=False), before=(
             talk("5e55-0001", "5e55-0002"), ("ingest",), delete_a_transcript, ("sessions", "restore", "5e55-0001"),
         ), outside=kept),
+        Scenario("fold in what was noted", _steps(fold_notes), before=(GATE, note_calls), outside=counted),
         Scenario("rebuild", _steps(("db", "rebuild", "--yes"), is_whole=False), before=(
-            GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"),
-        )),
+            GATE, OLD_BUILD, NEW_BUILD, talk("5e55-0001"), ("ingest",), ("retire", "Gate"), note_calls,
+        ), outside=counted),
     )
 }  # fmt: skip

@@ -110,7 +110,8 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     notify = on_progress or (lambda _: None)
     began = context.now()
     catch_up(context)
-    fold_usage(context)
+    if not options.from_archive:  # a database that is being made anew may never take its place
+        fold_usage(context)
     discovers = options.reads and (options.discover or not options.paths)
     projects = finding.projects_of(context)
     findings = finding.Findings([], [])

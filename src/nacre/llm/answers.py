@@ -43,7 +43,7 @@ def ask(model: LanguageModel, prompt: Prompt, answer: type[A], check: Callable[[
     except AnswerUnusable as error:
         if completion.is_cut:
             raise
-        wrong = error.message
+        wrong = error.message.replace(_answer_of(model.name), "it")
     again = replace(prompt, text=_repair(prompt, completion, wrong))
     return _checked(read(model.complete(again), answer, model.name), check)
 
@@ -62,7 +62,11 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
         return msgspec.json.decode(fenced[1] if fenced else text, type=answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         told = "was cut off: it ran out of tokens" if completion.is_cut else f"is not of the shape asked for: {error}"
-        raise AnswerUnusable(f"the answer of {model} {told}") from error
+        raise AnswerUnusable(f"{_answer_of(model)} {told}") from error
+
+
+def _answer_of(model: str) -> str:
+    return f"the answer of {model}"
 
 
 def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:
