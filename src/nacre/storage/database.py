@@ -6,7 +6,6 @@ One connection per :class:`Database`; threads each open their own. WAL lets read
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -302,6 +301,8 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.CorruptError as error:
         raise StoreUnusable(f"{path} is damaged", hint="the vault still has every memory: nacre db rebuild") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
+        import shutil  # 2 ms with all its compressors, which few need
+
         if path.parent.exists() and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
             raise _disk_full(path) from error
         raise StoreUnusable(
