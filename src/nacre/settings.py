@@ -17,7 +17,7 @@ from typing import Any
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.link.environment import environment, home_folder, user_home
+from nacre.link.environment import AGENTS, environment, home_folder, user_home
 from nacre.model.session import Speaker
 from nacre.model.tasks import Task
 
@@ -130,13 +130,6 @@ SETTINGS: tuple[Setting, ...] = (
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
-
-AGENTS = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
-    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
-    "AI_AGENT",
-)  # fmt: skip
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import private
-from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe
@@ -319,6 +318,8 @@ def open_context(
     ``database.unwritable`` tells why, and every write raises it.
     ``observe`` is told how long its locks were held, for measuring.
     """
+    from nacre.app.swapping import finish
+
     try:
         if finish(settings.home):  # its settings were not there to be read
             settings = replace(settings, values=load_settings(settings.home, settings.environ).values)
