@@ -350,12 +350,14 @@ def open_context(
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Context:
     """Open a home as it is: nothing is made, migrated, caught up or written, and no lock is waited for longer.
 
-    Raises StoreUnusable where there is no database of the present schema, or it cannot be read by then.
+    Raises StoreUnusable where there is no database of the present schema, it cannot be read by then, or another user
+    could have put something into it.
     """
     from nacre.storage.database import Database
 
     if not settings.database.is_file():
         raise StoreUnusable(f"there is no database at {settings.database}")
+    private.refuse_unsafe(settings.home)
     only_read = StoreUnusable("this home was opened to be read")
     return Context(
         settings, Database(settings.database, unwritable=only_read, patience_ms=patience_ms), clock,
