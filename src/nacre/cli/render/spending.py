@@ -33,7 +33,7 @@ def render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     if report.is_background_on:
         paper.line(dim(f"for what models do in the background; begins anew at {minute(report.resets)}"))
     else:
-        paper.line(dim("no model works in the background: models.background is off"))
+        paper.line(dim("no language model works in the background: models.background is off"))
     paper.blank()
     sums = added_up(report.spent, by)
     if sums:
