@@ -90,7 +90,7 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     assert (lane["state"], "before you say yes" in lane["note"]) == ("unavailable", True)
     assert len(filled.requests) == sent
     nacre("embed", "resume", code=2)
-    nacre("embed", "switch", "--back")
+    nacre("embed", "switch", "minilm")
     assert nacre("recall", "ferry office noon", "--json").json["lanes"][1]["state"] == "ran"
     nacre("embed", "switch", "--back", code=2)
     assert len(filled.requests) == sent

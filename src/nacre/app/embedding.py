@@ -74,7 +74,7 @@ def embed_pending(
             _switch(context, work)
         else:
             context.vectors.begin(context.embedder.name, wanted)
-            work.fill(context.vectors, context.embedder)
+            work.fill(context.vectors, work.chosen(context.embedder))
     except EmbedderUnavailable as error:
         work.stop(error)
     except KeyboardInterrupt:
@@ -107,7 +107,7 @@ def _switch(context: Context, work: _Work) -> None:
     """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
     wanted = context.settings["embedding.model"]
     try:
-        work.fill(context.vectors, context.embedder_in_use)
+        work.fill(context.vectors, context.embedder_in_use)  # which nobody asked for: they are going
     except EmbedderHeld as error:
         work.stop(error)
     except EmbedderUnavailable as error:  # the new ones replace them
@@ -118,7 +118,7 @@ def _switch(context: Context, work: _Work) -> None:
     context.other_vectors.begin(context.embedder.name, wanted)
     while not work.is_over():
         before = work.done
-        work.fill(context.other_vectors, context.embedder, settles=False)
+        work.fill(context.other_vectors, work.chosen(context.embedder), settles=False)
         if context.other_vectors.exchange():
             work.exchanged = True
             work.note = None
@@ -155,6 +155,10 @@ class _Work:
             return 0
         return sum(self._filled.missing())
 
+    def chosen(self, embedder: Embedder) -> Embedder:
+        """The model that is set, as somebody asked for it, if they did."""
+        return asked(embedder) if self.is_asked else embedder
+
     def looks_at(self, vectors: Vectors) -> None:
         """Count what is left of these."""
         self._filled = vectors
@@ -169,7 +173,6 @@ class _Work:
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
         """Make the vectors of a model that are missing. Raises EmbedderUnavailable."""
         self.looks_at(vectors)
-        embedder = asked(embedder) if self.is_asked else embedder
         vectors.reach_back(self._context.settings["embedding.turns_newer_than"])
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
