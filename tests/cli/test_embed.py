@@ -96,6 +96,13 @@ def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakePro
     assert len(filled.requests) == sent
 
 
+def test_another_model_of_a_host_that_got_a_yes_is_told_too(nacre: Nacre, filled: FakeProvider) -> None:
+    nacre("embed", "switch", MODEL, "--yes")
+    assert "within the budget of each day" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
+    nacre("ingest")
+    assert nacre("embed", "--json").json["in_use"]["dimensions"] == 256
+
+
 def test_an_estimate_needs_no_key(nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
@@ -145,6 +152,18 @@ def test_questions_are_counted_and_keep_within_the_budget(nacre: Nacre, filled: 
     assert lane["state"] == "unavailable"
     assert "a day in the background" in lane["note"]
     assert len(filled.requests) == asked + 2
+
+
+def test_an_estimate_of_an_ingest_tells_what_vectors_would_cost(nacre: Nacre, filled: FakeProvider) -> None:
+    assert nacre("ingest", "--estimate", "--json").json["vectors"] is None
+    nacre("config", "set", "embedding.model", MODEL)
+    vectors = nacre("ingest", "--estimate", "--json").json["vectors"]
+    assert (vectors["model"], vectors["tokens"] > 20, vectors["cost_usd"] > 0) == (MODEL, True, True)
+    assert "before you say yes" in vectors["held"]
+    nacre("embed", "resume", "--yes")
+    sent = len(filled.requests)
+    assert "none is missing" in nacre("ingest", "--estimate").out
+    assert len(filled.requests) == sent
 
 
 def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(

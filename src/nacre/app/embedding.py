@@ -6,6 +6,7 @@ their place when none is missing. Until then every search goes by the old ones; 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from nacre.app.context import BUNDLED, Context
 from nacre.app.sending import asked, note_held, wants_yes
 from nacre.app.settling import settle
 from nacre.embed.calibration import is_measured, probes, seen_by
-from nacre.errors import EmbedderHeld, EmbedderUnavailable
+from nacre.errors import EmbedderHeld, EmbedderUnavailable, StoreUnusable
 from nacre.ids import content_hash
 from nacre.model.reports import Progress, StoreOutcome
 from nacre.protocols import Embedder, ManifoldEmbedder
@@ -88,13 +89,26 @@ def _tokens(context: Context) -> int:
 
 
 def _begin(context: Context, wanted: str, *, is_asked: bool) -> None:
-    """Choose who makes the first vectors: the bundled model, as long as nobody said yes to where texts would go."""
+    """Choose who makes the first vectors.
+
+    In a database that is made anew the model whose vectors the old one had in use, which are taken over; the bundled
+    model, as long as nobody said yes to where texts would go; else the one that is set.
+    """
     held = None if is_asked else wants_yes(context.settings, wanted)
-    first = BUNDLED if held else wanted
+    first = _before(context) or (BUNDLED if held else wanted)
     try:
         context.vectors.begin(context.embedder_of(first).name, first)
     except EmbedderUnavailable as error:
-        raise held or error from error
+        if first == wanted or held:
+            raise held or error from error
+        context.vectors.begin(context.embedder_of(wanted).name, wanted)
+
+
+def _before(context: Context) -> str | None:
+    """Whose vectors were in use in the database that this one is to replace."""
+    with contextlib.suppress(StoreUnusable):
+        return context.earlier.setting() if context.earlier else None
+    return None
 
 
 def is_switching(context: Context) -> bool:

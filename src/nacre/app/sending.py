@@ -88,6 +88,19 @@ def wants_yes(settings: Settings, setting: str) -> EmbedderHeld | None:
     )  # fmt: skip
 
 
+def told_of(settings: Settings, setting: str) -> str | None:
+    """What to tell whoever sets a model to which texts go, in a sentence. Raises EmbedderUnavailable."""
+    if held := wants_yes(settings, setting):
+        return f"{held.message}: {held.hint}"
+    place = place_of(settings, setting)
+    if place.is_local:
+        return None
+    return (
+        f"texts go to {place.host} for {setting}, within the budget of each day: nacre embed resume --estimate tells "
+        "how many, nacre embed resume makes all vectors at once"
+    )
+
+
 def say_yes(context: Context, setting: str) -> Context:
     """The home with a yes to where the texts go that a model embeds. Raises SettingsInvalid, EmbedderUnavailable."""
     if wants_yes(context.settings, setting) is None:

@@ -14,7 +14,7 @@ from typing import Any
 from nacre.app import offering
 from nacre.app.context import Context
 from nacre.app.models import NONE
-from nacre.app.sending import wants_yes
+from nacre.app.sending import told_of
 from nacre.app.signing_in import keep
 from nacre.errors import AnswerUnusable, CredentialsUnusable, EmbedderUnavailable, ModelRefused, NacreError, Unavailable
 from nacre.llm import logins
@@ -165,7 +165,7 @@ def apply(settings: Settings, wish: Wish) -> Done:
         raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
     after = load_settings(settings.home, settings.environ)
     notes = [f"${_variable(key)} is set and goes before the file" for key in changed if _is_overridden(settings, key)]
-    notes += [*_outdone(after, wish), *_idle(after), *_not_yet(after, changed)]
+    notes += [*_outdone(after, wish), *_idle(after), *_sent(after, changed)]
     return Done(after, changed, kept, mask(wish.secret) if wish.secret else "", tuple(notes))
 
 
@@ -195,15 +195,15 @@ def _idle(after: Settings) -> list[str]:
     return [f"not in the background yet: {why.message}; {why.hint}"]
 
 
-def _not_yet(after: Settings, changed: Mapping[str, Any]) -> list[str]:
-    """That no text goes to the embedding model that was set before somebody says yes to that."""
+def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
+    """What becomes of texts with the embedding model that was set."""
     if "embedding.model" not in changed:
         return []
     try:
-        held = wants_yes(after, after["embedding.model"])
+        told = told_of(after, after["embedding.model"])
     except EmbedderUnavailable as error:
         return [f"{error.message}; {error.hint}"]
-    return [f"{held.message}: {held.hint}"] if held else []
+    return [told] if told else []
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:

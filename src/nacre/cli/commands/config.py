@@ -104,7 +104,7 @@ def set_value(run: Run, key: str, value: str) -> None:
     if run.settings.values[key].origin == f"${variable}":
         run.warnings.append(f"${variable} is set and goes before the file")
     if key == "embedding.model":
-        run.warnings += _not_yet(written)
+        run.warnings += _told_of(written)
     run.answer(
         {"key": key, "value": shown, "path": str(path)},
         lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
@@ -119,16 +119,16 @@ def path(run: Run) -> None:
     run.answer({"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found)))
 
 
-def _not_yet(model: str) -> list[str]:
-    """That no text goes to an embedding model elsewhere by itself yet."""
-    from nacre.app.sending import wants_yes
+def _told_of(model: str) -> list[str]:
+    """What becomes of texts with an embedding model elsewhere."""
+    from nacre.app.sending import told_of
     from nacre.settings import load_settings
 
     try:
-        held = wants_yes(load_settings(), model)
+        told = told_of(load_settings(), model)
     except NacreError:  # nacre embed tells what is wrong with it
         return []
-    return [f"{held.message}: {held.hint}"] if held else []
+    return [told] if told else []
 
 
 def _told(value: Any) -> str:
