@@ -4,8 +4,8 @@ NacreError
 ├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
-├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
-│                           RemoteUnreachable, ModelUnavailable, BudgetSpent
+├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
+│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable, BudgetSpent
 ├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
 ├── AnswerUnusable          a model answered, but not what it was asked for
@@ -98,6 +98,20 @@ class EmbedderUnavailable(Unavailable):
     """The embedding model cannot be loaded."""
 
     code = "embedder_unavailable"
+
+
+class EmbedderHeld(EmbedderUnavailable):
+    """No texts may go to the embedding model now."""
+
+    code = "embedder_held"
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, reason: str, for_less: bool = False
+    ) -> None:
+        """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts might go."""
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.for_less = for_less
 
 
 class RerankerUnavailable(Unavailable):

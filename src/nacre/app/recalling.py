@@ -248,7 +248,8 @@ def _embed_question(context: Context, question: Question) -> tuple[QueryVector |
         told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
         return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
     are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
-    note = "some texts have no vectors yet: nacre ingest goes on with them" if are_missing else None
+    goes_on = "nacre embed tells why" if isinstance(embedder, ManifoldEmbedder) else "nacre ingest goes on with them"
+    note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
     state = LaneState.PARTIAL if are_missing else LaneState.RAN
     return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
 

@@ -14,8 +14,9 @@ from typing import Any
 from nacre.app import offering
 from nacre.app.context import Context
 from nacre.app.models import NONE
+from nacre.app.sending import told_of
 from nacre.app.signing_in import keep
-from nacre.errors import AnswerUnusable, CredentialsUnusable, ModelRefused, NacreError, Unavailable
+from nacre.errors import AnswerUnusable, CredentialsUnusable, EmbedderUnavailable, ModelRefused, NacreError, Unavailable
 from nacre.llm import logins
 from nacre.llm.credentials import credential_for, mask, own_variable
 from nacre.llm.methods import BEARER, Method, method_of, methods
@@ -164,9 +165,8 @@ def apply(settings: Settings, wish: Wish) -> Done:
         raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
     after = load_settings(settings.home, settings.environ)
     notes = [f"${_variable(key)} is set and goes before the file" for key in changed if _is_overridden(settings, key)]
-    return Done(
-        after, changed, kept, mask(wish.secret) if wish.secret else "", (*notes, *_outdone(after, wish), *_idle(after))
-    )
+    notes += [*_outdone(after, wish), *_idle(after), *_sent(after, changed)]
+    return Done(after, changed, kept, mask(wish.secret) if wish.secret else "", tuple(notes))
 
 
 def _outdone(after: Settings, wish: Wish) -> list[str]:
@@ -193,6 +193,17 @@ def _idle(after: Settings) -> list[str]:
         return []
     why = unpriced(name)
     return [f"not in the background yet: {why.message}; {why.hint}"]
+
+
+def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
+    """What becomes of texts with the embedding model that was set."""
+    if "embedding.model" not in changed:
+        return []
+    try:
+        told = told_of(after, after["embedding.model"])
+    except EmbedderUnavailable as error:
+        return [f"{error.message}; {error.hint}"]
+    return [told] if told else []
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:

@@ -44,6 +44,16 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
         able = replace(able, answers=provider.answers)
     if provider.free:
         able = replace(able, price=Price())
+    return _as_told(settings, provider, model, able)
+
+
+def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
+    """What the owner says a million tokens cost that ``provider:model`` reads, if they do. Raises ModelRefused."""
+    price = _as_told(settings, provider, model, Capabilities()).price
+    return price.input if price else None
+
+
+def _as_told(settings: Settings, provider: Provider, model: str, able: Capabilities) -> Capabilities:
     own: Mapping[str, Mapping[str, Any]] = settings["models.capabilities"]
     for pattern, table in own.items():
         if _matches(pattern, (f"{provider.name}:{model}", model, bare_name(model))):

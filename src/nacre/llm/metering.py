@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from math import ceil
 from typing import Protocol
 
 import msgspec
@@ -93,4 +94,4 @@ def tokens_of(prompt: Prompt) -> int:
 
 def as_counted(dollars: Decimal | None) -> int | None:
     """US dollars in millionths, rounded up."""
-    return None if dollars is None else -int(-dollars * DOLLAR // 1)
+    return None if dollars is None else ceil(dollars * DOLLAR)

@@ -11,7 +11,7 @@ from nacre.model.prompting import Tokens
 from nacre.model.spending import Refusal, dollars
 
 if TYPE_CHECKING:
-    from nacre.app.estimating import Estimate
+    from nacre.app.estimating import Estimate, VectorEstimate
     from nacre.app.spending import Budget, CostReport, Sum
 
 _BAR = 20
@@ -33,7 +33,7 @@ def render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     if report.is_background_on:
         paper.line(dim(f"for what models do in the background; begins anew at {minute(report.resets)}"))
     else:
-        paper.line(dim("no model works in the background: models.background is off"))
+        paper.line(dim("no language model works in the background: models.background is off"))
     paper.blank()
     sums = added_up(report.spent, by)
     if sums:
@@ -110,6 +110,28 @@ def _refused(paper: Paper, refused: Sequence[Refusal]) -> None:
 
 def render_estimate(paper: Paper, estimate: Estimate) -> None:
     """What waits, what each task would take, and what of it today's budget holds."""
+    _learning(paper, estimate)
+    if estimate.vectors:
+        _vectors(paper, estimate.vectors)
+
+
+def _vectors(paper: Paper, vectors: VectorEstimate) -> None:
+    paper.blank()
+    if not vectors.tokens:
+        paper.line(bold("Vectors"), f" of {vectors.model}: none is missing.")
+        return
+    price = "price unknown" if vectors.cost is None else dollars(vectors.cost)
+    paper.line(bold("Vectors"), f" of {vectors.model}: about {vectors.tokens:,} tokens, {price}.")
+    if vectors.held:
+        told = f"They wait: {vectors.held}. nacre embed resume makes them."
+    elif vectors.cost is not None and vectors.cost > vectors.left:
+        told = f"{dollars(vectors.left)} of today's budget is left: the rest waits, or nacre embed resume makes it."
+    else:
+        told = f"{dollars(vectors.left)} of today's budget is left, which holds it."
+    paper.line(told)
+
+
+def _learning(paper: Paper, estimate: Estimate) -> None:
     what = f"{count(estimate.waiting, 'session')} of substance to learn from"
     rest = f", {estimate.trivial:,} without (no model is asked about these)" if estimate.trivial else ""
     paper.line(bold(what), rest)
