@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 
 from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said, vouches
@@ -108,7 +107,7 @@ def _follow(
             say_again(target)
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
-        merged = redacted(context, _merged(target, memory, decision, context.now()))
+        merged = united(context, target, memory, decision)
         if not _change(context, merged):
             return None
         await_models(context, merged)
@@ -123,17 +122,21 @@ def _follow(
     return outcome
 
 
-def _merged(target: Memory, memory: Memory, decision: Decision, now: datetime) -> Memory:
-    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay."""
+def united(context: Context, target: Memory, memory: Memory, decision: Decision) -> Memory:
+    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay.
+
+    It is as old as the later of the two: what is read afterwards and was said after them comes after it.
+    """
     again = Confirmation(memory.created, memory.source.session, memory.source.turns)
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
-    return replace(
-        target, content=decision.merged, claim=None, updated=max(now, target.updated),
+    merged = replace(
+        target, content=decision.merged, claim=None, updated=max(memory.updated, target.updated),
         confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
     )  # fmt: skip
+    return redacted(context, merged)
 
 
 def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
