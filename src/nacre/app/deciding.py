@@ -300,9 +300,9 @@ class _Becoming:
 
     def judged(self, memory: Memory, found: Sequence[Comparison]) -> None:
         """The rules are sure about a memory and others."""
-        gone = next((one for one in found if one.repeats), None) or next((one for one in found if one.is_replaced), None)
+        gone = [one for one in found if one.repeats] or [one for one in found if one.is_replaced]
         if gone:
-            self._lead(memory, gone.other)
+            self._lead(memory, gone[0].other)
             return
         for one in found:
             if one.replaces:
