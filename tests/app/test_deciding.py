@@ -523,8 +523,16 @@ def test_of_many_memories_at_once_no_model_is_asked(world: World, asked: Any) ->
     model = asked(answer("SKIP"))
     teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
     with world.open() as memory:
-        assert len(memory.ingest().memories) >= 100
+        report = memory.ingest()
+    assert len(report.memories) >= 100
     assert model.prompts == []
+    assert [(problem.path, "compared in bulk" in problem.message) for problem in report.problems] == [("dedup", True)]
+
+
+def test_where_no_model_may_be_asked_nobody_is_told_of_bulk(world: World) -> None:
+    teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
+    with world.open() as memory:
+        assert memory.ingest().problems == ()
 
 
 @pytest.fixture
@@ -584,9 +592,10 @@ def test_where_the_second_question_fails_the_rules_place_that_memory(world: Worl
         oldest = [one["number"] for one in stored if BEASTS[0] in one["content"]]
         return answer("SUPERSEDE", oldest[0]) if oldest else ModelUnavailable("the model went away")
 
-    asked(replace_the_oldest)
+    model = asked(replace_the_oldest)
     with world.open() as memory:
         report = memory.ingest()
+    assert len(model.prompts) == 4  # the third is not asked about again: nobody is there
     assert report.decided == {"SUPERSEDE": 1}
     assert active(world) == [decision_about(beast) for beast in BEASTS[1:4]]
     assert ["went away" in problem.message for problem in report.problems] == [True]

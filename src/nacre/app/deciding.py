@@ -18,7 +18,7 @@ from nacre.app.context import Context
 from nacre.app.embedding import has_vectors, passages
 from nacre.app.models import NONE, model_for, name_for
 from nacre.app.placing import rivals, united
-from nacre.app.side_by_side import Answered, ask_all
+from nacre.app.side_by_side import Answered, ask_all, is_final
 from nacre.app.standing import standing_for
 from nacre.app.tracing import Run, tracing
 from nacre.dedup.deciding import Action, Choice, Decision, decide, prompt_for
@@ -92,7 +92,7 @@ def decisions(context: Context, memories: Iterable[Memory], asking: Asking) -> D
     They are looked at only where a model may be asked. Call it without a lock, and without a transaction. It raises
     nothing that a model does wrong.
     """
-    if not _may_ask(context, asking):
+    if not may_ask(context, asking):
         return Decisions(note="no language model is set (nacre setup)" if asking.online else None)
     wanted = [memory for memory in memories if not _is_settled(context, memory)]
     if not wanted:
@@ -149,7 +149,8 @@ def _doubtful(context: Context, memories: Sequence[Memory], asking: Asking) -> I
             yield Doubtful(memory, becoming.all(near)[:shown])
 
 
-def _may_ask(context: Context, asking: Asking) -> bool:
+def may_ask(context: Context, asking: Asking) -> bool:
+    """Whether a model is set that decides about new memories, and may be asked."""
     wanted = context.settings["models.background"] if asking.online is None else asking.online
     return bool(wanted) and name_for(context, Task.DEDUP) != NONE
 
@@ -235,11 +236,17 @@ class _Deciding:
         self._until = None if seconds is None else time.monotonic() + seconds
         self._each = longest if seconds is None else min(seconds, longest)
         self._becoming = _Becoming()
+        self._is_over = False
 
     def ask(self, doubtful: Sequence[Doubtful]) -> list[_Answer]:
+        """The answers; ``None`` where there is none in time, or nobody to be asked any more."""
+        if self._is_over:
+            return [None] * len(doubtful)
         questions = [partial(self._choose, one) for one in doubtful]
         left = None if self._until is None else max(0.0, self._until - time.monotonic())
-        return ask_all(self._context, questions, AT_ONCE, left)
+        answers = ask_all(self._context, questions, AT_ONCE, left)
+        self._is_over = any(map(is_final, answers))
+        return answers
 
     def take(self, one: Doubtful, answer: _Answer) -> None:
         """Note what was decided, or why nothing was."""

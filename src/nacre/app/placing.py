@@ -76,10 +76,20 @@ def place(
     return outcome
 
 
-def await_models(context: Context, memory: Memory) -> None:
-    """A memory has new words: where models work in the background, one judges it by and by."""
-    if waits_for_models(context):
-        context.claims.wait(memory.id, to_ms(context.now()) or 0)
+def await_models(context: Context, memory: Memory, before: Memory | None = None) -> None:
+    """A memory is new, or has new words: where models work in the background, one judges it by and by.
+
+    Given what it was ``before``, one that says the same, in the same place, and as surely, is left alone.
+    """
+    holds = not memory.retired and not memory.superseded_by
+    if holds and (before is None or _says(before) != _says(memory)) and waits_for_models(context):
+        reworded = before is not None and before.content != memory.content and before.claim == memory.claim
+        context.claims.wait(memory.id, to_ms(context.now()) or 0, reworded=reworded)
+
+
+def _says(memory: Memory) -> tuple[object, ...]:
+    """What a judgement of a memory rests on."""
+    return memory.content, memory.kind, memory.project, memory.speaker, memory.trust
 
 
 def write_touched(context: Context, touched: set[str]) -> None:

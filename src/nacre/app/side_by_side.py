@@ -18,6 +18,8 @@ from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavail
 
 A = TypeVar("A")
 
+_FINAL = (ModelUnavailable, ModelRefused, BudgetSpent)
+
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[A]):
@@ -48,10 +50,9 @@ def ask_all(
         began = time.perf_counter()
         try:
             return Answered(question(), time.perf_counter() - began)
-        except (PromptTooLong, AnswerUnusable) as error:
-            return error
-        except (ModelUnavailable, ModelRefused, BudgetSpent) as error:
-            is_over.set()
+        except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
+            if is_final(error):
+                is_over.set()
             return error
 
     pool = ThreadPoolExecutor(at_once, "nacre-asking")
@@ -63,3 +64,8 @@ def ask_all(
         is_over.set()
         pool.shutdown(wait=False, cancel_futures=True)
     return [future.result() if future.done() and not future.cancelled() else None for future in futures]
+
+
+def is_final(answer: object) -> bool:
+    """Whether it is an error after which a model is to be asked no more: one of it, and not of the question."""
+    return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLong)
