@@ -13,7 +13,7 @@ from nacre import private
 from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
-from nacre.lock import FileLock, Observe
+from nacre.lock import FileLock, Observe, Turn
 from nacre.model.operation import Operation
 from nacre.protocols import CountedEmbedder, Embedder, LanguageModel, ManifoldEmbedder, Reranker
 from nacre.redact.redactor import Redactor
@@ -78,6 +78,8 @@ class Context:
     embedders: dict[str, Embedder] = field(default_factory=dict)
     """Those that were loaded, by their names in the settings."""
     observe: Observe | None = None
+    turn: Turn = field(default_factory=Turn)
+    """Threads that share the home work with it one at a time; one that waits for a model stands aside."""
 
     @cached_property
     def vault_lock(self) -> FileLock:

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from threading import RLock
 from types import FunctionType, TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -77,7 +76,7 @@ def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
 def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def in_turn(self: MemoryHome, *given: Any, **named: Any) -> Any:
-        with self._turn:
+        with self._context.turn:
             return method(self, *given, **named)
 
     return in_turn
@@ -87,12 +86,12 @@ def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
 class MemoryHome:
     """A home that is open: read transcripts, store, recall, search.
 
-    Use as a context manager. Threads may share one: their calls take turns. To work side by side, each opens its own.
+    Use as a context manager. Threads may share one: their calls take turns, and others go on while one waits for a
+    language model. To work side by side, each opens its own.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._turn = RLock()
 
     def __enter__(self) -> MemoryHome:
         return self
@@ -103,7 +102,8 @@ class MemoryHome:
         self.close()
 
     def close(self) -> None:
-        """Close the database; a second call does nothing."""
+        """Close the database, once no thread waits for a model any more; a second call does nothing."""
+        self._context.turn.wait_for_all()
         self._context.close()
 
     @property

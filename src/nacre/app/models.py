@@ -7,6 +7,7 @@ import time
 from nacre.app import tracing
 from nacre.app.context import Context
 from nacre.errors import NacreError
+from nacre.lock import Turn
 from nacre.model.prompting import Capabilities, Completion, Prompt, Task, Tokens
 from nacre.model.trace import Step
 from nacre.protocols import LanguageModel
@@ -57,20 +58,26 @@ def _wrapped(context: Context, model: LanguageModel, *, background: bool) -> Lan
     counted: LanguageModel = Metered(model, HomeBooks(context, connection, background=background))
     if context.settings["models.cache_days"]:
         counted = Cached(counted, HomeAnswers(context, connection, background=background))
-    return _Traced(counted, keeps_prompts=context.settings["models.keep_prompts"])
+    return _Traced(counted, context.turn, keeps_prompts=context.settings["models.keep_prompts"])
 
 
 class _Traced:
-    """Another model, each call of which is a step of the run that goes on; implements LanguageModel."""
+    """Another model, each call of which is a step of the run that goes on, and holds up no other thread of the home;
+    implements LanguageModel."""
 
-    def __init__(self, model: LanguageModel, *, keeps_prompts: bool) -> None:
+    def __init__(self, model: LanguageModel, turn: Turn, *, keeps_prompts: bool) -> None:
         self.name = model.name
         self.capabilities: Capabilities = model.capabilities
         self._model = model
+        self._turn = turn
         self._keeps_prompts = keeps_prompts
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises what the model raises."""
+        with self._turn.aside():
+            return self._asked(prompt)
+
+    def _asked(self, prompt: Prompt) -> Completion:
         run = tracing.current()
         if run is None:
             return self._model.complete(prompt)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 
 from nacre.app.comparing import APART, CONTRADICTS, SUPERSEDES, last_said, vouches
@@ -22,19 +22,21 @@ _LOOKED_AT = 60
 _TODOS = 200
 
 
-def rivals(context: Context, memory: Memory) -> list[Memory]:
+def rivals(context: Context, memory: Memory, beside: Sequence[Memory] = ()) -> list[Memory]:
     """Memories of the same project that one may be at odds with, five at most.
 
     First those that the rules doubt, then those with a claim of the same key, then of the same entity and nearly the
     same attribute, then of the same attribute of another entity, then the nearest by their vectors. Events stay true,
-    only a todo moves a todo, and what is not trusted is at odds with nothing that is.
+    only a todo moves a todo, and what is not trusted is at odds with nothing that is. The claims of memories ``beside``
+    it are not in the index yet.
     """
+    told = {other.id: other for other in beside}
     found: dict[str, Memory] = {}
     judged = context.claims.judged()
-    for row in chain(_doubted(context, memory), _by_claim(context, memory), _by_meaning(context, memory)):
+    for row in chain(_doubted(context, memory), _by_claim(context, memory, beside), _by_meaning(context, memory)):
         for other in context.memories.by_rows([row]).values():
             if may_be_at_odds(memory, other, judged):
-                found.setdefault(other.id, other)
+                found.setdefault(other.id, told.get(other.id, other))
         if len(found) == MOST:
             break
     return list(found.values())
@@ -69,13 +71,16 @@ def _doubted(context: Context, memory: Memory) -> Iterator[int]:
             yield row
 
 
-def _by_claim(context: Context, memory: Memory) -> Iterator[int]:
+def _by_claim(context: Context, memory: Memory, beside: Sequence[Memory]) -> Iterator[int]:
     claim = memory.claim
     if claim is None:
         return
-    known = context.claims.of_entity(claim.entity, memory.project, limit=_LOOKED_AT)
+    told = [(row, one.claim) for one in beside if one.claim and (row := context.comparisons.row_of(one.id)) is not None]
+    known = [(row, other.attribute) for row, other in told if other.entity == claim.entity]
+    known += context.claims.of_entity(claim.entity, memory.project, limit=_LOOKED_AT)
     yield from (row for row, attribute in known if attribute == claim.attribute)
     yield from (row for row, attribute in known if are_one_attribute(attribute, claim.attribute))
+    yield from (row for row, other in told if other.attribute == claim.attribute)
     yield from context.claims.of_attribute(claim.attribute, claim.entity, memory.project, limit=_LOOKED_AT)
 
 
