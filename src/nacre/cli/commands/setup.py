@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nacre.app.setting_up import Tried, Wish
 
 METHODS = ("anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription")
-_MOST_KEY_CHARACTERS = 20_000
+MOST_KEY_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None
     if variable and key_stdin:
         raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
     if key_stdin:
-        secret = sys.stdin.read(_MOST_KEY_CHARACTERS).strip()
+        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
         where = "standard input"
     elif variable:
         secret = run.environ.get(variable, "").strip()
