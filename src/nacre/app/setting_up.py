@@ -141,9 +141,8 @@ def _as_given(wish: Wish, text: str) -> str:
     if not wish.secret:
         return text
     variable = _variable_of(wish)
-    return text.replace(f"put a new one into ${variable}", "give another one").replace(
-        f"in ${variable}", "that was given"
-    )
+    another = "run it again with another key"
+    return text.replace(f"export {variable}=NEW_KEY", another).replace(f"in ${variable}", "that was given")
 
 
 def _variable_of(wish: Wish) -> str:

@@ -88,6 +88,8 @@ def _remarks(one: Sum) -> str:
         told.append("in the background" if one.background == one.calls else f"{one.background:,} in the background")
     if one.failed:
         told.append(f"{one.failed:,} failed")
+    if one.estimated:
+        told.append(f"{dollars(one.estimated)} estimated")
     if one.unpriced:
         told.append(f"{one.unpriced:,} of unknown price")
     return ", ".join(told)

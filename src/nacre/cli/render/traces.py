@@ -94,7 +94,7 @@ def _model(step: Step) -> tuple[str, ...]:
     cached = f", {amount(step.tokens.cached)} from a cache" if step.tokens.cached else ""
     cost = "price unknown" if step.cost is None else dollars(int(step.cost * DOLLAR))
     if step.status == "failed":
-        return (step.model,)
+        return (step.model, *((f"about {amount(read)} read", f"{cost} by estimate") if read else ()))
     return step.model, f"{amount(read)} read{cached}, {amount(step.tokens.output)} written", cost
 
 
