@@ -156,6 +156,25 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(nacre:
     assert nacre("config", "get", "models.default").out == "mine:m\n"
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [(Reply(fault="html"), "web page"), (Reply(status=404, message="no page is here"), "no such address")],
+    ids=["a web page", "nothing there"],
+)
+def test_an_address_where_something_else_answers_is_not_written(
+    nacre: Nacre, home: Path, reply: Reply, told: str
+) -> None:
+    with FakeProvider([reply], repeats=True) as provider:
+        arguments = ("setup", "--provider", "mine", "--base-url", f"{provider.url}/v1", "--model", "m", "--yes")
+        failed = nacre(*arguments, code=1)
+        assert told in failed.err
+        assert "nothing was changed" in failed.err
+        assert "--base-url" in failed.err
+        assert not (home / "config.toml").exists()
+        nacre(*arguments, "--no-test")
+    assert nacre("config", "get", "models.default").out == "mine:m\n"
+
+
 def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, home: Path) -> None:
     with FakeProvider([READY], repeats=True) as provider:
         nacre(

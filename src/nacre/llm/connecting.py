@@ -143,6 +143,11 @@ def body_of(asked: Asked, response: Any, shape: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        told = _parsed(body)
+        if isinstance(told, Mapping) and told.get("error"):  # as some gateways tell it, with a success
+            codes, said = _said(told)
+            status = re.match(r"[45]\d\d\b", codes)
+            raise failing.refusal(asked, int(status[0]) if status else 500, said, {}, codes) from error
         raise failing.strange(asked, response.headers.get("content-type", ""), body) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from collections.abc import Callable, Mapping
@@ -28,7 +29,7 @@ _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED = frozenset({408, 409, 425, 429})
 _UNREAD = _RETRIED | {503, 529}
 """A provider that says so has not begun to work."""
-ANOTHER = "choose another model: nacre config set models.default provider:model"
+ANOTHER = "choose another model: nacre setup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,12 +179,24 @@ def strange(asked: Asked, kind: str = "", body: bytes = b"") -> ModelUnavailable
             hint=f"a network may want a sign-in, or models.providers.{asked.provider.name}.base_url is wrong",
             retry=False, may_cost=False,
         )  # fmt: skip
+    if _is_json(body):
+        return SomethingElseAnswers(
+            f"{asked.host} answers in another form than {asked.provider.label} does ({asked.name})",
+            hint=f"check models.providers.{asked.provider.name}.base_url and api", retry=False,
+        )  # fmt: skip
     if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
         return broken(asked)
     return SomethingElseAnswers(
         f"{asked.host} answers with something that is no JSON ({asked.name})",
         hint=f"check models.providers.{asked.provider.name}.base_url, or try again later",
     )
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict | list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def program_failed(asked: Asked, said: str) -> NacreError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import progress
 from nacre.cli.command import TEXT, command
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput, ModelRefused
@@ -140,9 +141,8 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
 
     if not tests or not wish.provider:
         return Tried(SKIPPED, message="nobody asked for a test" if wish.provider else "")
-    if run.is_interactive:
-        click.echo(f"Asking {wish.model} …", err=True)
-    tried = try_model(run.context, wish)
+    with progress.waiting(run, f"Asking {wish.model}") as hear:
+        tried = try_model(run.context, wish, hear)
     if tried.outcome != REFUSED:
         return tried
     if may_ask:
