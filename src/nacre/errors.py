@@ -5,7 +5,8 @@ NacreError
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
-│                           RemoteUnreachable, ModelUnavailable (SomethingElseAnswers), BudgetSpent
+│                           RemoteUnreachable, ModelUnavailable (SomethingElseAnswers, ModelLeftAlone),
+│                           BudgetSpent
 ├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
 ├── AnswerUnusable          a model answered, but not what it was asked for
@@ -125,6 +126,10 @@ class ModelUnavailable(Unavailable):
 
 class SomethingElseAnswers(ModelUnavailable):
     """Something answers that is not the language model's provider."""
+
+
+class ModelLeftAlone(ModelUnavailable):
+    """The language model failed too often, and is not asked for a while."""
 
 
 class BudgetSpent(Unavailable):

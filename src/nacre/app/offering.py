@@ -12,7 +12,7 @@ import msgspec
 from nacre.app.context import Context
 from nacre.app.models import NONE, model_for, name_for
 from nacre.app.tracing import tracing
-from nacre.errors import AnswerUnusable, InvalidInput, ModelRefused, NacreError
+from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.llm.answers import read, schema_of
 from nacre.llm.registry import describe, obstacle
 from nacre.llm.retrying import Setback
@@ -97,12 +97,6 @@ def try_model(context: Context, name: str = "", hear: Callable[[Setback], object
             seconds = time.perf_counter() - began
             answer = read(completion, _Metal, model.name)
             run.outcome = "answered"
-    except AnswerUnusable as error:
-        hint = (
-            "choose another model: nacre setup; or say what this one can be held to, in config.toml: "
-            f'[models.capabilities."{model.name}"] answers = "text"'
-        )
-        raise AnswerUnusable(error.message, hint=hint) from error
     finally:
         model.close()
     price = model.capabilities.price

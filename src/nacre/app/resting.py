@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from nacre.app.context import Context
 from nacre.app.spending import OwnConnection, today
-from nacre.errors import ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import ModelLeftAlone, ModelRefused, ModelUnavailable, NacreError
 from nacre.model.prompting import Completion, Prompt
 from nacre.model.spending import Health
 from nacre.protocols import LanguageModel
@@ -36,7 +36,7 @@ class Resting:
         self._is_closed = False
 
     def complete(self, prompt: Prompt) -> Completion:
-        """Answer a prompt. Raises what the model raises, and ModelUnavailable where it is left alone."""
+        """Answer a prompt. Raises what the model raises, and ModelLeftAlone."""
         self._refuse_if_failing(prompt)
         try:
             return self._model.complete(prompt)
@@ -58,9 +58,10 @@ class Resting:
             return
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.refuse(today(self._context), prompt.task.value, self.name, "failing")
-        raise ModelUnavailable(
+        raise ModelLeftAlone(
             f"{self.name} failed {health.failures} times in a row ({health.told})",
-            hint=f"it is asked again after {health.until.astimezone():%H:%M}; nacre models test {self.name} asks now",
+            hint=f"it is asked again after {health.until.astimezone():%H:%M}; once that is mended, at once after: "
+            f"nacre models test {self.name}",
             retry=False, may_cost=False,
         )  # fmt: skip
 

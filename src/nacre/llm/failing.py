@@ -274,7 +274,7 @@ def _quoted(asked: Asked, said: str) -> str:
     if asked.credential and asked.credential.secret:
         text = text.replace(asked.credential.secret, "…")
     text = _KEYS.sub("…", text)
-    return f": {shorten(text, _SAID_CHARACTERS)}" if text else ""
+    return f": {shorten(text, _SAID_CHARACTERS).rstrip('.')}" if text else ""
 
 
 def _after(headers: Mapping[str, str]) -> float | None:

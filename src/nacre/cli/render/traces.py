@@ -84,7 +84,7 @@ def _whole(paper: Paper, step: Step) -> None:
             paper.line(dim(f"{name}:"), indent=5)
             paper.framed(text, "what went to a model or came from it", indent=7)
     if step.model and not step.prompt:
-        paper.line(dim("prompt and answer were not kept: nacre config set models.keep_prompts true"), indent=5)
+        paper.line(dim("prompt and answer were not kept: --trace-prompts does, or models.keep_prompts"), indent=5)
 
 
 def _model(step: Step) -> tuple[str, ...]:
