@@ -318,12 +318,25 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
     with pytest.raises(BudgetSpent):
         asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
     shown = told(world, "cost")
-    assert "of $1.00" in shown
+    assert "of $1.00, $1.00 left" in shown
+    assert "begins anew at" in shown
+    assert "estimated" not in shown
     assert "extraction" in shown
     assert "the task's budget was used up" in shown
     answer = json.loads(told(world, "cost", "--by", "model", "--json"))
     assert [(one["name"], one["calls"]) for one in answer["spent"]] == [("scripted:1", 3)]
     assert answer["refused"][0]["times"] == 1
+
+
+def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(world: World) -> None:
+    context = replace(home(world, priced({"colour": "blue"}, ModelUnavailable("half an answer"))), clock=utc_now)
+    asked(context).complete(prompt("1?"))
+    with pytest.raises(ModelUnavailable):
+        asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
+    shown = told(world, "cost")
+    assert "of it estimated" in shown
+    assert "asked by you" in next(line for line in shown.splitlines() if line.startswith("recall"))
+    assert "asked by you" not in next(line for line in shown.splitlines() if line.startswith("extraction"))
 
 
 def test_when_nothing_was_spent_it_says_so(world: World) -> None:

@@ -282,13 +282,15 @@ def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
     groups: dict[str, list[Spent]] = {}
     for one in spent:
         groups.setdefault(str(getattr(one, by)), []).append(one)
-    sums = [
-        Sum(
-            name, sum(one.calls for one in group), sum(one.calls for one in group if one.is_background),
-            sum(one.failed for one in group), sum((one.tokens for one in group), Tokens()),
-            sum(one.cost for one in group), sum(one.unpriced for one in group), sum(one.seconds for one in group),
-            sum(one.estimated for one in group),
-        )
-        for name, group in groups.items()
-    ]  # fmt: skip
+    sums = [summed(name, group) for name, group in groups.items()]
     return sorted(sums, key=lambda one: one.name if by == "day" else (-one.cost, -one.calls, one.name))
+
+
+def summed(name: str, group: Sequence[Spent]) -> Sum:
+    """Calls as one line."""
+    return Sum(
+        name, sum(one.calls for one in group), sum(one.calls for one in group if one.is_background),
+        sum(one.failed for one in group), sum((one.tokens for one in group), Tokens()),
+        sum(one.cost for one in group), sum(one.unpriced for one in group), sum(one.seconds for one in group),
+        sum(one.estimated for one in group),
+    )  # fmt: skip
