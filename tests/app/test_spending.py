@@ -132,7 +132,7 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
         running.pop()
         return {"colour": asked_for.text}
 
-    context = home(world, ScriptedModel(slow, capabilities=PRICED), models_daily_budget_usd=0.0202)
+    context = home(world, ScriptedModel(slow, capabilities=PRICED), models_daily_budget_usd=0.0208)
     models = [asked(context) for _ in range(3)]  # as several processes: each has a connection of its own
 
     def one(number: int) -> str:
@@ -145,7 +145,7 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
         answers = list(pool.map(one, range(8)))
     assert max(together) <= 4
     assert answers.count("refused") == 8 - len(together)
-    assert costs(context).budgets[0].spent <= 20_200
+    assert costs(context).budgets[0].spent <= 20_800
 
 
 def _wait(until: Callable[[], bool]) -> None:
@@ -407,9 +407,9 @@ def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
 
 
 def test_a_try_that_the_budget_does_not_hold_any_more_is_not_made(world: World) -> None:
-    busy, one = Reply(status=500, headers=SOON), tokens_of(prompt()) * 50  # millionths, at most and where it failed
+    busy, one = Reply(status=500, headers=SOON), tokens_of(prompt()) * 50  # millionths that a failure counts
     with by_wire(world, busy, busy, busy, {"colour": "blue"}, price="input = 50.0, output = 0.0") as fake:
-        world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = str(3.5 * one / 1_000_000)
+        world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = str(4.5 * one / 1_000_000)  # a try may take twice as much
         context = world.context()
         with pytest.raises(BudgetSpent):
             ask_once(context, prompt())

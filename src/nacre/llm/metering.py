@@ -15,6 +15,9 @@ from nacre.model.spending import DOLLAR, Call
 from nacre.protocols import LanguageModel
 from nacre.text import count_tokens
 
+_LEAST_BYTES = 2
+"""Of a token: prose has four and more, code about three, what looks like noise less."""
+
 
 class Books(Protocol):
     """Where calls are counted. Costs are millionths of a US dollar."""
@@ -98,18 +101,22 @@ def of_failed(prompt: Prompt, error: BaseException, able: Capabilities) -> tuple
 
 
 def most_of(prompt: Prompt, able: Capabilities) -> int | None:
-    """What a prompt may cost at most: all it may be answered, nothing from a cache. ``None`` without a price."""
+    """What a prompt may cost at most: all it may be answered, nothing from a cache, two bytes a token, which few texts
+    need. ``None`` without a price."""
     if able.price is None:
         return None
-    asked = tokens_of(prompt)
+    asked = sum(-(-len(text.encode("utf-8", "replace")) // _LEAST_BYTES) for text in _texts(prompt))
     dearest = max(able.price.input, able.price.written)
     return as_counted((asked * dearest + most_written(prompt, able) * able.price.output) / MILLION)
 
 
 def tokens_of(prompt: Prompt) -> int:
     """About how many tokens a prompt has, its schema counted."""
-    texts = (prompt.system, prompt.shared, prompt.text, msgspec.json.encode(prompt.answer).decode())
-    return sum(map(count_tokens, texts))
+    return sum(map(count_tokens, _texts(prompt)))
+
+
+def _texts(prompt: Prompt) -> tuple[str, ...]:
+    return prompt.system, prompt.shared, prompt.text, msgspec.json.encode(prompt.answer).decode()
 
 
 def as_counted(dollars: Decimal | None) -> int | None:
