@@ -17,8 +17,8 @@ SAID = (
 )
 ABLE = '[models.capabilities."fake:m"]\noutput = 4000\nprice = {input = 1.0, output = 5.0}\n'
 FAILURES = [
-    (Reply(status=401, message="invalid_api_key"), "does not accept the api key in $BOAT_KEY", "export BOAT_KEY="),
-    (Reply(status=403, message="This key was revoked."), "does not let the api key in $BOAT_KEY", "allow the model"),
+    (Reply(status=401, message="invalid_api_key"), "does not accept the API key in $BOAT_KEY", "export BOAT_KEY="),
+    (Reply(status=403, message="This key was revoked."), "does not let the API key in $BOAT_KEY", "allow the model"),
     (Reply(status=429, message="no", code="insufficient_quota"), "has no credit left", "add credit"),
     (Reply(status=404, message="no such model"), "has no model m", "check its name"),
     (Reply(fault="html"), "answers with a web page", "base_url"),

@@ -223,7 +223,8 @@ def declined(asked: Asked) -> ModelRefused:
 
 def _filled(text: str, asked: Asked, said: str) -> str:
     credential, provider = asked.credential, asked.provider
-    key = f"the {credential.kind.replace('-', ' ')} in {credential.origin}" if credential else "a call without a key"
+    kind = "token" if credential and credential.kind == BEARER else "API key"
+    key = f"the {kind} in {credential.origin}" if credential else "a call without a key"
     pull = f"ollama pull {asked.model}" if provider.name == "ollama" else f"check its name, or {ANOTHER}"
     return text.format(
         label=provider.label, name=asked.name, model=asked.model, another=ANOTHER, key=key, pull=pull,
