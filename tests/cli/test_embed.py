@@ -243,7 +243,7 @@ def test_texts_leave_this_machine_only_after_a_yes(
 def test_a_model_that_does_not_answer_is_told_before_anything_changes(nacre: Nacre, filled: FakeProvider) -> None:
     filled.embedding_faults += [Reply(status=401, message="no")]
     error = nacre("embed", "switch", MODEL, "--json", code=5).error
-    assert "does not accept the api key in $OPENAI_API_KEY" in error["message"]
+    assert "does not accept the API key in $OPENAI_API_KEY" in error["message"]
     assert KEY not in error["message"]
     assert nacre("embed", "--json").json["wanted"] == "minilm"
 

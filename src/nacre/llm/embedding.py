@@ -298,7 +298,8 @@ class RemoteEmbedder:
             given = self._wire.given(body_of(self._asked, response, self._wire.answer))
         except NacreError as error:
             if self._meter and call:
-                self._meter.fail(call, sent if isinstance(error, ModelUnavailable) else 0, time.monotonic() - began)
+                may_cost = isinstance(error, ModelUnavailable) and error.may_cost
+                self._meter.fail(call, sent if may_cost else 0, time.monotonic() - began)
             raise
         used = given.tokens or sent
         if self._meter and call:

@@ -33,7 +33,8 @@ def cost_record(report: CostReport, by: str) -> Record:
         "spent": [
             {
                 "name": one.name, "calls": one.calls, "failed": one.failed, "background_calls": one.background,
-                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR, "unpriced": one.unpriced,
+                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR,
+                "estimated_usd": one.estimated / DOLLAR, "unpriced": one.unpriced,
                 "seconds": round(one.seconds, 3),
             }
             for one in added_up(report.spent, by)
