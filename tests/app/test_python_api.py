@@ -91,7 +91,7 @@ def test_a_memory_is_shown_as_a_person_left_its_file(world: World) -> None:
 
 def test_extraction_shows_what_would_be_learned_and_stores_nothing(world: World) -> None:
     rule = "Never push to the main branch of the harbour service before I have read it."
-    path = world.transcript("one", says("user", rule))
+    path = world.transcript("one", says("user", rule, uuid="one-0"))
     with world.open() as memory:
         (proposal,) = memory.extract(str(path), model="none")
         assert [one.content for one in proposal.candidates] == [rule]
