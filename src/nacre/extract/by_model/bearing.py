@@ -19,7 +19,7 @@ from nacre.extract.by_model.turning import Evidence, is_turned
 from nacre.extract.by_model.voices import Voice, Voices, is_in
 from nacre.extract.course import objects
 from nacre.extract.cues import language_of
-from nacre.extract.sentences import split, split_report
+from nacre.extract.sentences import sentences, split_report
 from nacre.model.memory import Kind
 from nacre.model.session import Speaker
 from nacre.text import normalise
@@ -28,7 +28,7 @@ ABOUT_AS_MUCH = 0.75
 """A sentence bears a memory out as well as the best one where it has so much of what that one has of its words."""
 
 LEAST_BORNE = 0.5
-"""Where no sentence has so much of it, any of the evidence may be where it is from."""
+"""Where no sentence has so much of it, it may be as well the one that was quoted."""
 
 _WISHES = frozenset({Kind.PREFERENCE, Kind.DECISION})
 
@@ -63,8 +63,8 @@ def mood_refusal(
     ``parts`` of a quote are in the turn ``at``. What the owner agrees to afterwards is stated by that.
     """
     quoted = [one for one in every if one.at == at and any(_holds(one, part) for part in parts)]
-    for claim in (one.text for one in split(content)):
-        bearing = _bearing(claim, every) or quoted
+    for claim in sentences(content):
+        bearing = _bearing(claim, every, quoted)
         reasons = [_reason(kind, claim, one) for one in bearing]
         if all(reasons) and not any(_is_answered(one, every, voices) for one in bearing):
             return next(iter(reasons), None)
@@ -76,13 +76,12 @@ def _holds(one: Said, part: str) -> bool:
     return is_in(part, text) or is_in(text, part)
 
 
-def _bearing(claim: str, every: Sequence[Said]) -> list[Said]:
+def _bearing(claim: str, every: Sequence[Said], quoted: Sequence[Said]) -> list[Said]:
     wanted = words_of(claim)
     shares = [len(wanted & words_of(one.text)) / len(wanted) if wanted else 0.0 for one in every]
     best = max(shares, default=0.0)
-    if best < LEAST_BORNE:
-        return list(every)
-    return [one for one, share in zip(every, shares, strict=True) if share >= ABOUT_AS_MUCH * best]
+    near = [one for one, share in zip(every, shares, strict=True) if share >= ABOUT_AS_MUCH * best]
+    return near if best >= LEAST_BORNE else [*near, *quoted]
 
 
 def _reason(kind: Kind, claim: str, one: Said) -> str | None:
@@ -116,4 +115,4 @@ def is_turned_round(content: str, every: Sequence[Said], known: Set[str]) -> boo
         for is_owner in (True, False)
     )
     said = Evidence(by_owner, by_agent, tuple(whole(one.text) for one in stated), known)
-    return any(is_turned(claim.text, said) for claim in split(content))
+    return any(is_turned(claim, said) for claim in sentences(content))
