@@ -52,9 +52,9 @@ def judged(
     return [one.content for one in proposal.candidates], list(proposal.asked.dropped)
 
 
-def test_a_table_of_twists_has_sixty_and_four_languages() -> None:
-    assert sum(map(len, TWISTS.values())) >= 60
-    assert sum(map(len, HONEST.values())) >= 60
+def test_there_are_as_many_honest_answers_as_twisted_ones() -> None:
+    assert sum(map(len, TWISTS.values())) >= 130
+    assert sum(map(len, HONEST.values())) >= 120
 
 
 def test_a_memory_that_says_the_opposite_of_what_was_said_is_not_taken(world: World) -> None:

@@ -28,7 +28,7 @@ ABOUT_AS_MUCH = 0.75
 """A sentence bears a memory out as well as the best one where it has so much of what that one has of its words."""
 
 LEAST_BORNE = 0.5
-"""Where no sentence has so much of it, it may be as well the one that was quoted."""
+"""Where no sentence has so much of it, it may as well be the one that was quoted, or the answer to that."""
 
 _WISHES = frozenset({Kind.PREFERENCE, Kind.DECISION})
 
@@ -81,7 +81,10 @@ def _bearing(claim: str, every: Sequence[Said], quoted: Sequence[Said]) -> list[
     shares = [len(wanted & words_of(one.text)) / len(wanted) if wanted else 0.0 for one in every]
     best = max(shares, default=0.0)
     near = [one for one, share in zip(every, shares, strict=True) if share >= ABOUT_AS_MUCH * best]
-    return near if best >= LEAST_BORNE else [*near, *quoted]
+    if best >= LEAST_BORNE:
+        return near
+    answers = [one for one in every if one.is_owner and quoted and one.at > quoted[-1].at]
+    return [*near, *quoted, *answers]
 
 
 def _reason(kind: Kind, claim: str, one: Said) -> str | None:

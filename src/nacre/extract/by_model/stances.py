@@ -99,7 +99,9 @@ def data() -> _Data:
         joining=_listed(silent["joining"]) | frozenset(silent["chinese_joining"]),
         passive=_listed(silent["passive"]) | frozenset(silent["chinese_passive"]),
         nobody=_listed(table["reporting"]["nobody"]) | (language_named("en").subject.stop - _OTHERS),
-        opposites=frozenset(both for one, other in pairs for both in _both(stem(one), stem(other))),
+        opposites=frozenset(
+            both for pair in pairs for one, other in _compared(*pair) for both in _both(stem(one), stem(other))
+        ),
         chinese_opposites=tuple(
             both for pair in opposites["chinese"].replace("\n", "|").split("|") if pair.strip()
             for both in _both(*pair.split())
@@ -115,6 +117,12 @@ def _listed(words: str) -> frozenset[str]:
 
 def _both(one: str, other: str) -> tuple[tuple[str, str], tuple[str, str]]:
     return (one, other), (other, one)
+
+
+def _compared(one: str, other: str) -> Iterator[tuple[str, str]]:
+    """Two words, and their comparatives and superlatives if they had any: "longest" and "shortest"."""
+    yield from ((f"{one.removesuffix('e')}{end}", f"{other.removesuffix('e')}{end}") for end in ("er", "est"))
+    yield one, other
 
 
 def _both_beginnings(listed: str) -> Iterator[tuple[str, str]]:

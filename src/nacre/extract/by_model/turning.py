@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
-from nacre.extract.by_model.stances import Clause, clauses, data, is_complaint, is_free, key_of, points_back
+from nacre.extract.by_model.stances import Clause, clauses, data, is_complaint, is_free, key_of, points_back, whole
 from nacre.stemming import stem
 
 LEAST_COVERED = 0.6
@@ -58,7 +58,10 @@ def is_turned(claim: str, said: Evidence) -> bool:
 
     What an agent said counts where the owner said nothing of the kind.
     """
-    return any(_is_against(one, said) for one in clauses(claim) if one.words)
+    parts = clauses(claim)
+    if any(_is_against(one, said) for one in parts if one.words):
+        return True
+    return len(parts) > 1 and _is_against(whole(claim), replace(said, by_owner=(), by_agent=()))
 
 
 def _is_against(claim: Clause, said: Evidence) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from functools import cached_property
 
-from nacre.extract.course import objects, said_by_agent, stretches, welcome
+from nacre.extract.course import changed, objects, said_by_agent, stretches, welcome
 from nacre.extract.cues import language_of
 from nacre.extract.speech import Answered, Utterance, acceptance, forms, is_content, trusted_agent, utterances
 from nacre.model.session import Speaker, Trust, Turn
@@ -121,10 +121,13 @@ class Voices:
         return after is not None and objects(after, language_of(after.text))
 
     def is_followed(self, at: int) -> bool:
-        """Whether the agent answered a message of the owner's, and they went on from that without a word against it."""
+        """Whether the agent did something about a message of the owner's, and they went on from that without a word
+        against it; or accepted in words what it said.
+        """
         after = self.next_of_owner(at)
         end = after.index if after else len(self.turns)
-        return any(self.of(one) in (Voice.ACCEPTED, Voice.CARRIED) for one in range(at + 1, end))
+        voices = {self.of(one) for one in range(at + 1, end)}
+        return Voice.ACCEPTED in voices or (Voice.CARRIED in voices and changed(self.turns, at + 1, end))
 
     @cached_property
     def _accepted(self) -> frozenset[int]:
