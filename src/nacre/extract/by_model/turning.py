@@ -25,6 +25,9 @@ _FEWEST = 4
 """Words that two clauses have in common, one after the other, for a word put in to be told from a free wording."""
 
 _FEWEST_LETTERS = 4
+_MOST_MOVED = 60
+"""Words from the first to the last one that changed places."""
+
 _ARTICLES = frozenset(
     "the a an our my your this that der die das den dem des ein eine einen einem einer unser unsere le la les l un une "
     "des notre nos el los las una unos unas nuestro nuestra su".split()
@@ -210,6 +213,8 @@ def _changed_places(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]
     first, second = one[start : len(one) - end], other[start : len(other) - end]
     every = data()
     loose = every.silent | every.joining | every.denials
+    if len(first) > _MOST_MOVED:
+        return None
     for head in range(1, len(first) - 1):
         for tail in range(1, len(first) - head):
             between = first[head : len(first) - tail]
