@@ -35,12 +35,16 @@ _WISHES = frozenset({Kind.PREFERENCE, Kind.DECISION})
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence of the evidence: its turn, its place in that, its text, and whether the owner typed it."""
+    """A sentence of the evidence: its turn, its place in that, its text, and whether the owner typed it.
+
+    ``is_settled`` is a question of a form that the owner answered.
+    """
 
     at: int
     place: int
     text: str
     is_owner: bool
+    is_settled: bool = False
 
 
 def said_in(voices: Voices, evidence: Sequence[int]) -> list[Said]:
@@ -52,6 +56,7 @@ def _said_at(voices: Voices, at: int) -> Iterator[Said]:
     turn = voices.turns[at]
     if turn.speaker is Speaker.AGENT:
         yield from (Said(at, place, one.text, False) for place, one in enumerate(split_report(turn.text)))
+    yield from (Said(at, -1, one.question, False, True) for one in voices.forms(at) if not one.declines)
     yield from (Said(at, place, text, True) for place, text in enumerate(voices.sentences(at)))
 
 
@@ -99,6 +104,8 @@ def _is_answered(one: Said, every: Sequence[Said], voices: Voices) -> bool:
     """Whether the owner agreed to a sentence after it, within the evidence; an agent's may have any answer but a no."""
     later = [other for other in every if other.is_owner and (other.at, other.place) > (one.at, one.place)]
     if any(is_agreement(other.text) for other in later):
+        return True
+    if one.is_settled:
         return True
     if one.is_owner:
         return is_wish(one.text) and voices.is_followed(one.at)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from nacre.extract.by_model.answer import Told
 from nacre.extract.by_model.bearing import is_turned_round, mood_refusal, said_in
+from nacre.extract.by_model.stances import data
 from nacre.extract.by_model.voices import Voice, Voices, is_in
 from nacre.extract.candidate import Candidate
 from nacre.extract.course import doubted
@@ -169,6 +170,7 @@ class Grounds:
         if len(words & self._foreign) > MOST_FOREIGN or content_words(telling, language) & self._foreign:
             return "untrusted"
         least = LEAST_SAID if language.joiner else LEAST_SAID_IN_PAIRS
+        words = content_words(content, language, data().silent) or words
         if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < least:
             return "unsupported"
         return None
