@@ -403,6 +403,7 @@ def test_no_lock_is_held_while_a_model_is_asked(world: World) -> None:
         put_both(world, context)
 
         def meanwhile() -> None:
+            world.clock.pass_days(0.01)
             with home(world) as (other, _):
                 put(other, "The gallery is closed on Mondays.")
 
