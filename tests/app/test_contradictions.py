@@ -374,6 +374,7 @@ def test_what_changed_while_a_model_was_asked_is_not_overwritten(world: World, c
         def meanwhile() -> None:
             judge.meanwhile = lambda: None
             if change == "edit":
+                world.clock.pass_days(0.01)
                 edit(context, older, content="Pictures of the gallery lie on a shelf.")
             elif change == "retire":
                 retire(context, [older], "gone")
@@ -402,6 +403,7 @@ def test_no_lock_is_held_while_a_model_is_asked(world: World) -> None:
         put_both(world, context)
 
         def meanwhile() -> None:
+            world.clock.pass_days(0.01)
             with home(world) as (other, _):
                 put(other, "The gallery is closed on Mondays.")
 
@@ -738,7 +740,7 @@ def test_some_are_asked_about_side_by_side_and_take_effect_in_their_order(world:
         report = judge_waiting(context)
         reasons = [told.reason for told in conflicts.history(context)]
     assert (report.judged, report.superseded, report.waiting) == (3, 3, 0)
-    assert together.most == 3 or not is_reversed
+    assert together.most > 1 or not is_reversed
     assert reasons == [f"it is about the {thing}" for thing, _, _ in reversed(PAIRS)]
 
 
@@ -811,3 +813,10 @@ def test_a_pair_whose_first_answer_is_of_no_use_is_asked_about_again(world: Worl
         world.clock.pass_days(1)
         assert (judge_waiting(context).conflicts, context.claims.waiting().count) == (1, 0)
         assert state(context, older, newer) == "pending"
+
+
+def test_of_two_that_were_said_in_one_second_the_one_that_came_later_holds(world: World) -> None:
+    with home(world) as (context, _):
+        older, newer = put(context, OLD), put(context, NEW)
+        judge_waiting(context)
+        assert state(context, older, newer) == "superseded"

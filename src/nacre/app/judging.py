@@ -238,8 +238,9 @@ def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 
 
 def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
-    """Two memories, the one that was said earlier first."""
-    return (other, memory) if last_said(memory) >= last_said(other) else (memory, other)
+    """Two memories, the one that was said earlier first; within a second their ids tell, which go with time."""
+    is_later = (last_said(memory), memory.id) >= (last_said(other), other.id)
+    return (other, memory) if is_later else (memory, other)
 
 
 def _step(memory: Memory, one: Found) -> Step:
