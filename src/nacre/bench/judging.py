@@ -249,7 +249,7 @@ def _by_rules(case: PairCase) -> Relation:
 
 def _by_model(case: PairCase, model: LanguageModel) -> Judgement:
     earlier, later = _sides(case)
-    prompt = judge_prompt(later, case.later.date, [(earlier, case.earlier.date)], schema_of(JudgeAnswer))
+    prompt = judge_prompt(later, [earlier], schema_of(JudgeAnswer))
     try:
         return judgements(ask(model, prompt, JudgeAnswer), 1)[0]
     except AnswerUnusable:
