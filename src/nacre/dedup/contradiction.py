@@ -84,6 +84,11 @@ class Judgement:
     confidence: float
     explanation: str = ""
 
+    @property
+    def says_both_hold(self) -> bool:
+        """Whether both surely hold, so that nobody need doubt it."""
+        return self.bearing in (Bearing.COEXISTS, Bearing.UNRELATED) and self.confidence > AUTO_SUPERSEDE
+
 
 def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
     """Ask how others stand to a memory; each comes with the day on which it was said last, and whether that was later.
