@@ -41,8 +41,8 @@ def _missed_pairs(paper: Paper, cases: Sequence[PairResult]) -> None:
         paper.line(f"{case.id}  {case.why}", dim(f"  {case.wanted.value}, {_TOLD[case.expected]}"), indent=2, hang=2)
         for one in case.judged:
             sure = "" if one.confidence is None else f" ({one.confidence:.2f})"
-            told = f"{one.judge}: {one.relation.value}{sure}, {_TOLD[one.outcome]}"
-            paper.line(f"{told}: {one.problem}" if one.problem else f"{told}, as it should be", indent=4, hang=2)
+            came = one.problem or f"{_TOLD[one.outcome]}, as it should be"
+            paper.line(f"{one.judge}: {one.relation.value}{sure}: {came}", indent=4, hang=2)
             if one.problem and one.explanation:
                 paper.line(dim(one.explanation), indent=6, hang=2)
 
