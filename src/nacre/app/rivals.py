@@ -108,7 +108,7 @@ def _near(context: Context, memory: Memory) -> dict[int, float] | None:
 
 def open_todos(context: Context, memory: Memory) -> list[Memory]:
     """The open todos of its project that an event, fact or decision may show to be done: those nearest to it, five at
-    most, which share a word with it or are near by their vectors."""
+    most, which share a word with it, not only the project's name, or are near by their vectors."""
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
     wanted = Filter(kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True)
@@ -126,7 +126,8 @@ def open_todos(context: Context, memory: Memory) -> list[Memory]:
 
 
 def _telling(memory: Memory) -> set[str]:
-    return _without_stop_words(words(f"{memory.subject} {memory.content}"))
+    """Its words, but for those that say nothing within its project."""
+    return _without_stop_words(words(f"{memory.subject} {memory.content}")) - set(words(memory.project or ""))
 
 
 def _without_stop_words(said: Iterable[str]) -> set[str]:
