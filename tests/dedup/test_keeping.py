@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.dedup.keeping import adds, leaves_out, lost
+from nacre.dedup.keeping import adds, leaves_out, lost, swaps
 
 KEPT = {
     "the same": ("Buoys are painted in May", "Buoys are painted in May"),
@@ -95,3 +95,26 @@ def test_what_neither_of_two_says_is_named(name: str) -> None:
 @pytest.mark.parametrize("text", JOINED)
 def test_two_statements_in_one_sentence_add_nothing(text: str) -> None:
     assert adds(text, [ONE, OTHER]) is None
+
+
+SWAPPED = (
+    ("The gate asks the hub", "The hub asks the gate"),
+    ("Nils relieves Ulla on Fridays", "On Fridays, Ulla relieves Nils"),
+)
+UNSWAPPED = (
+    ("The gate is asked by the hub", "The hub asks the gate"),
+    ("Ships pass the gates of the lock", "The lock has gates, which ships pass"),
+    ("Boats of the harbour lists Nils", "Nils lists the boats of the harbour"),
+    ("The gate asks the hub, and the hub asks the gate", "The hub asks the gate, and the gate asks the hub"),
+)
+
+
+@pytest.mark.parametrize(("text", "other"), SWAPPED)
+def test_who_does_it_to_whom_the_other_way_round_is_told(text: str, other: str) -> None:
+    assert swaps(text, [other])
+    assert swaps(text, [text]) is None
+
+
+@pytest.mark.parametrize(("text", "other"), UNSWAPPED)
+def test_another_order_of_the_same_is_no_swap(text: str, other: str) -> None:
+    assert swaps(text, [other]) is None

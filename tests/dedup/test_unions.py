@@ -31,7 +31,7 @@ def is_followed(action: Action, older: str, newer: str, merged: str | None = Non
     ("sort", "action", "least", "most"),
     [
         ("honest", Action.UPDATE, 39, 42),
-        ("more", Action.UPDATE, 0, 1),
+        ("more", Action.UPDATE, 0, 0),
         ("repetitions", Action.SKIP, 24, 26),
         ("resembling", Action.SKIP, 0, 1),
     ],

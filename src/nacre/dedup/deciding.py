@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from nacre.dedup.judge import LONGEST
-from nacre.dedup.keeping import MOST_LEFT_OUT, adds, leaves_out, lost
+from nacre.dedup.keeping import MOST_LEFT_OUT, adds, leaves_out, lost, swaps
 from nacre.ids import content_hash
 from nacre.llm.answers import schema_of
 from nacre.model.memory import Kind, Memory
@@ -127,8 +127,10 @@ def _no_repetition(_: Decision, memory: Memory, target: Memory) -> str | None:
     """A memory is left out only where another one of its kind says all of it, as surely, and by who counts as much."""
     if why := _no_one_memory(memory, target):
         return why
-    missing = lost(memory.content, [target.content])
-    return f"the other does not say {missing}" if missing else None
+    if missing := lost(memory.content, [target.content]):
+        return f"the other does not say {missing}"
+    swapped = swaps(memory.content, [target.content])
+    return f"the other has {swapped}" if swapped else None
 
 
 def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from nacre.dedup.cues import ChangeLanguage, kinds_of_things, language_of, no_names, with_capital
 from nacre.dedup.pair import held
@@ -46,13 +46,39 @@ def adds(text: str, both: Sequence[str]) -> str | None:
 
     That is a topical word, a number, a name or a denial (:func:`lost`), and what makes another statement of the same
     words: that it is a guess, a question, told of the past or of some cases only; that it will be, or is already; that
-    something changed or has gone. What stands in another role is not found out.
+    something changed or has gone.
     """
     said, known = read_whole(text), read_whole("\n".join(both))
     for word in said.order:
         if word in said.words and not held(word, known):
             return said.spell([word])
-    return _told_otherwise(said, [read_whole(one) for one in both]) or lost(text, both)
+    swapped = swaps(text, both)
+    return swapped or _told_otherwise(said, [read_whole(one) for one in both]) or lost(text, both)
+
+
+def swaps(text: str, others: Sequence[str]) -> str | None:
+    """Two things that a text has in each other's place: it says "the hub asks the door" where another says "the door
+    asks the hub". ``None`` where it does so nowhere, or says both, as another one does.
+    """
+    told = {deed for one in others for deed in _deeds(read_whole(one))}
+    for first, verb, last in _deeds(said := read_whole(text)):
+        if (last, verb, first) in told and (first, verb, last) not in told:
+            return f"{said.spell([first])} and {said.spell([last])} in each other's place"
+    return None
+
+
+def _deeds(one: Statement) -> Iterator[tuple[str, str, str]]:
+    """What does what to what, as far as three words tell that follow each other but for articles and the like.
+
+    Where a phrase ends between them ("by", "of", "is") it may be the other way round, so that is none.
+    """
+    known = one.language.words
+    plain = [at for at, word in enumerate(one.every) if word.text.lower() not in known.stop]
+    for first, verb, last in zip(plain, plain[1:], plain[2:], strict=False):
+        if any(word.text.lower() in known.border for word in one.every[first:last]):
+            continue
+        if one.every[first].stem != one.every[last].stem:
+            yield one.every[first].stem, one.every[verb].stem, one.every[last].stem
 
 
 def _told_otherwise(said: Statement, others: Sequence[Statement]) -> str | None:
