@@ -12,6 +12,7 @@ from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable
 from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter
+from nacre.stemming import stem
 from nacre.storage.search import list_memories
 from nacre.text import STOP_WORDS, words
 
@@ -85,10 +86,13 @@ def _by_claim(context: Context, memory: Memory, beside: Sequence[Memory]) -> Ite
 
 
 def _by_meaning(context: Context, memory: Memory) -> Iterator[int]:
-    """The nearest by their vectors, from where a link is worth making; the words decide in a home without vectors."""
+    """The nearest by their vectors, from where a link is worth making; in a home without vectors those that share rare
+    words, not only the project's name."""
     near = _near(context, memory)
     if near is None:
-        yield from context.comparisons.alike(memory, limit=MOST)
+        said, rows = _telling(memory), context.comparisons.alike(memory, limit=_LOOKED_AT)
+        found = context.memories.by_rows(rows)
+        yield from [row for row in rows if row in found and said & _telling(found[row])][:MOST]
         return
     yield from near
 
@@ -126,9 +130,10 @@ def open_todos(context: Context, memory: Memory) -> list[Memory]:
 
 
 def _telling(memory: Memory) -> set[str]:
-    """Its words, but for those that say nothing within its project."""
-    return _without_stop_words(words(f"{memory.subject} {memory.content}")) - set(words(memory.project or ""))
+    """The stems of its words, but for those that say nothing within its project."""
+    said = _stems(words(f"{memory.subject} {memory.content}"))
+    return said - _stems(words(memory.project or ""))
 
 
-def _without_stop_words(said: Iterable[str]) -> set[str]:
-    return {word for word in said if word not in STOP_WORDS}
+def _stems(said: Iterable[str]) -> set[str]:
+    return {stem(word) for word in said if word not in STOP_WORDS}

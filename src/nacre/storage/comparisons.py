@@ -24,17 +24,14 @@ class Comparisons:
     def alike(self, memory: Memory, more: Sequence[str] = (), *, limit: int) -> list[int]:
         """Rows of active memories of the same project that share rare words, a title or a key with a memory.
 
-        The project's name is none of these words. ``more`` are further words to look for.
+        ``more`` are further words to look for.
         """
         titled = self._db.all(
             "list_memories_titled", project=memory.project, subject=memory.subject, canonical_key=memory.canonical_key,
             limit=limit,
         )  # fmt: skip
         found = dict.fromkeys(row for (row,) in titled)
-        name = set(words(memory.project or ""))
-        telling = self._telling(
-            [word for word in (*words(f"{memory.subject} {memory.content}"), *more) if word not in name]
-        )
+        telling = self._telling([*words(f"{memory.subject} {memory.content}"), *more])
         if telling:
             expression = " OR ".join(f'"{word}"' for word in telling)
             matched = self._db.all("match_memories", words=expression, project=memory.project, limit=limit)
