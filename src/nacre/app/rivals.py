@@ -118,15 +118,20 @@ def open_todos(context: Context, memory: Memory) -> list[Memory]:
     wanted = Filter(kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True)
     rows, _ = list_memories(context.database, wanted, limit=_TODOS, offset=0)
     near = _near(context, memory) or {}
-    said = _telling(memory)
+    said = _said(memory)
     ranked = []
     for row, todo in context.memories.by_rows(rows).items():
         if todo.project == memory.project and not vouches(todo, memory) and not is_settled(memory, todo, ()):
-            asked = _telling(todo)
+            asked = _said(todo)
             shared = len(said & asked) / max(1, len(asked)) + near.get(row, 0.0)
-            ranked += [(shared, todo.created, todo)] if shared else []
+            is_near = row in near or bool(_telling(memory) & _telling(todo))
+            ranked += [(shared, todo.created, todo)] if shared and is_near else []
     ranked.sort(key=lambda one: one[:2], reverse=True)
     return [todo for _, _, todo in ranked[:MOST]]
+
+
+def _said(memory: Memory) -> set[str]:
+    return {word for word in words(f"{memory.subject} {memory.content}") if word not in STOP_WORDS}
 
 
 def _telling(memory: Memory) -> set[str]:
