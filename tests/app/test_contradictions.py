@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -397,13 +398,36 @@ def test_what_changed_while_a_model_was_asked_is_not_overwritten(world: World, c
         assert (first.waiting, first.superseded) == (0, 0)
 
 
+def test_of_one_second_what_was_stored_later_is_the_later_one_whichever_is_judged_first(world: World) -> None:
+    judge = Judge()
+    with home(world, judge) as (context, model):
+        older = put(context, OLD)
+        world.clock.now += timedelta(milliseconds=200)
+        newer = put(context, said := "Pictures for visitors of the gallery come straight from a bucket in Dublin.")
+        judge_waiting(context)
+        assert state(context, older, newer) == "superseded"
+        asked = next(prompt.text for prompt in model.prompts if prompt.task is Task.CONTRADICTION)
+        assert asked.index(OLD) < asked.index(said)  # the older one is in question, as it waits longer
+        assert '"order": "later"' in asked
+
+
+def test_a_memory_edited_in_the_second_in_which_another_is_stored_is_the_later_one(world: World) -> None:
+    with home(world) as (context, _):
+        older = put(context, OLD)
+        world.clock.pass_days(1)
+        newer = put(context, NEW)
+        edit(context, older, content="Pictures of the gallery lie on a shelf.")
+        judge_waiting(context)
+        assert get(context, newer).superseded_by == older
+
+
 def test_no_lock_is_held_while_a_model_is_asked(world: World) -> None:
     judge = Judge()
     with home(world, judge) as (context, _):
         put_both(world, context)
 
         def meanwhile() -> None:
-            world.clock.pass_days(0.01)
+            world.clock.now += timedelta(seconds=1)
             with home(world) as (other, _):
                 put(other, "The gallery is closed on Mondays.")
 
@@ -484,6 +508,30 @@ def test_a_model_settles_what_the_words_alone_only_doubt(
         assert state(context, older, newer) == expected
         health(context)
         assert len(context.reviews.pending()) == (expected == "pending")
+
+
+def test_a_model_that_says_that_one_is_outdated_takes_no_doubt_back_where_it_may_not_end_it(world: World) -> None:
+    with home(world, Judge("supersedes", 0.95)) as (context, _):
+        older = put(context, DOUBTED[0], kind=Kind.RELATIONSHIP)
+        judge_waiting(context)
+        world.clock.pass_days(1)
+        newer = put(context, DOUBTED[1], kind=Kind.RELATIONSHIP)
+        assert state(context, older, newer) == "pending"
+        judge_waiting(context)
+        assert state(context, older, newer) == "pending"
+        assert len(conflicts.pending(context)) == 1
+
+
+def test_what_shares_only_the_name_of_its_project_costs_no_question(world: World) -> None:
+    with home(world, Judge(claims=lambda _: claim(entity="", attribute=""))) as (context, model):
+        put(context, "Write a guide to the tower of acme.", kind=Kind.TODO)
+        put(context, "The shop of acme opens at nine.")
+        put(context, "Parcels of acme go out by bicycle.")
+        judge_waiting(context)
+        assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
+        put(context, "There is a guide to the tower of acme.")
+        judge_waiting(context)
+        assert Task.TODOS in {prompt.task for prompt in model.prompts}
 
 
 def test_what_a_memory_says_stands_in_a_prompt_as_data(world: World) -> None:

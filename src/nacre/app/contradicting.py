@@ -26,7 +26,6 @@ from nacre.app.superseding import doubted, ended, without_doubt
 from nacre.app.using import queue_reviews
 from nacre.app.writing import apply_intents, commit, entry, intend_claim
 from nacre.dedup.contradiction import (
-    AUTO_SUPERSEDE,
     Bearing,
     Outcome,
 )
@@ -275,7 +274,7 @@ class _Change:
             self._end(earlier, without_doubt(later, earlier.id), one)
         elif one.outcome is Outcome.PENDING:
             self._doubt(earlier, without_doubt(later, earlier.id), one)
-        elif without_doubt(later, earlier.id) != later and one.judged.confidence > AUTO_SUPERSEDE:
+        elif one.judged.says_both_hold and without_doubt(later, earlier.id) != later:
             self._calm(earlier, without_doubt(later, earlier.id), one)
 
     def _calm(self, earlier: Memory, later: Memory, one: Found) -> None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from nacre.app.claiming import tell_claim
-from nacre.app.comparing import compare, last_said
+from nacre.app.comparing import compare
 from nacre.app.context import Context
 from nacre.app.rivals import open_todos, rivals
 from nacre.app.side_by_side import Answered, ask_all, is_final
@@ -210,8 +210,7 @@ def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> li
 
 
 def _judged(context: Context, model: LanguageModel, memory: Memory, others: Sequence[Memory]) -> list[Found]:
-    days = [(other, last_said(other).date()) for other in others]
-    prompt = judge_prompt(memory, last_said(memory).date(), days, schema_of(JudgeAnswer))
+    prompt = judge_prompt(memory, others, schema_of(JudgeAnswer))
     answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
     found = judgements(answer, len(others))
     sure = context.settings["contradiction.auto_supersede"]
@@ -228,7 +227,7 @@ def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
     answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
     found = []
     for todo, quote in finished(answer, memory, candidates):
-        is_ours = last_said(memory) >= last_said(todo)
+        is_ours = memory.is_said_after(todo)
         is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
         outcome = Outcome.SUPERSEDED if is_sure else Outcome.PENDING
         if is_ours:
@@ -238,9 +237,8 @@ def _finished(model: LanguageModel, memory: Memory, candidates: Sequence[Memory]
 
 
 def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
-    """Two memories, the one that was said earlier first; within a second their ids tell, which go with time."""
-    is_later = (last_said(memory), memory.id) >= (last_said(other), other.id)
-    return (other, memory) if is_later else (memory, other)
+    """Two memories, the one that was said earlier first."""
+    return (other, memory) if memory.is_said_after(other) else (memory, other)
 
 
 def _step(memory: Memory, one: Found) -> Step:

@@ -12,6 +12,7 @@ from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable
 from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter
+from nacre.stemming import stem
 from nacre.storage.search import list_memories
 from nacre.text import STOP_WORDS, words
 
@@ -85,10 +86,13 @@ def _by_claim(context: Context, memory: Memory, beside: Sequence[Memory]) -> Ite
 
 
 def _by_meaning(context: Context, memory: Memory) -> Iterator[int]:
-    """The nearest by their vectors, from where a link is worth making; the words decide in a home without vectors."""
+    """The nearest by their vectors, from where a link is worth making; in a home without vectors those that share rare
+    words, not only the project's name."""
     near = _near(context, memory)
     if near is None:
-        yield from context.comparisons.alike(memory, limit=MOST)
+        said, rows = _telling(memory), context.comparisons.alike(memory, limit=_LOOKED_AT)
+        found = context.memories.by_rows(rows)
+        yield from [row for row in rows if row in found and said & _telling(found[row])][:MOST]
         return
     yield from near
 
@@ -108,26 +112,33 @@ def _near(context: Context, memory: Memory) -> dict[int, float] | None:
 
 def open_todos(context: Context, memory: Memory) -> list[Memory]:
     """The open todos of its project that an event, fact or decision may show to be done: those nearest to it, five at
-    most, which share a word with it or are near by their vectors."""
+    most, which share a word with it, not only the project's name, or are near by their vectors."""
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
     wanted = Filter(kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True)
     rows, _ = list_memories(context.database, wanted, limit=_TODOS, offset=0)
     near = _near(context, memory) or {}
-    said = _telling(memory)
+    said = _said(memory)
     ranked = []
     for row, todo in context.memories.by_rows(rows).items():
         if todo.project == memory.project and not vouches(todo, memory) and not is_settled(memory, todo, ()):
-            asked = _telling(todo)
+            asked = _said(todo)
             shared = len(said & asked) / max(1, len(asked)) + near.get(row, 0.0)
-            ranked += [(shared, todo.created, todo)] if shared else []
+            is_near = row in near or bool(_telling(memory) & _telling(todo))
+            ranked += [(shared, todo.created, todo)] if shared and is_near else []
     ranked.sort(key=lambda one: one[:2], reverse=True)
     return [todo for _, _, todo in ranked[:MOST]]
 
 
+def _said(memory: Memory) -> set[str]:
+    return {word for word in words(f"{memory.subject} {memory.content}") if word not in STOP_WORDS}
+
+
 def _telling(memory: Memory) -> set[str]:
-    return _without_stop_words(words(f"{memory.subject} {memory.content}"))
+    """The stems of its words, but for those that say nothing within its project."""
+    said = _stems(words(f"{memory.subject} {memory.content}"))
+    return said - _stems(words(memory.project or ""))
 
 
-def _without_stop_words(said: Iterable[str]) -> set[str]:
-    return {word for word in said if word not in STOP_WORDS}
+def _stems(said: Iterable[str]) -> set[str]:
+    return {stem(word) for word in said if word not in STOP_WORDS}
