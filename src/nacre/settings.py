@@ -292,11 +292,16 @@ def check(key: str, value: Any) -> Any:
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping its comments and order; returns the value. Raises SettingsInvalid."""
+    """Set a value in the config file, keeping its comments and order; returns what holds now. Raises SettingsInvalid.
+
+    A table is added to: what it does not name stays as it is in the file. An empty one empties it.
+    """
     import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
-    _read_file(config)  # which refuses what cannot be read
+    before = _read_file(config).get(key)  # it refuses what cannot be read
+    if converted and isinstance(converted, dict) and isinstance(before, dict):
+        converted = check(key, {**before, **converted})
     document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     section, _, name = key.partition(".")
     if section not in document:

@@ -50,7 +50,7 @@ def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
 
 def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
-        configure(user_home, provider.config(more="background = true\n"))
+        configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
         assert "but not fake:m" in nacre("models").out
         assert "nobody knows what fake:m costs" in nacre("setup", "--daily-budget", "2").err
         nacre("models", "test")

@@ -90,7 +90,8 @@ def get(run: Run, key: str) -> None:
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
 
-    VALUE is text, a number, true or false; lists and tables are written as in TOML.
+    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
+    empties it.
     """
     from nacre.app.hiding import hidden
     from nacre.settings import known, load_settings, write_setting
