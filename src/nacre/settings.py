@@ -15,13 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.link.environment import environment, home_folder, user_home
-from nacre.model.prompting import Task
+from nacre.link.environment import AGENTS, environment, home_folder, user_home
 from nacre.model.session import Speaker
+from nacre.model.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,13 +136,6 @@ SETTINGS: tuple[Setting, ...] = (
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
-
-AGENTS = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
-    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
-    "AI_AGENT",
-)  # fmt: skip
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
 VECTORS = "embedding"
 """What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
@@ -269,9 +260,7 @@ def check(key: str, value: Any) -> Any:
     """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
     setting = known(key)
     try:
-        if isinstance(value, str) and setting.type is not str:
-            value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
-        converted = msgspec.convert(value, setting.type, strict=False)
+        converted = value if type(value) is setting.type and not _is_compound(setting) else _converted(setting, value)
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
             raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
@@ -289,6 +278,15 @@ def check(key: str, value: Any) -> Any:
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more")
     return converted
+
+
+def _converted(setting: Setting, value: Any) -> Any:
+    """Raises ValueError, RecursionError."""
+    import msgspec  # 7 ms that a hook pays only for a setting that needs it
+
+    if isinstance(value, str) and _is_compound(setting):
+        value = msgspec.toml.decode(f"value = {value}".encode())["value"]
+    return msgspec.convert(value, setting.type, strict=False)
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:

@@ -158,8 +158,8 @@ def project_slug(context: Context, name: str) -> str:
 
     Raises NotFound when that folder belongs to no project.
     """
+    from nacre.app.locating import project_of_folder
     from nacre.app.looking import projects
-    from nacre.app.project_pages import project_of_folder
     from nacre.vault.layout import slugify
 
     if name != HERE:
