@@ -66,6 +66,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
@@ -144,6 +145,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
+    "mcp.tools": ("core", "all"),
     "models.auth": (
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
     ),
