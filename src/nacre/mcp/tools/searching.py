@@ -40,8 +40,10 @@ def search(desk: Desk, asked: arguments.Search) -> Answer:
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
         tools=(asked.channel,) if asked.channel else (),
     )  # fmt: skip
-    if asked.deep and asked.query.strip():
-        return _deep(desk, asked, wanted)
+    if asked.deep and asked.query.strip() and not asked.cursor:
+        found_deep = _deep(desk, asked, wanted)
+        if found_deep:
+            return found_deep
     at = page_of(asked.cursor)
     query = RecallQuery(
         asked.query, wanted, Mode.HYBRID if asked.query.strip() else Mode.BROWSE, min(at + asked.limit, _MOST),
@@ -120,7 +122,8 @@ def _degraded(found: RecallResult | DeepResult) -> str:
     return f"Not all of memory was looked through: {one_line(harmless('; '.join(lanes)))}." if lanes else ""
 
 
-def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer:
+def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
+    """What deep recall has to tell; ``None`` where it is silent, and single memories may still be known."""
     desk.tell("choosing the project and its memories")
     here = desk.place(None).project
     projects = wanted.projects if asked.project else ()
@@ -131,7 +134,7 @@ def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer:
         "clarify": list(found.clarify),
     }  # fmt: skip
     if not found.context:
-        return Answer(framed("Nothing in memory answers that."), records)
+        return None
     inner = found.context.partition("\n")[2].rpartition("\n")[0].strip()
     told = cut(inner, asked.budget)
     ids = ", ".join(short_id(hit.memory.id) for hit in found.hits)
