@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nacre.mcp.face import Face
@@ -92,6 +93,7 @@ def serve(face: Face, wire: Wire) -> None:
         gc.freeze()
         gc.enable()
         lines.put(_Loaded())
+        import_module("nacre.app.catalogue")  # before somebody waits for it
 
     gc.disable()  # until all is loaded, which stays: looking through it again and again is a fifth of the work
     for work in (read, load):
