@@ -19,7 +19,8 @@ import msgspec
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.model.prompting import OWN_CALL_VARIABLE, Task
+from nacre.link.environment import environment, home_folder, user_home
+from nacre.model.prompting import Task
 from nacre.model.session import Speaker
 
 
@@ -44,6 +45,12 @@ SETTINGS: tuple[Setting, ...] = (
         str,
         "minilm",
         "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
+    ),
+    Setting(
+        "embedding.sends_to",
+        list[str],
+        [],
+        "hosts to which texts may go for their vectors; nacre embed switch asks first",
     ),
     Setting("embedding.query_seconds", float, 2.0, "so long a recall waits for a question's vector"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
@@ -123,6 +130,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
+    Setting("daemon.enabled", bool, True, "hooks start nacre serve where it does not run"),
+    Setting("daemon.idle_minutes", int, 30, "a daemon that was started by a hook ends when nobody asked for so long"),
+    Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
     Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
@@ -136,6 +146,9 @@ AGENTS = (
     "AI_AGENT",
 )  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
+
+VECTORS = "embedding"
+"""What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -172,6 +185,7 @@ _LEAST = {
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
+    "daemon.idle_minutes": 1,
     "dedup.model_seconds": 0,
     "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
@@ -240,9 +254,9 @@ def load_settings(
 
     What the file says of the key ``mending`` is about to be replaced, and may be wrong.
     """
-    environ = dict(os.environ if environ is None else environ)
-    user_home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    folder = Path(home or environ.get("NACRE_HOME") or user_home / ".nacre").expanduser().absolute()
+    environ = environment() if environ is None else dict(environ)
+    owner = Path(user_home(environ))
+    folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
     database = Path(environ.get("NACRE_DB") or folder / "nacre.db").expanduser()
     written = _read_file(config)
@@ -250,12 +264,7 @@ def load_settings(
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
     for key in written:
         known(key)
-    return Settings(folder, config, database, values, environ, user_home)
-
-
-def is_own_call(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
-    return bool((os.environ if environ is None else environ).get(OWN_CALL_VARIABLE))
+    return Settings(folder, config, database, values, environ, owner)
 
 
 def check(key: str, value: Any) -> Any:
@@ -285,11 +294,16 @@ def check(key: str, value: Any) -> Any:
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping its comments and order; returns the value. Raises SettingsInvalid."""
+    """Set a value in the config file, keeping its comments and order; returns what holds now. Raises SettingsInvalid.
+
+    A table is added to: what it does not name stays as it is in the file. An empty one empties it.
+    """
     import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
-    _read_file(config)  # which refuses what cannot be read
+    before = _read_file(config).get(key)  # it refuses what cannot be read
+    if converted and isinstance(converted, dict) and isinstance(before, dict):
+        converted = check(key, {**before, **converted})
     document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     section, _, name = key.partition(".")
     if section not in document:
@@ -301,7 +315,7 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _check_tasks(key: str, budgets: Mapping[str, float]) -> None:
-    tasks = [task.value for task in Task]
+    tasks = [*(task.value for task in Task), VECTORS]
     for task, dollars in budgets.items():
         if task not in tasks:
             raise SettingsInvalid(f"{key}: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")

@@ -34,8 +34,10 @@ from nacre.app.looking import MemoryView, SessionView
 from nacre.app.remembering import NewMemory
 from nacre.app.summarising import SessionReport
 from nacre.errors import InvalidInput
+from nacre.model.context import ContextBlock, ContextRequest
 from nacre.model.deeds import FileHistory
 from nacre.model.deep import DeepQuery, DeepResult
+from nacre.model.hooking import HookAnswer, HookCall
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport, StoreOutcome
@@ -195,6 +197,18 @@ def _flush(context: Context, asked: FlushRequest) -> IngestReport:
     return ingest(context, IngestOptions(vectors=asked.vectors))
 
 
+def _context(context: Context, asked: ContextRequest) -> ContextBlock:
+    from nacre.app.contexts.building import build
+
+    return build(context, asked)
+
+
+def _hook(context: Context, call: HookCall) -> HookAnswer:
+    from nacre.app.hooking import answer
+
+    return answer(context, call)
+
+
 _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("recall", RecallQuery, RecallResult, _recall),
     Entry("search-sessions", RecallQuery, RecallResult, _search_sessions),
@@ -215,6 +229,8 @@ _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("waiting", WaitingRequest, Waiting, asking.waiting),
     Entry("overview", OverviewRequest, Overview, asking.overview),
     Entry("flush", FlushRequest, IngestReport, _flush, writes=True),
+    Entry("context", ContextRequest, ContextBlock, _context),
+    Entry("hook", HookCall, HookAnswer, _hook),
 )
 
 CATALOGUE: Mapping[str, Entry[Any, Any]] = {entry.name: entry for entry in _ENTRIES}

@@ -33,7 +33,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, context, extraction, changes, claims, redaction, writers, locks, speed, scale."""
+    """Measure retrieval, silence, context, extraction, claims, redaction, speed, scale and more."""
 
 
 @command(

@@ -28,11 +28,13 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
         "mcp": Entry("mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
+        "serve": Entry("serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
     },
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
+        "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
         "did": Entry("deeds:did", "Tell who changed a file, when and why."),
         "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
@@ -67,7 +69,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Models": {
         "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
-        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
         "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
         "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
         "traces": Entry("traces:traces", "Tell what models and answers went through."),
@@ -84,7 +86,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",
-            "Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale.",
+            "Measure retrieval, silence, context, extraction, claims, redaction, speed, scale and more.",
         ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
@@ -130,9 +132,9 @@ class Root(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
-        from nacre.settings import is_own_call  # which nearly every command loads, and help does without
+        from nacre.link.environment import environment, is_own_call
 
-        return None if is_own_call() else super().invoke(ctx)
+        return None if is_own_call(environment()) else super().invoke(ctx)
 
     def _run(self, arguments: list[str], run: Run) -> Any:
         return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)

@@ -23,7 +23,8 @@ class HookEvent(StrEnum):
 class HookCall:
     """One call of a hook.
 
-    ``session`` is the host's own id of the session; ``transcript`` the file that it writes, where it says so.
+    ``session`` is ``<tool>:<the host's own id>``, as the session will be called that is read from its transcript;
+    ``transcript`` is the file that it writes, where it says so.
     ``is_apart`` marks sub-agents, scheduled runs and heartbeats: these are given nothing and hand nothing over.
     """
 

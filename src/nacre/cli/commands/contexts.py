@@ -1,0 +1,62 @@
+"""``nacre context``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.run import Run
+from nacre.model.context import Occasion, Part
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_PART = click.Choice([part.value for part in Part], case_sensitive=False)
+_OCCASION = click.Choice([occasion.value for occasion in Occasion], case_sensitive=False)
+
+
+@command(
+    "context",
+    examples=[
+        "nacre context",
+        'nacre context "why did we leave sqlite?" --explain',
+        "nacre context --output CONTEXT.md --budget 1500",
+    ],
+)
+@click.argument("prompt", nargs=-1, type=TEXT)
+@click.option("--start", is_flag=True, help="What a session starts with whose first prompt this is.")
+@click.option("--folder", type=_FOLDER, help="Where the agent works; by default, here.")
+@click.option("--session", type=TEXT, help="As <tool>:<id>: what it was given already is not told again.")
+@click.option("--occasion", type=_OCCASION, default=Occasion.STARTUP.value, show_default=True, help="Why it starts.")
+@click.option("--budget", type=click.IntRange(0), help="Tokens at most.")
+@click.option("--part", "parts", type=_PART, multiple=True, help="Only this part; may be given again.")
+@click.option("--lexical", is_flag=True, help="By words alone, as a hook does where no daemon runs.")
+@click.option("--explain", is_flag=True, help="Why each thing is told, and what was left out.")
+@click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="Write it there, where it changed.")
+@click.pass_obj
+def context(  # noqa: PLR0913 - one parameter an option
+    run: Run, prompt: tuple[str, ...], start: bool, folder: Path | None, session: str | None, occasion: str,
+    budget: int | None, parts: tuple[str, ...], lexical: bool, explain: bool, output: Path | None,
+) -> None:  # fmt: skip
+    """Tell an agent what it should know: as its session starts, or with a prompt.
+
+    Prints nothing where nothing is worth telling. With --output it is a file for agents that only read files.
+    """
+    from nacre.app.contexts.building import build
+    from nacre.app.contexts.snapshot import write_snapshot
+    from nacre.cli.records.contexts import context_record
+    from nacre.cli.render.contexts import render_context, render_explained
+    from nacre.model.context import ContextRequest, Moment
+
+    text = " ".join(prompt)
+    request = ContextRequest(
+        Moment.PROMPT if text and not start else Moment.START, Occasion(occasion), text,
+        str((folder or Path.cwd()).absolute()), session, budget, tuple(Part(part) for part in parts), lexical,
+    )  # fmt: skip
+    block = build(run.context, request)
+    changed = write_snapshot(output, block) if output else None
+    record = {**context_record(block), "output": str(output) if output else None, "changed": changed}
+    if explain:
+        run.answer(record, lambda paper: render_explained(paper, block))
+    else:
+        run.answer(record, lambda paper: render_context(paper, block, output=output, changed=changed))
