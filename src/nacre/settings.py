@@ -130,7 +130,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
-    Setting("daemon.enabled", bool, True, "hooks start nacre serve where it does not run"),
+    Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
     Setting("daemon.idle_minutes", int, 30, "a daemon that was started by a hook ends when nobody asked for so long"),
     Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),

@@ -161,7 +161,8 @@ def pipe(home: Path, tmp_path: Path) -> Iterator[Callable[..., Pipe]]:
     def start(*arguments: str, program: list[str] | None = None, **environ: str) -> Pipe:
         process = subprocess.Popen(
             [*(program or [sys.executable, "-m", "nacre"]), "mcp", *arguments], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(environ), cwd=tmp_path,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+            env=environment({"NACRE_DAEMON_ENABLED": "false", **environ}),
         )  # fmt: skip
         started.append(process)
         return Pipe(process)

@@ -12,10 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from nacre.app.asking import PlaceRequest
 from nacre.app.catalogue import CATALOGUE
 from nacre.app.context import open_context
 from nacre.errors import NacreError
 from nacre.link.address import socket_path
+from nacre.mcp.calling import HomeCalls
 from nacre.settings import load_settings
 from tests.mcp.conftest import SESSION, Server
 
@@ -108,6 +110,15 @@ async def test_the_answer_is_the_same_with_and_without_the_daemon(
     assert not daemon.asked
     assert (await server.ask(tool, **arguments)).text == alone
     assert daemon.asked
+
+
+async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_it(home: Path) -> None:
+    started: list[str] = []
+    calls = HomeCalls(home, start=lambda: started.append("nacre serve"))
+    for _ in range(3):
+        assert calls("place", PlaceRequest("acme-billing")).is_known
+    assert started == ["nacre serve"]
+    calls.close()
 
 
 async def test_what_the_daemon_stores_is_there_for_everyone(home: Path, daemon: Daemon) -> None:

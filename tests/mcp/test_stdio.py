@@ -37,8 +37,9 @@ def test_a_client_of_any_revision_is_greeted_in_its_own(pipe: Start, revision: s
 @pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
 async def test_the_official_client_works_in_every_mode(mode: str, home: Path, tmp_path: Path) -> None:
     server = StdioServerParameters(
-        command=sys.executable, args=["-m", "nacre", "mcp", "--tools", "all"], env=environment(), cwd=str(tmp_path)
-    )
+        command=sys.executable, args=["-m", "nacre", "mcp", "--tools", "all"], cwd=str(tmp_path),
+        env=environment({"NACRE_DAEMON_ENABLED": "false"}),
+    )  # fmt: skip
     async with Client(server, mode=mode) as client:
         assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
         assert len((await client.list_tools()).tools) == 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -41,11 +42,13 @@ class ToldError(NacreError):
 class HomeCalls:
     """Calls about one home. Implements :class:`Call`.
 
-    Where no daemon answers, the home is opened in this process, with the first call that needs it.
+    Where no daemon answers, the home is opened in this process, with the first call that needs it, and ``start`` is
+    called once: it may start the daemon for the calls to come.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, start: Callable[[], None] | None = None) -> None:
         self._home = home
+        self._start = start
         self._context: Context | None = None
         self._turn = RLock()
 
@@ -55,8 +58,10 @@ class HomeCalls:
 
         entry = CATALOGUE[operation]
         if load_model is None:
-            with contextlib.suppress(Away):
+            try:
                 return self._by_daemon(entry, request)
+            except Away:
+                self._begin()
         if entry.name in _LONG:
             with contextlib.closing(self._open(load_model)) as context:
                 return _run(context, entry, request)
@@ -72,6 +77,12 @@ class HomeCalls:
         settings = load_settings(self._home)
         names = (str(settings[key]) for key in settings.values if key.startswith("models.") and key != "models.auth")
         return any(name.partition(":")[0] == provider for name in names)
+
+    def _begin(self) -> None:
+        if self._start and self._home.is_dir():
+            start, self._start = self._start, None
+            with contextlib.suppress(OSError, NacreError):
+                start()
 
     def close(self) -> None:
         """Close the home if it was opened."""

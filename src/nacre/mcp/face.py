@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -22,6 +22,7 @@ _LOG = logging.getLogger("nacre.mcp")
 _MOST_NAMED = 400
 
 Tell = Callable[[str], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -54,19 +55,26 @@ class Face:
 
     def answer(self, offer: Offer, given: Mapping[str, Any], desk: Desk) -> dict[str, Any]:
         """The result of a tool as the wire has it; one that failed says why, and what to do."""
-        try:
-            told = _function(offer)(desk, _checked(offer, given))
-        except NacreError as error:
-            return _failed(refusal(error), structured=self.structured)
-        except Exception as error:  # noqa: BLE001 - the face's boundary
-            return _failed(unexpected(error), structured=self.structured)
+        told = kept(lambda: _function(offer)(desk, _checked(offer, given)))
+        if not isinstance(told, Answer):
+            return _failed(told, structured=self.structured)
         result: dict[str, Any] = {"content": [{"type": "text", "text": told.text}], "isError": False}
         if self.structured:
             result["structuredContent"] = {"text": told.text, "records": msgspec.to_builtins(told.records)}
         return result
 
 
-def unexpected(error: Exception) -> dict[str, Any]:
+def kept(work: Callable[[], T]) -> T | dict[str, Any]:
+    """What work gives, else what a client is told of why it does not: nothing of the inside."""
+    try:
+        return work()
+    except NacreError as error:
+        return refusal(error)
+    except Exception as error:  # noqa: BLE001 - the face's boundary
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> dict[str, Any]:
     """What a client is told of an error that nobody foresaw; the log on standard error has where it happened."""
     frames = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("%s\n%s", type(error).__name__, frames)

@@ -16,11 +16,11 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel.server import Server
 from mcp.shared.exceptions import MCPError
 
-from nacre.errors import InvalidInput, NacreError
+from nacre.errors import InvalidInput
 from nacre.mcp import pages
 from nacre.mcp.answers import refusal
 from nacre.mcp.calling import Call
-from nacre.mcp.face import Face, unexpected
+from nacre.mcp.face import Face, kept
 from nacre.mcp.offers import INSTRUCTIONS, Offer
 from nacre.mcp.opening import TITLE, installed_version
 from nacre.mcp.sampling import Asker, sampled
@@ -95,7 +95,7 @@ class _Hands:
     async def read_resource(self, context: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         address = str(asked.uri)
         telling = _Telling()
-        work = partial(_kept, partial(pages.read, self._face.desk(telling.tell), address))
+        work = partial(kept, partial(pages.read, self._face.desk(telling.tell), address))
         text = await self._working(context, telling, work)
         if isinstance(text, dict):
             raise MCPError(_RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": address, **text})
@@ -122,16 +122,6 @@ class _Hands:
             done = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
             tasks.cancel_scope.cancel()
         return done
-
-
-def _kept(work: Callable[[], str]) -> str | dict[str, Any]:
-    """What work gives, or why it does not."""
-    try:
-        return work()
-    except NacreError as error:
-        return refusal(error)
-    except Exception as error:  # noqa: BLE001 - the face's boundary
-        return unexpected(error)
 
 
 async def _report(context: Context, telling: _Telling) -> None:

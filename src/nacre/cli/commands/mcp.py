@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from nacre.cli.run import Run
 
 if TYPE_CHECKING:
     from nacre.mcp.face import Face
+    from nacre.settings import Settings
 
 
 @command("mcp", examples=["nacre mcp", "nacre mcp --tools all", "nacre mcp --http 8765 --token-file ~/.nacre/token"])
@@ -57,10 +59,17 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
     folder = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         folder = str(Path.cwd())
+    start = partial(_start_daemon, settings) if settings["daemon.enabled"] else None
     return Face(
-        HomeCalls(settings.home), everything=(everything or settings["mcp.tools"]) == "all", structured=structured,
-        folder=folder, session=session_in(settings.environ),
+        HomeCalls(settings.home, start=start), everything=(everything or settings["mcp.tools"]) == "all",
+        structured=structured, folder=folder, session=session_in(settings.environ),
     )  # fmt: skip
+
+
+def _start_daemon(settings: Settings) -> None:
+    from nacre.app.background import serve_in_background
+
+    serve_in_background(settings)
 
 
 def _serve_http(face: Face, place: str, token_file: Path | None) -> None:
