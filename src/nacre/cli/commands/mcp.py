@@ -46,6 +46,8 @@ def mcp(
         return
     from nacre.mcp.stdio import Wire, serve
 
+    if run.is_interactive:
+        click.echo("Waiting for an agent's tool, whose settings name this command. Ctrl-D ends this.", err=True)
     serve(face, Wire.taken())
 
 
@@ -82,6 +84,8 @@ def _serve_http(face: Face, place: str, token_file: Path | None) -> None:
     if not port.isdigit():
         raise click.UsageError(f"{place!r} is no port", click.get_current_context())
     token = token_file.read_text(encoding="utf-8").strip() if token_file else None
+    if token == "":
+        raise click.UsageError(f"{token_file} is empty: write a token into it", click.get_current_context())
     is_local = host in LOOPBACK or host == "::1"
     if not is_local and not token:
         raise click.UsageError("beyond loopback a token is needed: --token-file FILE", click.get_current_context())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
-from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, title_of
+from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.model.deeds import FileChange, FileHistory, Repair, Trouble
 from nacre.text import harmless, one_line, shorten
@@ -79,7 +79,9 @@ def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 def _change(change: FileChange) -> str:
     day = f"{change.time:%Y-%m-%d} " if change.time else ""
-    told = [f"- {day}{harmless(change.path)}, {count(change.edits, 'edit', 'edits')} in {harmless(change.session.id)}"]
+    told = [
+        f"- {day}{harmless(change.path)}, {count(change.edits, 'edit', 'edits')} in {short_session(change.session.id)}"
+    ]
     if change.request:
         told.append(f"  asked for: {harmless(shorten(change.request.text, _WORDS))}")
     if change.words:
@@ -110,4 +112,4 @@ def _repair(repair: Repair) -> str:
     worked = "worked" if repair.worked else "was not seen to work"
     steps = "; ".join(shorten(step.input or step.name, 100) for step in repair.steps)
     words = f": {shorten(repair.words.text, _WORDS)}" if repair.words else ""
-    return f"  {day}in {harmless(repair.session.id)}, what was tried {worked}: {one_line(harmless(steps + words))}"
+    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}: {one_line(harmless(steps + words))}"

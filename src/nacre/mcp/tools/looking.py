@@ -18,6 +18,7 @@ from nacre.mcp.answers import (
     refusal,
     said_in,
     short_id,
+    short_session,
     shorten_lines,
     title_of,
 )
@@ -83,7 +84,8 @@ def _block(view: MemoryView, line: int, room: int) -> str:
 
 def _evidence(view: MemoryView) -> Sequence[str]:
     return [
-        f"  {one.speaker.value} in {harmless(one.session_id)}: {harmless(shorten(one.excerpt, _EVIDENCE_CHARACTERS))}"
+        f"  {one.speaker.value} in {short_session(one.session_id)}: "
+        f"{harmless(shorten(one.excerpt, _EVIDENCE_CHARACTERS))}"
         for one in view.evidence[:2]
         if one_line(one.excerpt) != one_line(view.memory.content)
     ]

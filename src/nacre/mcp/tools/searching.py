@@ -17,6 +17,7 @@ from nacre.mcp.answers import (
     record_of,
     said_in,
     short_id,
+    short_session,
     title_of,
 )
 from nacre.mcp.desk import Desk, going_on, page_of
@@ -106,7 +107,7 @@ def _turn(hit: TurnHit) -> str:
     day = f"{turn.time:%Y-%m-%d} " if turn.time else ""
     outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
     words = one_line(harmless(cut(hit.excerpt, _TURN_TOKENS)))
-    return f"- {day}{turn.speaker.value} in {harmless(hit.session.id)}{outside}: {words}"
+    return f"- {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
 
 
 def _turn_record(hit: TurnHit) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.errors import InvalidInput
 from nacre.mcp import arguments
-from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, shorten_lines
+from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.model.recall import Filter, RecallQuery, RecallResult
 from nacre.model.session import Trust, Turn
@@ -170,7 +170,7 @@ def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
     hits = found.turns[at:]
     lines = [
         f"- {hit.turn.time:%Y-%m-%d} " * bool(hit.turn.time) + f"{hit.turn.speaker.value} in "
-        f"{harmless(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
+        f"{short_session(hit.session.id)}{', UNTRUSTED' * (hit.turn.trust is Trust.UNTRUSTED)}: "
         f"{one_line(harmless(hit.excerpt))}"
         for hit in hits
     ]
