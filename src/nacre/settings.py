@@ -71,6 +71,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
@@ -127,7 +128,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
-    Setting("daemon.enabled", bool, True, "hooks start nacre serve where it does not run"),
+    Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
     Setting("daemon.idle_minutes", int, 30, "a daemon that was started by a hook ends when nobody asked for so long"),
     Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
@@ -148,6 +149,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
+    "mcp.tools": ("core", "all"),
     "models.auth": (
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
     ),

@@ -27,6 +27,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
+        "mcp": Entry("mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
         "serve": Entry("serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
