@@ -19,6 +19,7 @@ from nacre.app.scanning import catch_up
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.app.watching.standing import standing
+from nacre.app.wiring.proving import hosts_in_a_line
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
 from nacre.llm.credentials import place_for
@@ -61,6 +62,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
         _model(context),
         *_reranker(context),
         *_credentials(context),
+        *hosts_in_a_line(context.settings),
     ]
 
 
@@ -76,6 +78,7 @@ def health(context: Context) -> list[Check]:
         *_judging(context),
         *_archive(context),
         *_watcher(context),
+        *hosts_in_a_line(context.settings),
         *format_checks(context),
         *_problems(context),
     ]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -145,15 +146,16 @@ class TomlTable:
         wanted = _without(_toml(text), self.path)
         if _reads_as(text, wanted) and not marked.has_block(text, marked.TOML):
             return text
-        ways = (
-            lambda: marked.drop_blocks(text, marked.TOML),
-            lambda: marked.drop_tables(text, (".".join(self.path),)),
-            lambda: self._drop_inline(text),
-        )
-        found = next((after for after in (way() for way in ways) if _reads_as(after, wanted)), None)
-        if found is None:
-            raise Unparsable(f"{'.'.join(self.path)} cannot be taken out without a risk to the rest")
-        return found
+        for after in self._dropped(text):
+            if _reads_as(after, wanted):
+                return after
+        raise Unparsable(f"{'.'.join(self.path)} cannot be taken out without a risk to the rest")
+
+    def _dropped(self, text: str) -> Iterator[str]:
+        """The text without the table, in one way after the other: the first that harms nothing is taken."""
+        yield marked.drop_blocks(text, marked.TOML)
+        yield marked.drop_tables(text, (".".join(self.path),))
+        yield self._drop_inline(text)
 
     def _rendered(self) -> str:
         import tomlkit  # where a TOML file is written only
@@ -208,6 +210,9 @@ class TomlTables:
         own = [key for key in found if key.startswith(self.begins)] if isinstance(found, dict) else []
         for key in own:
             text = _drop_quoted(text, self.path, key)
+        if own and _at(_toml(text), self.path) == {}:
+            name = ".".join(self.path)
+            text = re.sub(rf"^\[{re.escape(name)}\][ \t]*\r?\n(?:\r?\n)?", "", text, flags=re.MULTILINE)
         return text
 
 
