@@ -21,8 +21,16 @@ test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 2
 
 .PHONY: test-live
-test-live: $(VENV)/.installed-dev  ## tests that ask real models, of every provider whose key is in the environment
+test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider whose key is in the environment
 	$(BIN)/python -m pytest -m live
+
+.PHONY: cassettes
+cassettes: named-model $(VENV)/.installed-dev  ## have a model answer the prompts of the tests: MODEL=provider:model
+	$(BIN)/python scripts/record_cassettes.py $(MODEL)
+
+.PHONY: named-model
+named-model:
+	@test -n "$(MODEL)" || { echo "which model? make cassettes MODEL=provider:model" >&2; exit 2; }
 
 FUZZ_SECONDS ?= 600
 

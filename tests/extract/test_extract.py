@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from time import process_time
 
 import pytest
 
@@ -756,3 +757,25 @@ def test_a_command_that_worked_is_a_lesson_about_the_trouble() -> None:
 
     assert found.kind is Kind.LESSON
     assert found.content == "The viewer exits at once when I start it. Ok, this worked: QT_PLUGIN=x11 viewer"
+
+
+# --- what others wrote ---
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hi Claude,\n\nwe never deploy the ledger on Fridays.\n\nThanks,\nAnselm",
+        "The meeting is at 10:42\nwe never deploy the ledger on Fridays.",
+        "Hello,\nwe never deploy the ledger on Fridays.\nRegards to the team!",
+    ],
+    ids=["a letter of one's own", "one time of day", "no signature"],
+)
+def test_what_looks_a_little_like_a_letter_or_a_chat_is_still_the_owners(said: str) -> None:
+    assert "we never deploy the ledger on Fridays." in [one.text for one in split(said)]
+
+
+def test_white_space_without_end_costs_next_to_nothing() -> None:
+    begun = process_time()
+    assert [one.text for one in split(f"Before it.\n{' ' * 29_000}\nAfter it.")] == ["Before it.", "After it."]
+    assert process_time() - begun < 2

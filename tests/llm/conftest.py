@@ -17,6 +17,9 @@ SCHEMA = {
 }  # fmt: skip
 PROMPT = Prompt(Task.TEST, "You name parts of boats.", "Which part?", SCHEMA, shared="A long list.", name="part")
 
+for _module in ("stage", "scenarios"):
+    pytest.register_assert_rewrite(f"tests.llm.{_module}")
+
 Open = Callable[..., LanguageModel]
 
 

@@ -30,6 +30,8 @@ def test_an_answer_in_a_code_fence_is_read() -> None:
 def test_an_answer_of_another_shape_is_sent_back_once_with_what_is_wrong() -> None:
     model = ScriptedModel([{"parts": [{"title": "hull"}]}, Whole([Part("hull")])])
     assert ask(model, PROMPT, Whole) == Whole([Part("hull")])
+    assert model.name not in model.prompts[1].text
+    assert "it is not of the shape asked for: " in model.prompts[1].text
     assert "title" in model.prompts[1].text
     assert "Which parts?" in model.prompts[1].text
 

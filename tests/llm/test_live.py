@@ -1,7 +1,10 @@
-"""Real providers keep to what the fake one does."""
+"""Real models, one of each provider whose key is in the environment: they keep to the protocol, and answer well."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +19,35 @@ from nacre.model.prompting import Prompt, Task
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings
-from tests.live import live_model
+from tests.llm.scenarios import SCENARIOS, Scenario
 
-__all__ = ["live_model"]
 pytestmark = pytest.mark.live
+
+CHEAP = {
+    "anthropic": "claude-haiku-4-5",
+    "openai": "gpt-5-mini",
+    "gemini": "gemini-2.5-flash",
+    "groq": "llama-3.3-70b-versatile",
+    "deepseek": "deepseek-chat",
+    "mistral": "mistral-small-latest",
+}
+"""A model of each provider that costs little; ``NACRE_LIVE_MODEL`` names another, and only that is asked then."""
+
+KEYS = {name: f"{name.upper()}_API_KEY" for name in CHEAP}
+NAMES = [os.environ["NACRE_LIVE_MODEL"]] if os.environ.get("NACRE_LIVE_MODEL") else [
+    f"{name}:{model}" for name, model in CHEAP.items() if os.environ.get(KEYS[name])
+]  # fmt: skip
+ENVIRON = dict(os.environ)
+
+
+@pytest.fixture(params=NAMES or ["none"])
+def live_model(request: pytest.FixtureRequest) -> Iterator[LanguageModel]:
+    """Each of the real models in turn; skipped where there is no key."""
+    if request.param == "none":
+        pytest.skip(f"no key: set one of {', '.join(KEYS.values())}, or NACRE_LIVE_MODEL=provider:model")
+    model = open_model(load_settings(environ={**ENVIRON, "HOME": os.environ["HOME"]}), request.param)
+    yield model
+    model.close()
 
 
 class Metal(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,9 +74,11 @@ def test_a_real_answer_can_be_played_again(live_model: LanguageModel, tmp_path: 
 
 def test_a_real_provider_says_no_to_a_model_that_is_none(live_model: LanguageModel) -> None:
     provider = live_model.name.partition(":")[0]
-    from tests.live import ENVIRON
+    wrong = open_model(load_settings(environ=ENVIRON), f"{provider}:there-is-no-such-model")
+    with closing(wrong), pytest.raises(ModelRefused, match="there-is-no-such-model"):
+        wrong.complete(replace(PROMPT, timeout_seconds=30))
 
-    model = open_model(load_settings(environ=ENVIRON), f"{provider}:there-is-no-such-model")
-    with pytest.raises(ModelRefused, match="there-is-no-such-model"):
-        model.complete(replace(PROMPT, timeout_seconds=30))
-    model.close()
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_a_real_model_brings_it_to_a_good_end(scenario: Scenario, live_model: LanguageModel, tmp_path: Path) -> None:
+    assert scenario.run(live_model, tmp_path)

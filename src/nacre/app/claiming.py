@@ -56,15 +56,21 @@ class Estimate:
     cost: Decimal | None
 
 
-def tell_claim(context: Context, model: LanguageModel, memory: Memory) -> Claim | None:
-    """What a memory claims, as a model tells it; ``None`` where that is nothing. Raises what a model's call raises."""
-    answer = ask(model, _prompt(context, memory), ClaimAnswer)
+def tell_claim(
+    context: Context, model: LanguageModel, memory: Memory, *, also_known: Sequence[str] = ()
+) -> Claim | None:
+    """What a memory claims, as a model tells it; ``None`` where that is nothing. Raises what a model's call raises.
+
+    ``also_known`` are entities of claims that are not kept yet.
+    """
+    answer = ask(model, _prompt(context, memory, also_known), ClaimAnswer)
     claim = claim_of(answer)
     return redacted(context, replace(memory, claim=claim)).claim if claim else None
 
 
-def _prompt(context: Context, memory: Memory) -> Prompt:
-    return claim_prompt(memory, context.claims.entities(MOST_HINTS), schema_of(ClaimAnswer))
+def _prompt(context: Context, memory: Memory, also_known: Sequence[str] = ()) -> Prompt:
+    known = dict.fromkeys((*also_known, *context.claims.entities(MOST_HINTS)))
+    return claim_prompt(memory, list(known), schema_of(ClaimAnswer))
 
 
 def estimate(context: Context, limit: int | None = None) -> Estimate:
@@ -128,7 +134,8 @@ class _Telling:
     def tell(self, memory: Memory) -> None:
         """Ask the model; an answer that cannot be used is counted, and one that does not come ends it all."""
         try:
-            self.told.append((memory, tell_claim(self.context, self.model, memory)))
+            names = dict.fromkeys(claim.entity for _, claim in self.told if claim)
+            self.told.append((memory, tell_claim(self.context, self.model, memory, also_known=tuple(names))))
         except AnswerUnusable:
             self.failed += 1
         except Unavailable as error:

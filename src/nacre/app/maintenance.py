@@ -16,8 +16,9 @@ from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, ingest, named_before
 from nacre.app.writing import apply_intents
 from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
-from nacre.model.reports import IngestReport, Progress
+from nacre.model.reports import IngestReport, Problem, Progress
 from nacre.settings import Settings
+from nacre.storage.carrying import carry_over
 from nacre.storage.database import Database
 from nacre.storage.shard_set import ShardSet
 from nacre.storage.times import from_ms
@@ -77,7 +78,8 @@ def rebuild(
 
     The new one takes the place of the old one when it is whole; the old file is kept as ``nacre.db.old``. Memories come
     from their files alone; sessions are indexed and count as seen by extraction, so that a rebuild writes no memories.
-    Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.
+    What models cost, and traces, are carried over from the old one as far as it can be read: today's budget is spent
+    after a rebuild, too. Usage starts from neutral. Raises SchemaTooNew: a newer nacre's database is not replaced.
     """
     fresh = replace(settings, database=settings.database.with_name(f"{settings.database.name}.new"))
     known = _read_before(settings, open_home)
@@ -85,12 +87,12 @@ def rebuild(
     try:
         with _earlier(settings, open_home) as earlier:
             report = _make_anew(replace(open_home(fresh), earlier=earlier), known, on_progress, vectors=vectors)
-        _put_in_place(settings, fresh.database, open_home)
+        lost = _put_in_place(settings, fresh.database, open_home)
         _sweep(settings)
     finally:
         with contextlib.suppress(OSError):
             _remove(fresh.database)  # a full disk has no room for half of one
-    return report
+    return replace(report, problems=(*report.problems, *lost))
 
 
 @contextlib.contextmanager
@@ -160,13 +162,14 @@ def reset(settings: Settings, open_home: Callable[[Settings], Context]) -> Path 
     return copy
 
 
-def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings], Context]) -> None:
+def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings], Context]) -> list[Problem]:
     """Let a new database take the place of the old one, in one step; what was stored meanwhile reaches the vault first.
 
-    The log of the old one goes before: SQLite would take it for the new one's.
+    The log of the old one goes before: SQLite would take it for the new one's. Returns what could not be carried over.
     """
     database = settings.database
     old = database.with_name(f"{database.name}.old")
+    lost: list[Problem] = []
     with contextlib.ExitStack() as held:
         if database.exists():
             context = _opened(settings, open_home)
@@ -174,6 +177,7 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
                 with contextlib.closing(context.database):
                     held.enter_context(context.vault_lock)
                     _empty(context)
+                lost = _carry_over(database, new)
             _remove(old)
             for file, kept in list(zip(_files(database), _files(old), strict=True))[1:]:
                 with contextlib.suppress(FileNotFoundError):
@@ -183,6 +187,15 @@ def _put_in_place(settings: Settings, new: Path, open_home: Callable[[Settings],
             except OSError:  # not every file system can
                 database.replace(old)
         new.replace(database)
+    return lost
+
+
+def _carry_over(old: Path, new: Path) -> list[Problem]:
+    with contextlib.closing(Database(new)) as fresh:
+        lost = carry_over(old, fresh)
+        fresh.fold_log()
+    hint = "the vault has every memory; what a day cost so far is counted from here"
+    return [Problem(str(old), f"{what} could not be read any more", hint) for what in lost]
 
 
 def _sweep(settings: Settings) -> None:

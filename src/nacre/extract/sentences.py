@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 MAX_STATEMENTS = 30
 _FIRST, _LAST = 10, 4
@@ -13,6 +14,8 @@ _MAX_STATEMENT = 1_500
 _REMEMBERED = 64  # a message is looked at for answers, causes and claims
 _WRAP_CHARACTERS = 60
 
+_GAP = re.compile(r"[ \t]{100,}")
+"""As wide as any indentation need be: patterns that begin with white space try each place of a wider one."""
 _FENCE = re.compile(r"^(```|~~~|\"{3}).*?(?:^.*\1|\Z)", re.DOTALL | re.MULTILINE)
 _TAG = re.compile(r"<([a-zA-Z][\w-]*)\b[^>]*>.*?</\1>", re.DOTALL)
 _QUOTED = re.compile(r"[\"“][^\"“”\n]{80,}[\"”]")
@@ -31,6 +34,32 @@ _FOREIGN = re.compile(
     re.VERBOSE | re.MULTILINE | re.IGNORECASE,
 )
 """From here on a message is somebody else's: where a pasted mail ends nobody can tell."""
+_GREETING = re.compile(
+    r"""
+    ^[ \t]*(?:(?:dear|hi|hello|hey|good\ (?:morning|afternoon|evening|day)|greetings|sehr\ geehrte\w*|liebe[rs]?|hallo
+      |guten\ tag|bonjour|ch(?:er|ère)s?|hola|buenos\ d[ií]as|estimad[oa]s?)\b|尊敬的|亲爱的|[您你]好)[^.?\n]{0,60}$
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+_CLOSING = re.compile(
+    r"""
+    ^[ \t]*(?:(?:(?:kind(?:est)?|best|warm(?:est)?|many)\ )?regards|(?:all\ the\ )?best|yours\b.{0,20}|sincerely|cheers
+      |(?:many\ )?thanks|thank\ you|(?:mit\ )?(?:freundlichen?|besten?|vielen?|lieben?)\ gr[uü](?:ß|ss)en?
+      |cordialement|saludos|此致|敬礼|祝好)[,，.!！]?[ \t]*\n{1,2}[ \t]*\S.{0,60}$
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+"""How a letter begins and how it is signed: below words of one's own it is another's."""
+_MESSAGE = re.compile(
+    r"""
+    ^[ \t]*\S.{0,39}?[ \t,(\[—–-]\d{1,2}:\d\d(?::\d\d)?(?:[ \t]?[ap]m)?[)\]]?[ \t]*\n[ \t]*\S
+    | ^[ \t]*\d{1,2}:\d\d(?::\d\d)?[ \t]+<?[\w.-]{1,30}[:>][ \t]+\S
+    """,
+    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+)
+"""One of a chat, below or behind who wrote it and when. Two of them are a chat."""
+_OBJECT = re.compile(r"[{\[]\s*\"[^\"\n]{1,80}\"\s*[:,][^\n]*[}\]]")
+"""A record in a line: what a server answered, say."""
 _RECORD = re.compile(
     r"^[ \t>*_\"'{]*(?:(?:human|user|assistant|system|owner|agent|ai|助手|用户|系统)[*_\"']*[ \t]*[:：][ \t]+\S"
     r"|(?:speaker|trust|role|canonical_key|confidence)[\"']*[ \t]*[:=][ \t]*[\"']?\w+[\"',}]*[ \t]*$)",
@@ -113,7 +142,7 @@ def _split(text: str) -> tuple[Statement, ...]:
         body = _LINK.sub("", line[item.end() :] if item else line).strip()
         if not item:
             lead = None
-        parts = [part for part in _sentences(body) if len(part) <= _MAX_STATEMENT]
+        parts = [part for part in sentences(body) if len(part) <= _MAX_STATEMENT]
         statements += [Statement(part, item["mark"] if item else None, lead) for part in parts]
         if parts and not item and parts[-1].endswith((":", "：")):
             lead = parts[-1]
@@ -126,24 +155,33 @@ def _split(text: str) -> tuple[Statement, ...]:
 def _strip(text: str) -> str:
     if len(text) > _MAX_TYPED:
         text = f"{text[: _MAX_TYPED // 2]}\n{text[-_MAX_TYPED // 2 :]}"
-    text = _FENCE.sub("\n", text)
+    text = _FENCE.sub("\n", _GAP.sub(" " * 8, text))
     if "</" in text:
         text = _TAG.sub("\n", text)
     heading = _HEADING.search(text)
     if heading:
         text = text[: heading.start()]
     text = _own(text)
-    return _EMPHASIS.sub(r"\2", _QUOTED.sub("", text))
+    return _EMPHASIS.sub(r"\2", _QUOTED.sub("", _OBJECT.sub("", text)))
 
 
 def _own(text: str) -> str:
-    """A message without mails, transcripts and records that were pasted into it."""
+    """A message without mails, chats, transcripts and records that were pasted into it."""
     foreign = _FOREIGN.search(text)
-    if foreign:
-        text = text[: foreign.start()]
+    text = text[: foreign.start()] if foreign else text
+    text = text[: _begin_of_letter(text)]
+    messages = list(islice(_MESSAGE.finditer(text), 2))
+    text = text[: messages[0].start()] if len(messages) > 1 else text
     if not _RECORD.search(text):
         return text
     return "\n\n".join(part for part in _PARAGRAPH.split(text) if not _RECORD.search(part))
+
+
+def _begin_of_letter(text: str) -> int | None:
+    """Where a letter begins that somebody signed, below other words; ``None`` where there is none."""
+    signed = max((one.start() for one in _CLOSING.finditer(text)), default=0)
+    greetings = (one.start() for one in _GREETING.finditer(text, 0, signed))
+    return next((at for at in greetings if text[:at].strip()), None)
 
 
 def _lines(text: str) -> list[str]:
@@ -173,7 +211,8 @@ def is_pasted(line: str) -> bool:
     return len(line) > 20 and len(_SIGN.findall(line)) > _MOSTLY_SIGNS * len(line)
 
 
-def _sentences(line: str) -> list[str]:
+def sentences(line: str) -> list[str]:
+    """The sentences of a line."""
     parts: list[str] = []
     for part in _BOUNDARY.split(line):
         if parts and (_ABBREVIATION.search(parts[-1]) or _open(parts[-1])):

@@ -10,7 +10,7 @@ from functools import lru_cache
 from nacre.extract.cues import Language, language_of
 from nacre.extract.sentences import Statement, split
 from nacre.model.session import Flag, Speaker, Trust, Turn
-from nacre.text import normalise
+from nacre.text import normalise, words
 
 _UNSPOKEN = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN
 _COMMAND = re.compile(r"^/\S+\s*")
@@ -18,6 +18,8 @@ _REJECTED = "rejected"
 _ECHO_TURNS = 40
 _TITLE = re.compile(r"[A-Z][^\n.!?:;,`]{2,60}\n[ \t]*\n(?=[ \t]*\S)")
 _READER = re.compile(r"\byour?\b", re.IGNORECASE)
+_FORM = re.compile(r"^(?P<question>.+[?？:：]) → (?P<answer>\S.*)$", re.MULTILINE)
+_MOST_OF_A_NOD = 3
 _SELF = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Ww]e|us|[Oo]urs?|[Ll]et['’]?s|[Pp]lease)\b")
 _ADDRESSED = 2
 """How often a page says "you" or "your", at least."""
@@ -50,11 +52,44 @@ def utterances(turns: Sequence[Turn]) -> list[Utterance]:
     found: list[Utterance] = []
     for index, turn in enumerate(turns):
         for text, correcting in _words(turns, index, turn):
-            typed = [] if _is_page(text) else _in_one_language(split(text))
+            typed = [] if _is_page(text) else _in_one_language(split(_FORM.sub(_answering, text)))
             statements = tuple(one for one in typed if not _echoes(one.text, turns, index))
             if statements and (not found or found[-1].text != text):
                 found.append(Utterance(index, text, statements, correcting))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A question of a form, in the agent's words, and what the owner answered: yes or no (``declines``) and no more
+    than that (``nods``), or in words.
+    """
+
+    question: str
+    answer: str
+    nods: bool
+    declines: bool
+
+
+def forms(text: str) -> list[Answered]:
+    """The questions of forms that a message answers, in order."""
+    return [_answered(form) for form in _FORM.finditer(text)]
+
+
+def _answered(form: re.Match[str]) -> Answered:
+    answer = form["answer"]
+    cues = language_of(answer).answers
+    declines = bool(cues.no.match(answer))
+    nods = len(words(answer)) <= _MOST_OF_A_NOD and (declines or bool(cues.yes.match(answer)))
+    return Answered(form["question"], answer, nods, declines)
+
+
+def _answering(form: re.Match[str]) -> str:
+    """What the owner said by an answer: the answer with its question, if it is more than a nod; what the agent stated
+    before it asked is the agent's.
+    """
+    asking = [] if _answered(form).nods else split(form["question"])
+    return f"{asking[-1].text} → {form['answer']}" if asking else form["answer"]
 
 
 def _is_page(text: str) -> bool:
@@ -91,7 +126,7 @@ def _words(turns: Sequence[Turn], index: int, turn: Turn) -> list[tuple[str, boo
     if turn.flags & _UNSPOKEN:
         return []
     if turn.speaker is Speaker.AGENT:
-        return [(words, True) for words in _declined(turn)]
+        return [(said, True) for said in _declined(turn)]
     if turn.speaker is not Speaker.OWNER or turn.trust is Trust.UNTRUSTED:
         return []
     text = _COMMAND.sub("", turn.text) if turn.flags & Flag.COMMAND else turn.text

@@ -57,7 +57,7 @@ class RecordingModel:
         record = _without_secrets({"model": self.name, "prompt": asked, "completion": said}, self._redact)
         text = json.dumps(record, indent=1, ensure_ascii=False, sort_keys=True) + "\n"
         private.make_folder(self._folder)
-        private.write_file(self._folder / _file_name(prompt), text)
+        private.write_file(self._folder / file_name(prompt), text)
         return completion
 
     def close(self) -> None:
@@ -78,20 +78,21 @@ class ReplayingModel:
 
     def complete(self, prompt: Prompt) -> Completion:
         """The answer that was kept, with the tokens it took then. Raises ModelUnavailable."""
-        path = self._folder / _file_name(prompt)
+        path = self._folder / file_name(prompt)
         try:
             said = json.loads(path.read_text(encoding="utf-8"))["completion"]
             tokens = Tokens(**said["tokens"])
             return Completion(said["text"], tokens, said["model"], said["is_cut"], is_repeated=True)
         except (OSError, ValueError, KeyError, TypeError) as error:
             told = f"no cassette in {self._folder} holds this prompt ({prompt.version or prompt.task.value})"
-            raise ModelUnavailable(told, hint="record it with a model, with make test-live", retry=False) from error
+            raise ModelUnavailable(told, hint="make cassettes MODEL=provider:model", retry=False) from error
 
     def close(self) -> None:
         """Nothing is open."""
 
 
-def _file_name(prompt: Prompt) -> str:
+def file_name(prompt: Prompt) -> str:
+    """Of the cassette that holds a prompt: its version and its key."""
     version = _UNSAFE.sub("-", (prompt.version or prompt.task.value).lower()).strip("-")
     return f"{version}-{key_of(prompt)}.json"
 

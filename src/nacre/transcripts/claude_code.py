@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
-from nacre.text import shorten
+from nacre.text import one_line, shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.claude_prompts import content_of, interruption, plan_of, typed, typed_ahead
 from nacre.transcripts.claude_records import (
@@ -52,6 +52,7 @@ _COUNTED = 8
 _SYNTHETIC_MODEL = "<synthetic>"
 _MAIN = ""
 _ERROR_CHARACTERS = 300
+_ASKING_ENDS = ("?", "？", ":", "：")
 
 
 @dataclass(slots=True)
@@ -198,7 +199,9 @@ class _Reader:
         judged = self.exchange.judge(self.clean(text).text)
         yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
 
-    def owner(self, record: Record, words: str, flags: Flag = Flag.NONE) -> Iterator[Session | Turn]:
+    def owner(
+        self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
+    ) -> Iterator[Session | Turn]:  # fmt: skip
         if words in self.carry["spoken"]:
             self.carry["spoken"].remove(words)
             return
@@ -207,8 +210,9 @@ class _Reader:
             yield from self.say(record, Speaker.AGENT, words, flags)
             return
         yield from self.close(_MAIN)
-        self.exchange.begin(words)
-        yield from self.say(record, Speaker.OWNER, words, flags)
+        if trust is Trust.TRUSTED:
+            self.exchange.begin(words)
+        yield from self.say(record, Speaker.OWNER, words, flags, trust=trust)
 
     def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
         call = self.calls.pop(block.tool_use_id or "", None)
@@ -223,17 +227,41 @@ class _Reader:
         if output.startswith(_REJECTED):
             if call:
                 call.answer("rejected", output)
-            words = _REJECTION_WORDS.search(output)
-            if words and words.group(1).strip():
-                yield from self.owner(record, clean(words.group(1)).text)
+            yield from self.declined(record, call, output)
         elif call:
             exit_code = _EXIT_CODE.match(output)
             code = int(exit_code.group(1)) if exit_code else None
             call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
         if asked and not block.is_error:
-            answers = "\n".join(f"{question} → {answer}" for question, answer in _ANSWERED.findall(output))
-            if answers:
-                yield from self.owner(record, answers)
+            yield from self.answers(record, output)
+
+    def declined(self, record: Record, call: _Call | None, output: str) -> Iterator[Session | Turn]:
+        """What the owner said when declining a call stands where its result would: a server on the web that fails may
+        say the same, so that of calls to outside the words may be anybody's.
+        """
+        words = _REJECTION_WORDS.search(output)
+        if words and words.group(1).strip():
+            trust = Trust.UNTRUSTED if call is None or call.is_outside else Trust.TRUSTED
+            yield from self.owner(record, clean(words.group(1)).text, trust=trust)
+
+    def answers(self, record: Record, output: str) -> Iterator[Session | Turn]:
+        """What the owner answered to a form. Its words are the agent's: of a question that draws on text from outside
+        the answer is left, and one that does so itself was only pointed at.
+        """
+        own, foreign = list[str](), list[str]()
+        for question, answer in _ANSWERED.findall(output):
+            asking = one_line(question)
+            pair = f"{asking if asking.endswith(_ASKING_ENDS) else f'{asking}:'} → {answer}"
+            if self.exchange.trust_of(pair) is Trust.TRUSTED:
+                own.append(pair)
+            elif self.exchange.trust_of(answer) is Trust.TRUSTED:
+                own.append(answer)
+            else:
+                foreign.append(pair)
+        if foreign:
+            yield from self.owner(_beside(record, "outside"), "\n".join(foreign), trust=Trust.UNTRUSTED)
+        if own:
+            yield from self.owner(record, "\n".join(own))
 
     def hear(self, call: _Call | None, block: Block, output: str) -> None:
         """What a tool said; of a call that is not known any more, it may have come from anywhere."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from nacre.extract.by_model.answer import Told
+from nacre.extract.by_model.bearing import is_turned_round, mood_refusal, said_in
+from nacre.extract.by_model.stances import data
 from nacre.extract.by_model.voices import Voice, Voices, is_in
 from nacre.extract.candidate import Candidate
 from nacre.extract.course import doubted
@@ -27,12 +29,15 @@ HEDGED_CAP = 5
 LEAST_SHOWN = 0.3
 """Of the content's words must be in its evidence or around it."""
 
-LEAST_SAID = 0.5
+LEAST_SAID = 0.6
 """Of the content's words must have been said in the session by somebody who can be trusted."""
 
+LEAST_SAID_IN_PAIRS = 0.5
+"""Where pairs of characters stand for words: those across two words are nobody's."""
+
 MOST_FOREIGN = 1
-"""Words of the content may be found in text from outside alone: one in common says nothing yet. What tells agents what
-to do may have none."""
+"""Words of the content may be found in text from outside alone: one in common says nothing yet. A sentence that tells
+agents what to do may have none."""
 
 _MAX_SUBJECT = 120
 _LEAST_QUOTE = 8
@@ -41,21 +46,13 @@ _SUBJECTS = frozenset(
 )
 _ARTICLE = re.compile(r"^(?:the|this|our|my|that|a) ", re.IGNORECASE)
 _NAME = re.compile(r"[/\\_.]|\d|[a-z][A-Z]|::")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])")
 _ELLIPSIS = re.compile(r"\s*(?:\.{3,}|…)\s*")
 _KEY = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+){1,4}")
 _TAG = re.compile(r"[\w.+#-]{2,30}")
 _DIRECTIVE = re.compile(
     r"\b(?:always|never|from now on|must|ignore|disregard|remember to|make sure|do not|don't)\b|\|\s*(?:ba|z)?sh\b"
     r"|总是|永远|务必|必须|一律|不要|记住|从现在起|以后都",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"\b(?:not|never|no|without|cannot|stop|avoid|\w+n['’ ]?t)(?: \w+){0,2} ?$|(?:不|别|勿|莫|禁止)\w{0,4} ?$",
-    re.IGNORECASE,
-)
-_DENIAL = re.compile(
-    r"\b(?:not?|never|none|nothing|nobody|neither|nor|without|cannot|instead|rather|stop\w*|avoid\w*|forbid\w*|forbidden"
-    r"|prohibit\w*|ban\w*|unless|only|free of|\w+n['’]t)\b|[不别勿莫没无非未]|禁止",
     re.IGNORECASE,
 )
 
@@ -90,9 +87,10 @@ class Grounds:
         self._owned = frozenset[str]().union(*(_all_words(self.voices.typed(at)) for at in usable))
         foreign = [turn for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER or at not in known]
         self._foreign = frozenset[str]().union(*(_all_words(turn.text) for turn in foreign), *map(_outcomes, turns))
-        self._foreign -= self._trusted
+        files = [path for at in usable for call in turns[at].tool_calls for path in call.paths]
+        self._foreign -= self._trusted | _all_words(re.sub(r"[/\\]", " ", " ".join(files)))
         self._names = frozenset(name.lower() for at in usable for name in identifiers(turns[at].text))
-        self._text = "\n".join(turns[at].text.lower() for at in usable)
+        self._text = "\n".join([*(turns[at].text for at in usable), *files]).lower()
         self._is_coding = any(turn.tool_calls for turn in turns)
 
     def judge(self, told: Told, shown: Set[int]) -> Candidate | Dropped:
@@ -102,25 +100,30 @@ class Grounds:
         reason = _refusal(told, content, subject, language) or self._evidence_refusal(told.evidence, shown)
         if reason:
             return Dropped(reason)
-        evidence = tuple(sorted(set(told.evidence)))
+        evidence = self._vouched(told.evidence)
         quoted = self._quoted(told.quote, evidence)
         if quoted is None:
-            return Dropped("no quote")
+            return Dropped("no quote" if set(evidence) == set(told.evidence) else "untrusted")
         reason = self._voice_refusal(quoted, evidence, content) or self._word_refusal(content, evidence, language)
         said = self._as_said(quoted, evidence, content)
         reason = reason or self._voice_refusal(said, evidence, content)
+        reason = reason or self._stance_refusal(Kind(told.kind), content, quoted, evidence)
         reason = reason or self._later_refusal(Kind(told.kind), content, said, evidence[-1])
         return Dropped(reason) if reason else self._candidate(told, content, subject, said, evidence)
 
     def _evidence_refusal(self, evidence: Sequence[int], shown: Set[int]) -> str | None:
         if not evidence or not set(evidence) <= shown:
             return "no such turn"
-        voices = {self.voices.of(at) for at in evidence}
-        if Voice.UNTRUSTED in voices:
-            return "untrusted"
-        if Voice.NOBODY in voices:
-            return "no statement"
-        return None if max(evidence) >= self.begin else "read before"
+        vouched = self._vouched(evidence)
+        if not vouched:
+            is_untrusted = any(self.voices.of(at) is Voice.UNTRUSTED for at in evidence)
+            return "untrusted" if is_untrusted else "no statement"
+        return None if vouched[-1] >= self.begin else "read before"
+
+    def _vouched(self, evidence: Iterable[int]) -> tuple[int, ...]:
+        """The turns of some evidence that can be evidence; others beside them show nothing, and spoil nothing."""
+        nobodys = (Voice.UNTRUSTED, Voice.NOBODY)
+        return tuple(at for at in sorted(set(evidence)) if self.voices.of(at) not in nobodys)
 
     def _quoted(self, quote: str, evidence: Sequence[int]) -> _Quoted | None:
         """Where the words of a quote are, the owner's first."""
@@ -130,7 +133,7 @@ class Grounds:
 
     def _holds(self, at: int, parts: Sequence[str]) -> bool:
         said = self.voices.said(at)
-        if sum(map(len, parts)) < _LEAST_QUOTE and parts != [said]:
+        if sum(map(_length, parts)) < _LEAST_QUOTE and parts != [said]:
             return False
         return all(is_in(part, said) for part in parts)
 
@@ -139,7 +142,7 @@ class Grounds:
         then it is not the owner who says it.
         """
         words = content_words(content, language_of(content))
-        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) >= len(words & self._trusted):
+        if quoted.voice is not Voice.OWNER or 2 * len(words & self._owned) > len(words & self._trusted):
             return quoted
         by_agent = [at for at in evidence if self.turns[at].speaker is Speaker.AGENT]
         at = by_agent[-1] if by_agent else self.voices.agent_before(quoted.at)
@@ -160,30 +163,38 @@ class Grounds:
     def _word_refusal(self, content: str, evidence: Sequence[int], language: Language) -> str | None:
         """Whether the content has words that nobody said, or text from outside alone."""
         names = [name for name in identifiers(content) if _NAME.search(name)]
-        if any(name.lower() not in self._names and name.lower() not in self._text for name in names):
+        if not all(map(self._is_said, names)):
             return "invented"
         words = content_words(content, language)
-        if len(words & self._foreign) > (0 if _DIRECTIVE.search(content) else MOST_FOREIGN):
+        telling = " ".join(one for one in _SENTENCE.split(content) if _DIRECTIVE.search(one))
+        if len(words & self._foreign) > MOST_FOREIGN or content_words(telling, language) & self._foreign:
             return "untrusted"
-        if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < LEAST_SAID:
+        least = LEAST_SAID if language.joiner else LEAST_SAID_IN_PAIRS
+        words = content_words(content, language, data().silent) or words
+        if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < least:
             return "unsupported"
         return None
+
+    def _is_said(self, name: str) -> bool:
+        """Whether somebody said a name, or each of the names that a slash puts side by side."""
+        if name.lower() in self._names or name.lower() in self._text:
+            return True
+        parts = name.lower().split("/")
+        return len(parts) > 1 and all(part in self._names and _NAME.search(part) for part in parts)
+
+    def _stance_refusal(self, kind: Kind, content: str, quoted: _Quoted, evidence: Sequence[int]) -> str | None:
+        """Whether the evidence says the opposite, or only asks, supposes, or tells what others want."""
+        every = said_in(self.voices, evidence)
+        if is_turned_round(content, every, self._trusted):
+            return "turned round"
+        return mood_refusal(kind, content, _parts(quoted.words), quoted.at, every, self.voices)
 
     def _later_refusal(self, kind: Kind, content: str, quoted: _Quoted, last: int) -> str | None:
         """Whether what was said after the evidence takes it back."""
         spoken = self.voices.spoken
-        if quoted.voice is Voice.OWNER and self._is_turned_round(quoted, content):
-            return "turned round"
         if quoted.voice is not Voice.OWNER and doubted(quoted.words, quoted.at + 1, self.turns, spoken):
             return "refuted"
         return "taken back" if taken_back(kind, content, last, spoken) else None
-
-    def _is_turned_round(self, quoted: _Quoted, content: str) -> bool:
-        """Whether a quote begins behind the denial of its own sentence, and the content has none."""
-        first = next(iter(_parts(quoted.words)), "")
-        before = [one.partition(first)[0] for one in self.voices.statements(quoted.at) if first in one]
-        is_denied = bool(before) and all(_DENIED.search(one) for one in before)
-        return is_denied and not _DENIAL.search(f"{quoted.words} {content}")
 
     def _candidate(
         self, told: Told, content: str, subject: str, quoted: _Quoted, evidence: tuple[int, ...]
@@ -239,6 +250,11 @@ def _refusal(told: Told, content: str, subject: str, language: Language) -> str 
 def _parts(quote: str) -> list[str]:
     """What a quote joins with an ellipsis, normalised."""
     return [part for part in (normalise(one) for one in _ELLIPSIS.split(quote)) if part]
+
+
+def _length(part: str) -> int:
+    """How long words are; a Chinese character says as much as two letters, at least."""
+    return len(part) + sum(character > "\u2e7f" for character in part)
 
 
 def _share(words: frozenset[str], known: frozenset[str]) -> float:

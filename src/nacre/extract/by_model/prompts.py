@@ -16,7 +16,7 @@ from nacre.model.prompting import Capabilities, Prompt, Task
 from nacre.model.session import Session
 from nacre.text import one_line
 
-VERSION = "1"
+VERSION = "2"
 WHOLE, CHUNK = "whole", "chunk"
 
 _CLOSING = "Answer with the memories of this session; an empty list if there are none."

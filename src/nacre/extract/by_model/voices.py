@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from functools import cached_property
 
-from nacre.extract.course import objects, said_by_agent, stretches, welcome
+from nacre.extract.course import changed, objects, said_by_agent, stretches, welcome
 from nacre.extract.cues import language_of
-from nacre.extract.speech import Utterance, acceptance, is_content, trusted_agent, utterances
+from nacre.extract.speech import Answered, Utterance, acceptance, forms, is_content, trusted_agent, utterances
 from nacre.model.session import Speaker, Trust, Turn
 from nacre.text import normalise
 
@@ -49,8 +49,11 @@ class Voices:
         turn = self.turns[at]
         if turn.trust is Trust.UNTRUSTED:
             return Voice.UNTRUSTED
-        if at in self._own and all(self._is_typed(at, part) for part in parts):
+        form = self._form(at, parts) if parts else None
+        if at in self._own and not (form and form.nods) and all(self._is_typed(at, part) for part in parts):
             return Voice.OWNER
+        if form:
+            return Voice.PASTED if form.declines else Voice.ACCEPTED if form.nods else Voice.CARRIED
         if not is_content(turn) or turn.speaker not in (Speaker.OWNER, Speaker.AGENT):
             return Voice.NOBODY
         if turn.speaker is Speaker.OWNER:
@@ -67,20 +70,35 @@ class Voices:
             return True
         return sum(len(one) for one in set(typed) if one and is_in(one, part)) >= _MOSTLY * len(part)
 
-    def vouched(self, at: int) -> str:
-        """The words of a turn that somebody stands for: what the owner typed, without what they pasted; all of an
-        agent's, with the words that declined its calls.
-        """
+    def _form(self, at: int, parts: Sequence[str]) -> Answered | None:
+        """The question of a form that some words are of, with its answer."""
+        asked = ((normalise(f"{one.question} {one.answer}"), one) for one in self.forms(at))
+        return next((one for text, one in asked if all(is_in(part, text) for part in parts)), None)
+
+    def forms(self, at: int) -> list[Answered]:
+        """The questions of forms that the owner answers in a turn."""
         turn = self.turns[at]
-        return self.typed(at) if turn.speaker is Speaker.OWNER else f"{turn.text} {self.typed(at)}"
+        return forms(turn.text) if turn.speaker is Speaker.OWNER and " → " in turn.text else []
+
+    def vouched(self, at: int) -> str:
+        """The words of a turn that somebody stands for: what the owner typed, without what they pasted, and questions
+        of forms unless they said no; all of an agent's, with the words that declined its calls.
+        """
+        if self.turns[at].speaker is not Speaker.OWNER:
+            return f"{self.turns[at].text} {self.typed(at)}"
+        return " ".join([self.typed(at), *(one.question for one in self.forms(at) if not one.declines)])
 
     def typed(self, at: int) -> str:
         """The owner's own words in a turn: those that declined its calls, where it is an agent's."""
-        return " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
+        return " ".join(self.sentences(at))
+
+    def sentences(self, at: int) -> list[str]:
+        """What the owner stated in a turn, sentence by sentence, as they typed it."""
+        return [said.text for one in self._own.get(at, ()) for said in one.statements]
 
     def statements(self, at: int) -> list[str]:
         """What the owner stated in a turn, sentence by sentence, normalised."""
-        return [normalise(said.text) for one in self._own.get(at, ()) for said in one.statements]
+        return [normalise(text) for text in self.sentences(at)]
 
     def said(self, at: int) -> str:
         """All words of a turn, normalised, with those that declined its calls."""
@@ -101,6 +119,15 @@ class Voices:
         """Whether the owner's next words after a turn are against it."""
         after = self.next_of_owner(at)
         return after is not None and objects(after, language_of(after.text))
+
+    def is_followed(self, at: int) -> bool:
+        """Whether the agent did something about a message of the owner's, and they went on from that without a word
+        against it; or accepted in words what it said.
+        """
+        after = self.next_of_owner(at)
+        end = after.index if after else len(self.turns)
+        voices = {self.of(one) for one in range(at + 1, end)}
+        return Voice.ACCEPTED in voices or (Voice.CARRIED in voices and changed(self.turns, at + 1, end))
 
     @cached_property
     def _accepted(self) -> frozenset[int]:

@@ -1,0 +1,107 @@
+#!/usr/bin/env python
+"""Play the scenarios of tests/llm with a model, and keep what it answered in tests/llm/cassettes.
+
+``make cassettes MODEL=provider:model`` runs this, with the keys and the configuration of whoever runs it. Prompts whose
+cassettes still fit are not asked again, unless ``--again``. A scenario that comes to its good end gets its cassettes
+replaced, stale ones go; of one that does not, the answers are left in build/cassettes, to be looked at, and the script
+ends with 1. ``--only NAME`` plays one scenario; it may be given several times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "src")]
+
+from tests.llm.scenarios import SCENARIOS, Scenario  # noqa: E402
+
+from nacre.errors import NacreError  # noqa: E402
+from nacre.llm.recording import RecordingModel, ReplayingModel, file_name  # noqa: E402
+from nacre.llm.registry import open_model  # noqa: E402
+from nacre.model.prompting import Completion, Prompt  # noqa: E402
+from nacre.protocols import LanguageModel  # noqa: E402
+from nacre.redact.redactor import Redactor  # noqa: E402
+from nacre.settings import load_settings  # noqa: E402
+
+CASSETTES = ROOT / "tests/llm/cassettes"
+FRESH = ROOT / "build/cassettes"
+
+
+class Recorder:
+    """A model whose answers are kept in ``fresh``; what ``known`` holds is taken over. Implements LanguageModel."""
+
+    def __init__(self, model: LanguageModel, known: Path, fresh: Path) -> None:
+        self.name = model.name
+        self.capabilities = model.capabilities
+        self.asked = 0
+        self._known = known
+        self._fresh = fresh
+        self._recording = RecordingModel(model, fresh, Redactor().clean)
+
+    def complete(self, prompt: Prompt) -> Completion:
+        """Answer a prompt. Raises what the model raises."""
+        path = self._known / file_name(prompt)
+        if path.exists():
+            self._fresh.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, self._fresh)
+            return ReplayingModel(self._known).complete(prompt)
+        self.asked += 1
+        return self._recording.complete(prompt)
+
+    def close(self) -> None:
+        """Whoever opened the model closes it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="provider:model")
+    parser.add_argument("--only", action="append", choices=SCENARIOS, metavar="NAME", help="this scenario alone")
+    parser.add_argument("--again", action="store_true", help="ask every prompt anew")
+    options = parser.parse_args()
+    try:
+        model = open_model(load_settings(), options.model)
+    except NacreError as error:
+        parser.error(f"{error.message} ({error.hint})")
+    if not options.only and CASSETTES.exists():
+        for folder in CASSETTES.iterdir():
+            if folder.is_dir() and folder.name not in SCENARIOS:
+                shutil.rmtree(folder)
+    try:
+        good = [record(SCENARIOS[name], model, again=options.again) for name in options.only or SCENARIOS]
+    finally:
+        model.close()
+    print(f"{sum(good)} of {len(good)} scenarios came to a good end")
+    return 0 if all(good) else 1
+
+
+def record(scenario: Scenario, model: LanguageModel, *, again: bool) -> bool:
+    """Play one scenario; whether its cassettes are as they should be now."""
+    kept, fresh = CASSETTES / scenario.name, FRESH / scenario.name
+    shutil.rmtree(fresh, ignore_errors=True)
+    recorder = Recorder(model, FRESH / "none" if again else kept, fresh)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            scenario.run(recorder, Path(folder))
+    except NacreError as error:
+        print(f"✗ {scenario.name}: {error.message}" + (f" ({error.hint})" if error.hint else ""))
+        return False
+    except (AssertionError, LookupError, ValueError) as error:
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        print(f"✗ {scenario.name}: line {where.lineno} of {Path(where.filename).name} does not hold: {where.line}")
+        print(f"  what was answered is in {fresh.relative_to(ROOT)}")
+        return False
+    shutil.rmtree(kept, ignore_errors=True)
+    shutil.copytree(fresh, kept)
+    shutil.rmtree(fresh)
+    print(f"✓ {scenario.name} ({recorder.asked} asked)", flush=True)
+    return True
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,27 @@
+-- attach_earlier --
+-- The database that was, beside the one that takes its place.
+ATTACH :path AS earlier;
+
+-- detach_earlier --
+-- Its file may be moved then.
+DETACH earlier;
+
+-- carry_model_calls --
+-- What models were asked, and what that cost.
+INSERT OR IGNORE INTO main.model_calls SELECT * FROM earlier.model_calls;
+
+-- carry_model_refusals --
+-- Which calls were not made.
+INSERT OR IGNORE INTO main.model_refusals SELECT * FROM earlier.model_refusals;
+
+-- carry_model_health --
+-- Which models failed.
+INSERT OR IGNORE INTO main.model_health SELECT * FROM earlier.model_health;
+
+-- carry_model_answers --
+-- What they answered.
+INSERT OR IGNORE INTO main.model_answers SELECT * FROM earlier.model_answers;
+
+-- carry_traces --
+-- What runs went through.
+INSERT OR IGNORE INTO main.traces SELECT * FROM earlier.traces;

@@ -1,0 +1,67 @@
+"""Forms that an agent puts to the owner: its questions are the agent's words, the answers the owner's."""
+
+from __future__ import annotations
+
+import pytest
+
+from nacre.model.session import Speaker
+from nacre.testing.scripted import ScriptedModel
+from tests.app.conftest import World, says
+from tests.app.test_extraction_by_model import by_model, found, learned, told
+
+PLAN = "Deploys of the tern project go out without a review on Fridays."
+QUESTION = f"{PLAN} Shall I keep to that?"
+
+
+def form(world: World, question: str, answer: str) -> None:
+    """A session in which an agent asks by a form, and the owner answers."""
+    call, result = says("assistant", "", uuid="f-1"), says("user", "", uuid="f-2", at="2026-11-18T09:02:00.000Z")
+    call["message"]["content"] = [
+        {"type": "tool_use", "id": "q1", "name": "AskUserQuestion", "input": {"questions": [{"question": question}]}}
+    ]
+    told = f'User has answered your questions: "{question}"="{answer}". You can now continue with them in mind.'
+    result["message"]["content"] = [{"type": "tool_result", "tool_use_id": "q1", "content": told}]
+    ask = says("user", "Please look over the deploy scripts of the tern project for me.", uuid="f-0")
+    world.transcript("form", ask, call, result, says("assistant", "Understood.", uuid="f-3"))
+
+
+@pytest.mark.parametrize("quote", [PLAN, "Shall I keep to that?", f"{QUESTION} → No"])
+@pytest.mark.parametrize("answer", ["No", "no, never on a Friday"])
+def test_what_a_form_states_and_the_owner_declines_is_not_kept(world: World, answer: str, quote: str) -> None:
+    form(world, QUESTION, answer)
+    memories, report = learned(world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote))]))
+    assert memories == []
+    assert sum(by_model(report).dropped.values()) == 1
+
+
+@pytest.mark.parametrize("quote", [PLAN, f"{QUESTION} → Yes"])
+def test_what_a_form_states_and_the_owner_nods_to_is_kept_as_the_agents(world: World, quote: str) -> None:
+    form(world, QUESTION, "Yes")
+    (memory,), _ = learned(world, ScriptedModel([found(told(PLAN, evidence=[2], quote=quote, importance=9))]))
+    assert (memory.speaker, memory.importance) == (Speaker.AGENT, 6)
+
+
+def test_an_answer_in_words_is_the_owners(world: World) -> None:
+    form(world, "Which database does the tern project use?", "PostgreSQL 18, for the ledger")
+    content = "The tern project uses PostgreSQL 18 for the ledger."
+    (memory,), _ = learned(world, ScriptedModel([found(told(content, evidence=[2], quote="PostgreSQL 18, for the"))]))
+    assert memory.speaker is Speaker.OWNER
+
+
+def test_without_a_model_no_statement_of_a_form_becomes_the_owners_by_itself(world: World) -> None:
+    form(world, "From now on we always sign the installers by hand. Is there anything else to look at?", "No")
+    with world.open() as memory:
+        memory.ingest()
+        assert [one.content for one in memory.list() if one.content.endswith("by hand.")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_kept"),
+    [("ledger.write/ledger.close", True), ("ledger.write/ledger.erase", False), ("tern/ledger.write", False)],
+)
+def test_names_side_by_side_were_said_if_each_of_them_was(world: World, name: str, is_kept: bool) -> None:
+    said = "In the tern project ledger.write and ledger.close both wait for the lock, so never call them in a hook."
+    world.transcript("names", says("user", said, uuid="n-0"), says("assistant", "Understood.", uuid="n-1"))
+    content = f"Never call {name} in a hook: both wait for the lock."
+    memories, _ = learned(world, ScriptedModel([found(told(content, quote="so never call them in a hook"))]))
+    assert bool(memories) is is_kept

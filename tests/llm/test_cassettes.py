@@ -1,0 +1,53 @@
+"""What a large model answered to the prompts, played again: the prompts are those that it answered, and it holds."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import nacre
+from nacre.errors import ModelUnavailable
+from nacre.llm.recording import ReplayingModel, file_name
+from tests.llm.scenarios import SCENARIOS, Scenario
+
+CASSETTES = Path(__file__).parent / "cassettes"
+PACKAGE = Path(nacre.__file__).parent
+RECORD = "record it: make cassettes MODEL=provider:model"
+MOST_BYTES = 300_000
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_what_a_model_answered_comes_to_a_good_end(scenario: Scenario, tmp_path: Path) -> None:
+    folder = CASSETTES / scenario.name
+    asked, missing = [], ""
+    try:
+        asked = scenario.run(ReplayingModel(folder), tmp_path)
+    except ModelUnavailable as error:
+        missing = f"{error.message}; {RECORD}"
+    if missing:
+        pytest.fail(missing, pytrace=False)
+    kept = {path.name for path in folder.iterdir()}
+    assert kept == {file_name(prompt) for prompt in asked}, f"cassettes that nobody asks for; {RECORD}"
+
+
+def test_each_prompt_has_a_cassette() -> None:
+    latest: dict[str, Path] = {}
+    for path in sorted(PACKAGE.rglob("prompts/*.md"), key=lambda path: int(path.stem.rpartition("-")[2])):
+        latest[str(path.parent / path.stem.rpartition("-")[0])] = path
+    recorded = [json.loads(path.read_text("utf-8"))["prompt"] for path in CASSETTES.rglob("*.json")]
+    told = [f"{prompt['system']}\n{prompt['shared']}" for prompt in recorded]
+    missing = [path.name for path in latest.values() if not any(path.read_text("utf-8") in one for one in told)]
+    assert len(latest) >= 13
+    assert not missing, f"no scenario was recorded with {', '.join(missing)}; {RECORD}"
+
+
+def test_cassettes_are_of_scenarios_say_who_answered_and_are_small() -> None:
+    folders = [path for path in CASSETTES.iterdir() if path.is_dir()]
+    assert {path.name for path in folders} == set(SCENARIOS)
+    cassettes = [path for folder in folders for path in folder.iterdir()]
+    assert sum(path.stat().st_size for path in cassettes) < MOST_BYTES
+    for path in cassettes:
+        assert re.fullmatch(r"[^:\s]+:\S+", json.loads(path.read_text("utf-8"))["model"])
