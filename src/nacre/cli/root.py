@@ -24,6 +24,7 @@ class Entry:
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
+        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
