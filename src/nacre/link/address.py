@@ -6,6 +6,9 @@ import hashlib
 import os
 import sys
 
+LOCK = "daemon.lock"
+"""In the home: held by its daemon, free as soon as that is gone."""
+
 _LONGEST = 100
 """A path of a socket holds some 104 bytes at most."""
 
@@ -26,3 +29,8 @@ def run_folder() -> str:
     """A short folder of the user's own: whoever listens there makes it with mode 0700, and refuses another's."""
     base = "/private/tmp" if sys.platform == "darwin" else "/tmp"  # noqa: S108 - the folder in it is the user's alone
     return os.path.join(base, f"nacre-{os.getuid() if hasattr(os, 'getuid') else 'user'}")
+
+
+def is_own(path: str) -> bool:
+    """Whether the folder of a socket is the user's: what another one listens at is told nothing. Raises OSError."""
+    return not hasattr(os, "getuid") or os.stat(os.path.dirname(path)).st_uid == os.getuid()
