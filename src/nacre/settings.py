@@ -47,6 +47,12 @@ SETTINGS: tuple[Setting, ...] = (
         "minilm",
         "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
     ),
+    Setting(
+        "embedding.sends_to",
+        list[str],
+        [],
+        "hosts to which texts may go for their vectors; nacre embed switch asks first",
+    ),
     Setting("embedding.query_seconds", float, 2.0, "so long a recall waits for a question's vector"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting(
@@ -141,6 +147,9 @@ AGENTS = (
     "AI_AGENT",
 )  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
+
+VECTORS = "embedding"
+"""What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -292,11 +301,16 @@ def check(key: str, value: Any) -> Any:
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping its comments and order; returns the value. Raises SettingsInvalid."""
+    """Set a value in the config file, keeping its comments and order; returns what holds now. Raises SettingsInvalid.
+
+    A table is added to: what it does not name stays as it is in the file. An empty one empties it.
+    """
     import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
-    _read_file(config)  # which refuses what cannot be read
+    before = _read_file(config).get(key)  # it refuses what cannot be read
+    if converted and isinstance(converted, dict) and isinstance(before, dict):
+        converted = check(key, {**before, **converted})
     document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     section, _, name = key.partition(".")
     if section not in document:
@@ -308,7 +322,7 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _check_tasks(key: str, budgets: Mapping[str, float]) -> None:
-    tasks = [task.value for task in Task]
+    tasks = [*(task.value for task in Task), VECTORS]
     for task, dollars in budgets.items():
         if task not in tasks:
             raise SettingsInvalid(f"{key}: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")

@@ -5,14 +5,19 @@ from __future__ import annotations
 from nacre.app.context import Context
 
 
-def keep_history(context: Context) -> None:
-    """Let what was done be judged, synced and committed in the background, where that is wanted and due."""
+def keep_history(context: Context, *, commits: bool = True) -> None:
+    """Let what was done be judged, synced and committed in the background, where that is wanted and due.
+
+    Without ``commits`` it is only judged.
+    """
     if context.database.unwritable:
         return
     from nacre.app import background
 
     if context.settings["models.background"]:
         background.judge_in_background(context)
+    if not commits:
+        return
     if context.settings["sync.auto"] and background.sync_in_background(context):
         return
     if context.journal.waiting()[0]:

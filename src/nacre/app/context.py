@@ -13,9 +13,9 @@ from nacre import private
 from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
-from nacre.lock import FileLock, Observe
+from nacre.lock import FileLock, Observe, Turn
 from nacre.model.operation import Operation
-from nacre.protocols import Embedder, LanguageModel, ManifoldEmbedder, Reranker
+from nacre.protocols import CountedEmbedder, Embedder, LanguageModel, ManifoldEmbedder, Reranker
 from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
 from nacre.storage.archive import ArchiveIndex
@@ -78,6 +78,8 @@ class Context:
     embedders: dict[str, Embedder] = field(default_factory=dict)
     """Those that were loaded, by their names in the settings."""
     observe: Observe | None = None
+    turn: Turn = field(default_factory=Turn)
+    """Threads that share the home work with it one at a time; one that waits for a model stands aside."""
 
     @cached_property
     def vault_lock(self) -> FileLock:
@@ -230,10 +232,18 @@ class Context:
         return self.embedder_of(self.vectors.setting() or self.settings["embedding.model"])
 
     def embedder_of(self, name: str) -> Embedder:
-        """The embedding model of a name, as the settings have it. Raises EmbedderUnavailable."""
+        """The embedding model of a name, as the settings have it; it is sent texts only as far as they may go.
+
+        Raises EmbedderUnavailable.
+        """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
-        return self.embedders[name]
+        embedder = self.embedders[name]
+        if not isinstance(embedder, CountedEmbedder):
+            return embedder
+        from nacre.app.sending import Guarded  # only where a provider is; it works with an open home itself
+
+        return Guarded(self, name, embedder)
 
     def close(self) -> None:
         """Close the database and what embedding models hold."""

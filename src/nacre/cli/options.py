@@ -90,6 +90,16 @@ def limit_option(default: int | None, what: str) -> Decorator:
     )
 
 
+def _keep_prompts(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        run: Run = ctx.obj
+        run.settings = run.settings.having("models.keep_prompts", value=True)
+
+
+TRACE_PROMPTS = click.option(
+    "--trace-prompts", is_flag=True, expose_value=False, callback=_keep_prompts,
+    help="Keep whole prompts and answers of models in the trace, this once: nacre traces show ID --prompts.",
+)  # fmt: skip
 SESSION = click.option(
     "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
 )

@@ -68,7 +68,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Models": {
         "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
-        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
         "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
         "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
         "traces": Entry("traces:traces", "Tell what models and answers went through."),

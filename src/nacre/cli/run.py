@@ -54,11 +54,11 @@ class Run:
             self.context.close()
 
     def keep_history(self) -> None:
-        """Let what was done be committed in the background, if it is time."""
-        if self.keeps_history and "context" in self.__dict__:
+        """Let what was done be judged and committed in the background, if it is time."""
+        if "context" in self.__dict__:
             from nacre.app.afterwards import keep_history
 
-            keep_history(self.context)
+            keep_history(self.context, commits=self.keeps_history)
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""

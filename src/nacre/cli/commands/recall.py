@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import MODE, MOMENT, NO_DAEMON, SESSION, limit_option, with_memory_filter
+from nacre.cli.options import MODE, MOMENT, NO_DAEMON, SESSION, TRACE_PROMPTS, limit_option, with_memory_filter
 from nacre.cli.run import Run
 from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
 @click.option("--expand", is_flag=True, help="Let the language model also ask in other words; takes seconds.")
 @click.option("--rerank", is_flag=True, help="Let the language model grade the best hits; takes seconds.")
+@TRACE_PROMPTS
 @click.option("--budget", type=click.IntRange(0), help="Tokens at most.")
 @click.option("--turns", type=click.IntRange(0, 100), help="Turns of sessions to show beside the memories.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
