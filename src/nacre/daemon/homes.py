@@ -40,9 +40,11 @@ class Homes:
     One that is not what is on disk any more, as its database was made anew or its settings changed, is opened again.
     """
 
-    def __init__(self, open_home: Callable[[], Context], config: Path, most: int = MOST) -> None:
+    def __init__(self, open_home: Callable[[], Context], home: Path, config: Path, most: int = MOST) -> None:
         self._open_home = open_home
+        self._home = home
         self._config = config
+        self._was_there = False
         self._room = threading.BoundedSemaphore(most)
         self._guard = threading.Lock()
         self._free: list[_Open] = []
@@ -111,12 +113,15 @@ class Homes:
     def _opened(self) -> _Open:
         if self._is_closed:
             raise Ending("the daemon is about to end")
+        if self._was_there and not self._home.is_dir():
+            raise Ending("the home was moved or deleted")  # and is not made anew
         stamp = _stamp(self._config)
         try:
             context = self._open_home()
         except SchemaTooNew as error:
             self.outdated = error.message
             raise
+        self._was_there = True
         with self._loading:
             if stamp != self._stamp:
                 self._embedders.clear()

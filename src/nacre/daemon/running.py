@@ -78,7 +78,7 @@ class Daemon:
         self._settings = settings
         self._options = options
         self._tell = voice.tell
-        self._homes = Homes(open_home, settings.config)
+        self._homes = Homes(open_home, settings.home, settings.config)
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._program = _program()
