@@ -101,6 +101,18 @@ class OtherVersion(Unavailable):
     code = "other_version"
 
 
+class OtherSettings(Unavailable):
+    """The daemon would answer by other settings than whoever asks."""
+
+    code = "other_settings"
+
+
+class Ending(Unavailable):
+    """The daemon is about to end."""
+
+    code = "ending"
+
+
 class EmbedderUnavailable(Unavailable):
     """The embedding model cannot be loaded."""
 

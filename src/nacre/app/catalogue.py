@@ -48,7 +48,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Request, Result]):
-    """One operation. ``writes`` says that it changes more than usage and traces."""
+    """One operation.
+
+    ``writes`` says that it changes more than usage and traces, ``takes_long`` that it may take minutes: few of those
+    run side by side, so that others are answered meanwhile.
+    """
 
     name: str
     request: type[Request]
@@ -56,6 +60,7 @@ class Entry(Generic[Request, Result]):
     """A type, or what stands for one, such as ``list[Memory]``."""
     run: Callable[[Context, Request], Result]
     writes: bool = False
+    takes_long: bool = False
 
     def answer(self, context: Context, asked: bytes | msgspec.Raw) -> bytes:
         """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""

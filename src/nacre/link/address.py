@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+LOCK = "daemon.lock"
+"""In the home: held by its daemon, free as soon as that is gone."""
+
 _LONGEST = 100
 """A path of a socket holds some 104 bytes at most."""
 
@@ -48,3 +51,8 @@ def _hash(data: bytes) -> str:
     from hashlib import sha256  # 3 ms that most calls of a hook need not pay
 
     return sha256(data).hexdigest()
+
+
+def is_own(path: str) -> bool:
+    """Whether the folder of a socket is the user's: what another one listens at is told nothing. Raises OSError."""
+    return not hasattr(os, "getuid") or os.stat(os.path.dirname(path)).st_uid == os.getuid()
