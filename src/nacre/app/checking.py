@@ -16,9 +16,11 @@ from nacre.app.drift import format_checks
 from nacre.app.embedding import is_switching
 from nacre.app.retention import leaving
 from nacre.app.scanning import catch_up
+from nacre.app.sending import hold
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.app.watching.standing import standing
+from nacre.app.wiring.proving import hosts_in_a_line
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
 from nacre.llm.credentials import place_for
@@ -61,6 +63,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
         _model(context),
         *_reranker(context),
         *_credentials(context),
+        *hosts_in_a_line(context.settings),
     ]
 
 
@@ -76,6 +79,7 @@ def health(context: Context) -> list[Check]:
         *_judging(context),
         *_archive(context),
         *_watcher(context),
+        *hosts_in_a_line(context.settings),
         *format_checks(context),
         *_problems(context),
     ]
@@ -320,12 +324,15 @@ def _vectors(context: Context) -> Check:
         made = context.vectors.count()
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
+    wanted = context.settings["embedding.model"]
+    held = hold(context, wanted)
+    why = f": {held.message}" if held else ""
     if is_switching(context):
-        wanted = context.settings["embedding.model"]
-        told = f"{made:,} passages of {context.vectors.model()}, until those of {wanted} are whole"
-        return Check("vectors", WARNING, told, "nacre embed resume goes on with them")
+        told = f"{made:,} passages of {context.vectors.model()}, until those of {wanted} are whole{why}"
+        return Check("vectors", WARNING, told, held.hint if held else "nacre embed resume goes on with them")
     if turns + memories:
-        return Check("vectors", WARNING, f"{made:,} made, {turns + memories:,} texts wait", "nacre ingest goes on")
+        told = f"{made:,} made, {turns + memories:,} texts wait{why}"
+        return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
     return Check("vectors", OK, f"{made:,} passages")
 
 

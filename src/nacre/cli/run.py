@@ -52,13 +52,15 @@ class Run:
             self.context.close()
 
     def keep_history(self) -> None:
-        """Let what was done be committed in the background, if it is time."""
-        if not self.keeps_history or "context" not in self.__dict__ or self.context.database.unwritable:
+        """Let what was done be judged and committed in the background, if it is time."""
+        if "context" not in self.__dict__ or self.context.database.unwritable:
             return
         if self.settings["models.background"]:
             from nacre.app.background import judge_in_background
 
             judge_in_background(self.context)
+        if not self.keeps_history:
+            return
         if self.settings["sync.auto"]:
             from nacre.app.background import sync_in_background
 

@@ -51,6 +51,8 @@ def _exchange(path: str, line: bytes, until: float) -> dict[str, Any]:
     if not hasattr(socket, "AF_UNIX"):
         raise Away("this system has no local sockets")
     try:
+        if os.stat(path).st_uid != os.geteuid():
+            raise Away(f"{path} belongs to another user")
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
             link.settimeout(_left(until))
             link.connect(path)

@@ -43,6 +43,7 @@ def context(  # noqa: PLR0913 - one parameter an option
     Prints nothing where nothing is worth telling. With --output it is a file for agents that only read files.
     """
     from nacre.app.contexts.building import build
+    from nacre.app.contexts.session_state import write_state
     from nacre.app.contexts.snapshot import write_snapshot
     from nacre.cli.records.contexts import context_record
     from nacre.cli.render.contexts import render_context, render_explained
@@ -60,3 +61,4 @@ def context(  # noqa: PLR0913 - one parameter an option
         run.answer(record, lambda paper: render_explained(paper, block))
     else:
         run.answer(record, lambda paper: render_context(paper, block, output=output, changed=changed))
+    write_state(run.settings.home, session, block.state)

@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import MODE, MOMENT, SESSION, limit_option, with_memory_filter
+from nacre.cli.options import MODE, MOMENT, SESSION, TRACE_PROMPTS, limit_option, with_memory_filter
 from nacre.cli.run import Run
 from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 
@@ -37,6 +37,7 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
 @click.option("--expand", is_flag=True, help="Let the language model also ask in other words; takes seconds.")
 @click.option("--rerank", is_flag=True, help="Let the language model grade the best hits; takes seconds.")
+@TRACE_PROMPTS
 @click.option("--budget", type=click.IntRange(0), help="Tokens at most.")
 @click.option("--turns", type=click.IntRange(0, 100), help="Turns of sessions to show beside the memories.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
@@ -92,7 +93,7 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
     from pathlib import Path
 
     from nacre.app.deep_recalling import deep_recall, recent_of
-    from nacre.app.project_pages import project_of_folder
+    from nacre.app.locating import project_of_folder
     from nacre.cli.records.deep import deep_record
     from nacre.cli.render.deep import message_of, render_deep
     from nacre.model.deep import DeepQuery
