@@ -15,6 +15,14 @@ from nacre.app.context import Context
 from nacre.app.remembering import NewMemory
 from nacre.errors import InvalidInput
 from nacre.model.context import ContextBlock, ContextRequest
+from nacre.model.handing import (
+    ChoresReport,
+    ChoresRequest,
+    FlushReport,
+    FlushRequest,
+    HandoffRequest,
+    HandoffView,
+)
 from nacre.model.hooking import HookAnswer, HookCall
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter, RecallQuery, RecallResult
@@ -135,6 +143,24 @@ def _hook(context: Context, call: HookCall) -> HookAnswer:
     return answer(context, call)
 
 
+def _flush(context: Context, asked: FlushRequest) -> FlushReport:
+    from nacre.app.flushing import flush
+
+    return flush(context, asked)
+
+
+def _handoff(context: Context, asked: HandoffRequest) -> HandoffView:
+    from nacre.app.handoffs import handoff
+
+    return handoff(context, asked)
+
+
+def _chores(context: Context, asked: ChoresRequest) -> ChoresReport:
+    from nacre.app.chores import do_waiting
+
+    return do_waiting(context, seconds=asked.seconds)
+
+
 _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("recall", RecallQuery, RecallResult, _recall),
     Entry("search-sessions", RecallQuery, RecallResult, _search_sessions),
@@ -144,6 +170,9 @@ _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("list", ListRequest, Listing, _list),
     Entry("context", ContextRequest, ContextBlock, _context),
     Entry("hook", HookCall, HookAnswer, _hook),
+    Entry("handoff", HandoffRequest, HandoffView, _handoff, writes=True),
+    Entry("flush", FlushRequest, FlushReport, _flush, writes=True),
+    Entry("chores", ChoresRequest, ChoresReport, _chores, writes=True),
 )
 
 CATALOGUE: Mapping[str, Entry[Any, Any]] = {entry.name: entry for entry in _ENTRIES}
