@@ -71,6 +71,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
+    Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
+    Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
     Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(

@@ -108,7 +108,7 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class FlushRequest:
+class ReadRequest:
     """Read what is new in transcripts: all that discovery finds."""
 
     vectors: bool = True

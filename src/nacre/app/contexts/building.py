@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from nacre.app import signals
 from nacre.app.context import Context
+from nacre.app.contexts import handed, nudging
 from nacre.app.contexts.session_state import read_state
 from nacre.app.locating import project_of_folder
 from nacre.app.ranking import ranked_by_words
@@ -135,9 +137,68 @@ def _start(draft: _Draft) -> None:
             quoted(page_text(draft.context, draft.project)[:_PAGE_CHARACTERS]),
             "the project's page",
         )
+    if draft.request.occasion is not Occasion.RESUME:
+        draft.state = replace(draft.state, started=_ms(draft), handed=False)
+    _handed_over(draft, own=draft.request.occasion is Occasion.COMPACT)
     previous = _previous(draft)
     _relevant(draft, previous)
     _learned(draft)
+    if draft.request.session:
+        draft.state = signals.begun(draft.context, draft.state)
+
+
+def _ms(draft: _Draft) -> int:
+    return int(draft.context.clock().timestamp() * 1000)
+
+
+def _handed_over(draft: _Draft, *, own: bool = False, is_late: bool = False) -> None:
+    """What the last sessions handed over to this one, each to one session alone."""
+    if not draft.wants(Part.HANDOFF):
+        return
+    context, session = draft.context, draft.request.session
+    for memory in handed.due(context, draft.project, session, own=own):
+        if draft.knows(memory) or (is_late and not handed.is_late(memory, draft.state.started)):
+            continue
+        if not handed.claim(context, memory, session):
+            draft.left_out.append(LeftOut(Part.HANDOFF, memory.id, "another session is given it"))
+            continue
+        lines = [f"From {memory.source.session}, {memory.updated:%Y-%m-%d %H:%M} UTC:", *quoted(memory.content)]
+        text = "\n".join(lines)
+        item = ContextItem(
+            Part.HANDOFF, text, count_tokens(text), memory.id, memory.updated, why=f"handed over by {lines[0][5:-1]}"
+        )
+        if draft.add(item):
+            draft.state = replace(draft.state, handed=True)
+        else:
+            handed.let_go(context, memory, session)
+
+
+def _signals(draft: _Draft) -> None:
+    """What other sessions stored just now that matters here."""
+    if not draft.wants(Part.SIGNALS):
+        return
+    context, session = draft.context, draft.request.session
+    due = signals.due(context, draft.state, session, draft.project)
+    heard = told = 0
+    for _, memory in due.memories:
+        is_wanted = not (draft.knows(memory) or _is_suppressed(draft, memory))
+        if is_wanted and not _tell(draft, Part.SIGNALS, memory, 1.0, "stored by another session just now"):
+            break  # there is no room: it is told with the next prompt
+        heard, told = heard + 1, told + is_wanted
+    draft.state = due.given(draft.state, heard, told, _ms(draft))
+    if session:
+        draft.state = signals.begun(context, draft.state)
+
+
+def _nudge(draft: _Draft) -> None:
+    """A reminder that something may be worth storing."""
+    if not draft.wants(Part.NUDGE):
+        return
+    draft.state = nudging.counted(draft.context, draft.state, draft.request.session, draft.project)
+    if nudging.is_due(draft.state):
+        text = nudging.TEXT
+        if draft.add(ContextItem(Part.NUDGE, text, count_tokens(text), why=f"nothing stored in {nudging.TURNS} turns")):
+            draft.state = nudging.nudged(draft.state)
 
 
 def _page(draft: _Draft, part: Part, path: str) -> None:
@@ -198,7 +259,15 @@ def _relevant(draft: _Draft, previous: str) -> None:
 
 
 def _prompt(draft: _Draft) -> None:
-    """What fits a prompt, and was not given yet."""
+    """What was handed over late, what other sessions learned, what fits a prompt and was not given yet."""
+    if draft.state.started and not draft.state.handed:
+        _handed_over(draft, is_late=True)
+    _signals(draft)
+    _fitting(draft)
+    _nudge(draft)
+
+
+def _fitting(draft: _Draft) -> None:
     if not draft.wants(Part.RELEVANT):
         return
     asked = asked_by(draft.request.prompt, draft.state.asked)
@@ -247,14 +316,18 @@ def _filter(draft: _Draft) -> Filter:
 
 
 def _tell(draft: _Draft, part: Part, memory: Memory, score: float, why: str) -> bool:
-    if _SUPPRESSED_AT[draft.request.moment] in memory.suppressed_contexts:
+    if _is_suppressed(draft, memory):
         draft.left_out.append(LeftOut(part, memory.id, "suppressed here"))
         return False
-    if draft.knows(memory):
-        draft.left_out.append(LeftOut(part, memory.id, "given already"))
+    if memory.is_handoff or draft.knows(memory):
+        draft.left_out.append(LeftOut(part, memory.id, "handed over apart" if memory.is_handoff else "given already"))
         return False
     text = line_of(memory)
     return draft.add(ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why))
+
+
+def _is_suppressed(draft: _Draft, memory: Memory) -> bool:
+    return _SUPPRESSED_AT[draft.request.moment] in memory.suppressed_contexts
 
 
 def _learned(draft: _Draft) -> None:
@@ -272,7 +345,9 @@ def _learned(draft: _Draft) -> None:
     candidates = [
         Candidate(item.memory, count_tokens(line_of(item.memory)), item.score)
         for item in found.values()
-        if _is_due(item.memory, now) and draft.wants(part_of(item.memory)) and not draft.knows(item.memory)
+        if _is_due(item.memory, now)
+        and draft.wants(part_of(item.memory))
+        and not (draft.knows(item.memory) or item.memory.is_handoff)
     ]
     chosen = choose(candidates, max(0, draft.left - sum(map(title_tokens, {item.part for item in candidates}))))
     for item in chosen.kept:
