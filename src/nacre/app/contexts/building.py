@@ -212,7 +212,7 @@ def _after_asking(state: SessionState, query: str) -> SessionState:
 
 
 def _tell_hits(draft: _Draft, query: str, limit: int) -> None:
-    asked = RecallQuery(query, filter=_filter(draft), limit=limit, update=False, co_recall=False)
+    asked = RecallQuery(query, filter=_filter(draft), limit=limit, update=False, co_recall=False, is_prompt=True)
     found, is_unsure = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
     if is_unsure:
         draft.left_out.append(LeftOut(Part.RELEVANT, None, "nothing was sure enough"))
