@@ -79,7 +79,7 @@ def _unexpected(error: Exception) -> dict[str, Any]:
     frames = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("%s\n%s", type(error).__name__, frames)
     hint = "try again, or go on without it; nacre doctor tells the person what is wrong"
-    return {"error": {"code": "unexpected", "message": "nacre could not do that", "hint": hint}}
+    return {"error": {"code": "unexpected", "message": "it failed for a reason of its own", "hint": hint}}
 
 
 def _failed(told: dict[str, Any], *, structured: bool) -> dict[str, Any]:
