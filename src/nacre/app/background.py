@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from nacre.app.context import Context
 from nacre.app.models import waits_for_models
-from nacre.settings import AGENTS, Settings
+from nacre.link.environment import AGENTS
+from nacre.settings import Settings
 from nacre.storage.times import to_ms
 from nacre.vault.layout import GIT_FOLDER
 

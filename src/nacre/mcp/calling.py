@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LONG_SECONDS = 600.0
 _SECONDS = 30.0
-_LONG = frozenset({"deep-recall", "extract", "flush"})
+_LONG = frozenset({"deep-recall", "extract", "ingest"})
 """What may take as long as a model, or as there are transcripts: with a home opened for it, so that no other waits."""
 
 
