@@ -68,7 +68,7 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
     last = at + shown
     more = last < len(found.hits) or (len(hits) == asked.limit and last < _MOST)
     text = framed(
-        _head(found, len(hits)),
+        _head(found, len(hits), asked.channel),
         "\n".join(blocks[:shown]),
         "Said in past sessions:\n" + "\n".join(turns[:told_turns]) if told_turns else "",
         going_on("memory_search", last) if hits and more else "",
@@ -88,9 +88,11 @@ def _not_told(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnH
     return [hit for hit in turns if told.get(hit.turn.id, 0) < _MOST_OF * len(hit.excerpt)]
 
 
-def _head(found: RecallResult, hits: int) -> str:
+def _head(found: RecallResult, hits: int, channel: str | None) -> str:
     if hits:
         return ""
+    if channel:
+        return f"Nothing that was said in {harmless(one_line(channel))} answers that. Channels: claude-code, codex, …"
     if found.abstained:
         return "Nothing in memory answers that: some memories come near, none is close enough. Try other words."
     return 'Nothing in memory matches. Other words, fewer filters, or project "*" may find it.'
