@@ -28,7 +28,7 @@ from nacre.settings import load_settings
 DECIDED = "The lighthouse ledger runs on PostgreSQL, for its transactions."
 QUESTION = "on which database does the lighthouse ledger run?"
 SESSION = "5e55-0001"
-PATIENT_MS = 20_000
+PATIENT_MS = 8_000
 """For what is not about time: this machine may be busy."""
 
 
@@ -94,6 +94,7 @@ def hooked(
 ) -> Hooked:
     """A home that knows one decision, and no daemon: hooks are not to start one either."""
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+    monkeypatch.setenv("PYTHONPATH", str(Path(nacre.__file__).parents[1]))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.getbasetemp().parent / "bytecode"))
     folder, home, made = tmp_path / "work", user_home / ".nacre", tmp_path_factory.getbasetemp() / "home-of-hooks"

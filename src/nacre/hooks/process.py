@@ -30,10 +30,12 @@ ALLOWED_MS = 130
 _SPARED_SECONDS = 0.012
 """Before that the host is told, if only that there is nothing; the rest is for what is noted afterwards."""
 
-_PATIENCE_SECONDS = 0.03
-"""So long the daemon is waited for before the process begins to look by itself."""
+_PATIENT_SHARE = 0.23
+"""Of that time, for the daemon alone; then the process looks by itself as well."""
 
 _DAEMON_SHARE = 0.9
+"""Of what is left, at most, for the daemon's whole answer."""
+
 _MOST_INPUT = 2_000_000
 _MOST_CHARACTERS = 9_900
 """Hosts cut what is longer than 10,000."""
@@ -85,6 +87,7 @@ class _Run:
         self.shape = shape
         self.began = began
         self.until = began + arguments.within_ms / 1000
+        self.patience = _PATIENT_SHARE * arguments.within_ms / 1000
         self.call: dict[str, Any] = {}
         self.is_heard = threading.Event()
         """The host has handed over what it had to say, and ``call`` is that."""
@@ -114,7 +117,7 @@ class _Run:
 
     def _first(self) -> Outcome:
         """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
-        patience, at_work, is_looking = _PATIENCE_SECONDS, 1, False
+        patience, at_work, is_looking = self.patience, 1, False
         while True:
             try:
                 outcome = self.outcomes.get(timeout=min(patience, self._left(2 * _SPARED_SECONDS)))

@@ -27,7 +27,7 @@ from nacre.model.memory import Expiry, Kind, Memory
 from nacre.model.recall import Filter, Lane, LaneState, Mode, RecallQuery
 from nacre.model.session import Flag, SessionKind, Speaker, Trust
 from nacre.recall.context.categories import Candidate, choose, part_of
-from nacre.recall.context.framing import MOST_CHARACTERS, frame_tokens, framed, line_of, quoted, said, title_tokens
+from nacre.recall.context.framing import frame_tokens, framed, line_of, quoted, room, said, title_tokens
 from nacre.recall.context.gate import SEED_CHARACTERS, asked_by
 from nacre.recall.memories import MemoryRecall, Ranking
 from nacre.storage.search import browse_memories, memory_search
@@ -58,7 +58,7 @@ class _Draft:
     state: SessionState
     project: str | None
     left: int
-    characters: int = MOST_CHARACTERS
+    characters: int = field(default_factory=room)
     items: list[ContextItem] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     lanes: tuple[Lane, ...] = ()

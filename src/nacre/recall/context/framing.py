@@ -51,7 +51,12 @@ def frame_tokens() -> int:
 
 def title_tokens(part: Part) -> int:
     """What the heading of a section takes."""
-    return count_tokens(f"\n\n## {_TITLES[part]}\n")
+    return count_tokens(_heading(part))
+
+
+def room() -> int:
+    """How many characters are left for what is told within the frame, all headings counted."""
+    return MOST_CHARACTERS - len(f"{OPENING}\n{HEAD}\n{CLOSING}") - sum(len(_heading(part)) for part in Part)
 
 
 def line_of(memory: Memory) -> str:
@@ -77,6 +82,10 @@ def quoted(text: str) -> list[str]:
 def dated(moment: datetime | None) -> str:
     """The day of a moment, or nothing."""
     return f"{moment:%Y-%m-%d}" if moment else ""
+
+
+def _heading(part: Part) -> str:
+    return f"\n\n## {_TITLES[part]}\n"
 
 
 def _says(content: str, subject: str) -> bool:
