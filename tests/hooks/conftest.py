@@ -20,6 +20,7 @@ import pytest
 
 import nacre
 from nacre.app.context import open_context
+from nacre.daemon.answering import Answering
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.link.address import socket_path
@@ -110,8 +111,9 @@ def hooked(
 @contextmanager
 def serving(home: Path) -> Iterator[Server]:
     """A daemon's ear for a home, and its catalogue behind it."""
-    homes = Homes(lambda: open_context(load_settings(home)))
-    server = Server(home, homes, lambda _: None)
+    settings = load_settings(home)
+    homes = Homes(lambda: open_context(settings), home, settings.config)
+    server = Server(home, Answering(homes, lambda _: None, {}).answer, lambda _: None)
     server.start()
     try:
         yield server

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from nacre.hooks import notes
 from nacre.hooks.shapes import SHAPES, Shape
+from nacre.link.chores import EVENTS
 from nacre.link.client import Away, Refused, ask
 from nacre.link.environment import environment, home_folder, is_own_call
 
@@ -43,8 +44,8 @@ _MOST_CHARACTERS = 9_900
 _TELLING = frozenset({"session-start", "prompt"})
 """The events with which a host can be told something."""
 
-_ENDING = frozenset({"turn-end", "pre-compact", "session-end"})
-"""Those after which there is something to do that no host waits for."""
+_URGENT = frozenset({"session-start", "pre-compact", "session-end"})
+"""Those after which something is to be done soon; where no daemon may be started, a process is for that."""
 
 
 class Arguments(NamedTuple):
@@ -113,7 +114,7 @@ class _Run:
             self.ended.get(timeout=self._left())
 
     def _is_known(self) -> bool:
-        return self.name in _TELLING or self.name in _ENDING or self.name == "tool"
+        return self.name in _TELLING or self.name in EVENTS or self.name == "tool"
 
     def _first(self) -> Outcome:
         """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
@@ -157,7 +158,7 @@ class _Run:
             return Outcome("apart", {})
         self.call = call
         self.is_heard.set()
-        if self.name in _ENDING or call["occasion"] == "clear":
+        if self.name in EVENTS:
             notes.leave_chore(self.home, self.name, call)
         try:
             answer = ask(self.home, "hook", call, seconds=self._left() * _DAEMON_SHARE)
@@ -201,7 +202,7 @@ class _Run:
             return
         from nacre.hooks import starting  # few runs start anything
 
-        starting.start(self.home, has_chores=self.name in ("pre-compact", "session-end"))
+        starting.start(self.home, has_chores=self.name in _URGENT)
 
     def _tell(self, context: str) -> bool:
         """Write the one answer to the host; returns whether it is this one.
