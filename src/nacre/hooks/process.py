@@ -213,11 +213,16 @@ class _Run:
             return False
         output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
         data = output.encode("utf-8", "replace")
-        if not context and data and not select.select([], [1], [], 0)[1]:
+        if not context and data and not _takes_output():
             return True
         while data:
             data = data[os.write(1, data) :]
         return True
+
+
+def _takes_output() -> bool:
+    """Whether a few bytes for the host wait for nobody; Windows does not tell."""
+    return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _is_answer(answer: object) -> bool:
