@@ -49,7 +49,7 @@ def _openclaw(way: Way) -> Iterator[Target]:
         JsonItem(("plugins", "load", "paths"), str(folder)),
         JsonKey((*entry, "enabled"), True),
         JsonKey((*entry, "hooks"), {"allowConversationAccess": True, "allowPromptInjection": True}),
-        JsonDefault((*entry, "config"), {}),
+        JsonDefault((*entry, "config"), {}, is_own=True),
     ]
     if way.slot:
         pieces.append(JsonKey(("plugins", "slots", "memory"), SERVER))
