@@ -32,8 +32,8 @@ from nacre.app.context import Context, EmbedderLoader, ModelLoader, open_context
 from nacre.app.deciding import Asking
 from nacre.app.forgetting import ForgetRequest, pattern_of
 from nacre.app.history import Step, history_of
+from nacre.app.locating import project_of_folder
 from nacre.app.operations import Listed
-from nacre.app.project_pages import project_of_folder
 from nacre.app.proposing import Proposal
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan

@@ -1,4 +1,4 @@
-"""Build a context: what is worth telling, within a budget, each thing once a session. Nothing is written but that."""
+"""Build a context: what is worth telling, within a budget, each thing once a session. Nothing is written."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from nacre.app import signals
 from nacre.app.context import Context
-from nacre.app.contexts.session_state import SessionState, read_state, write_state
-from nacre.app.project_pages import page_text, project_of_folder
+from nacre.app.contexts import handed, nudging
+from nacre.app.contexts.session_state import read_state
+from nacre.app.locating import project_of_folder
+from nacre.app.ranking import ranked_by_words
 from nacre.errors import VaultUnusable
 from nacre.model.context import (
     ContextBlock,
@@ -20,16 +23,16 @@ from nacre.model.context import (
     Moment,
     Occasion,
     Part,
+    SessionState,
 )
 from nacre.model.memory import Expiry, Kind, Memory
-from nacre.model.recall import Filter, Lane, Mode, RecallQuery, RecallResult
+from nacre.model.recall import Filter, Lane, LaneState, Mode, RecallQuery
 from nacre.model.session import Flag, SessionKind, Speaker, Trust
 from nacre.recall.context.categories import Candidate, choose, part_of
 from nacre.recall.context.framing import MOST_CHARACTERS, frame_tokens, framed, line_of, quoted, said, title_tokens
 from nacre.recall.context.gate import SEED_CHARACTERS, asked_by
 from nacre.recall.memories import MemoryRecall, Ranking
 from nacre.storage.search import browse_memories, memory_search
-from nacre.storage.sessions import SessionFilter
 from nacre.text import count_tokens, shorten
 
 PREVIOUS_TURNS = 7
@@ -86,12 +89,13 @@ class _Draft:
 def build(context: Context, request: ContextRequest) -> ContextBlock:
     """The context of a session's start, or of a prompt; empty where nothing is worth telling.
 
-    Only what is trusted is told, and nothing that counts as use. After a compaction or a reset of the session what was
+    Only what is trusted is told, and nothing that counts as use. What the session was given is for whoever delivers the
+    text to keep. After a compaction or a reset of the session what was
     given before is gone from the agent's sight, and may be given again.
     """
     started = time.perf_counter()
     home = context.settings.home
-    state = read_state(home, request.session)
+    before = state = read_state(home, request.session)
     if request.moment is Moment.START and request.occasion is not Occasion.RESUME:
         state = replace_given(state, ())
     budget = request.budget_tokens if request.budget_tokens is not None else _budget(context, request.moment)
@@ -103,18 +107,16 @@ def build(context: Context, request: ContextRequest) -> ContextBlock:
     draft.items.sort(key=lambda item: order.index(item.part))
     text = framed([(part, [item.text for item in draft.items if item.part is part]) for part in order])
     told = tuple(item.ref for item in draft.items if item.ref)
-    write_state(home, request.session, draft.state.with_given(told))
+    state = draft.state.with_given(told)
     return ContextBlock(
         text, tuple(draft.items), tuple(draft.left_out), draft.lanes, draft.gate, project, count_tokens(text),
-        (time.perf_counter() - started) * 1000,
+        (time.perf_counter() - started) * 1000, state if request.session and state != before else None,
     )  # fmt: skip
 
 
 def replace_given(state: SessionState, given: tuple[str, ...]) -> SessionState:
     """The state with other memories given so far."""
-    from msgspec.structs import replace as changed
-
-    return changed(state, given=given)
+    return replace(state, given=given)
 
 
 def _budget(context: Context, moment: Moment) -> int:
@@ -127,15 +129,76 @@ def _start(draft: _Draft) -> None:
     _page(draft, Part.IDENTITY, _IDENTITY)
     _page(draft, Part.PROFILE, _PROFILE)
     if draft.project and draft.wants(Part.PROJECT):
+        from nacre.app.project_pages import page_text  # YAML takes 15 ms, which hooks pay only where there is a page
+
         _lines(
             draft,
             Part.PROJECT,
             quoted(page_text(draft.context, draft.project)[:_PAGE_CHARACTERS]),
             "the project's page",
         )
+    if draft.request.occasion is not Occasion.RESUME:
+        draft.state = replace(draft.state, started=_ms(draft), handed=False)
+    _handed_over(draft, own=draft.request.occasion is Occasion.COMPACT)
     previous = _previous(draft)
     _relevant(draft, previous)
     _learned(draft)
+    if draft.request.session:
+        draft.state = signals.begun(draft.context, draft.state)
+
+
+def _ms(draft: _Draft) -> int:
+    return int(draft.context.clock().timestamp() * 1000)
+
+
+def _handed_over(draft: _Draft, *, own: bool = False, is_late: bool = False) -> None:
+    """What the last sessions handed over to this one, each to one session alone."""
+    if not draft.wants(Part.HANDOFF):
+        return
+    context, session = draft.context, draft.request.session
+    for memory in handed.due(context, draft.project, session, own=own):
+        if draft.knows(memory) or (is_late and not handed.is_late(memory, draft.state.started)):
+            continue
+        if not handed.claim(context, memory, session):
+            draft.left_out.append(LeftOut(Part.HANDOFF, memory.id, "another session is given it"))
+            continue
+        lines = [f"From {memory.source.session}, {memory.updated:%Y-%m-%d %H:%M} UTC:", *quoted(memory.content)]
+        text = "\n".join(lines)
+        item = ContextItem(
+            Part.HANDOFF, text, count_tokens(text), memory.id, memory.updated, why=f"handed over by {lines[0][5:-1]}"
+        )
+        if draft.add(item):
+            draft.state = replace(draft.state, handed=True)
+        else:
+            handed.let_go(context, memory, session)
+
+
+def _signals(draft: _Draft) -> None:
+    """What other sessions stored just now that matters here."""
+    if not draft.wants(Part.SIGNALS):
+        return
+    context, session = draft.context, draft.request.session
+    due = signals.due(context, draft.state, session, draft.project)
+    heard = told = 0
+    for _, memory in due.memories:
+        is_wanted = not (draft.knows(memory) or _is_suppressed(draft, memory))
+        if is_wanted and not _tell(draft, Part.SIGNALS, memory, 1.0, "stored by another session just now"):
+            break  # there is no room: it is told with the next prompt
+        heard, told = heard + 1, told + is_wanted
+    draft.state = due.given(draft.state, heard, told, _ms(draft))
+    if session:
+        draft.state = signals.begun(context, draft.state)
+
+
+def _nudge(draft: _Draft) -> None:
+    """A reminder that something may be worth storing."""
+    if not draft.wants(Part.NUDGE):
+        return
+    draft.state = nudging.counted(draft.context, draft.state, draft.request.session, draft.project)
+    if nudging.is_due(draft.state):
+        text = nudging.TEXT
+        if draft.add(ContextItem(Part.NUDGE, text, count_tokens(text), why=f"nothing stored in {nudging.TURNS} turns")):
+            draft.state = nudging.nudged(draft.state)
 
 
 def _page(draft: _Draft, part: Part, path: str) -> None:
@@ -160,6 +223,8 @@ def _previous(draft: _Draft) -> str:
     context = draft.context
     if not draft.project:
         return ""
+    from nacre.storage.sessions import SessionFilter  # 8 ms that a prompt's hook need not pay
+
     wanted = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     found = [one for one in context.sessions.newest(wanted, limit=2) if one.session.id != draft.request.session]
     if not found:
@@ -170,8 +235,7 @@ def _previous(draft: _Draft) -> str:
         if item.turn.text.strip() and not item.turn.flags & _UNSAID and item.turn.trust is Trust.TRUSTED
         and item.turn.speaker in (Speaker.OWNER, Speaker.AGENT)
     ][-PREVIOUS_TURNS:]  # fmt: skip
-    clean = context.redactor.clean
-    texts = [(turn.speaker.value, clean(turn.text), turn.id, turn.time) for turn in turns]
+    texts = [(turn.speaker.value, turn.text, turn.id, turn.time) for turn in turns]
     if draft.wants(Part.PREVIOUS):
         for speaker, text, turn_id, at in texts:
             line = said(speaker, text, _TURN_CHARACTERS)
@@ -195,7 +259,15 @@ def _relevant(draft: _Draft, previous: str) -> None:
 
 
 def _prompt(draft: _Draft) -> None:
-    """What fits a prompt, and was not given yet."""
+    """What was handed over late, what other sessions learned, what fits a prompt and was not given yet."""
+    if draft.state.started and not draft.state.handed:
+        _handed_over(draft, is_late=True)
+    _signals(draft)
+    _fitting(draft)
+    _nudge(draft)
+
+
+def _fitting(draft: _Draft) -> None:
     if not draft.wants(Part.RELEVANT):
         return
     asked = asked_by(draft.request.prompt, draft.state.asked)
@@ -206,27 +278,34 @@ def _prompt(draft: _Draft) -> None:
 
 
 def _after_asking(state: SessionState, query: str) -> SessionState:
-    from msgspec.structs import replace as changed
-
-    return changed(state, asked=query)
+    return replace(state, asked=query)
 
 
 def _tell_hits(draft: _Draft, query: str, limit: int) -> None:
-    result = _recall(draft, query, limit)
-    draft.lanes = result.lanes
-    if result.abstained:
+    asked = RecallQuery(query, filter=_filter(draft), limit=limit, update=False, co_recall=False)
+    found, is_unsure = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
+    if is_unsure:
         draft.left_out.append(LeftOut(Part.RELEVANT, None, "nothing was sure enough"))
-    for hit in result.hits:
-        sure = hit.components.get("sure")
-        _tell(draft, Part.RELEVANT, hit.memory, hit.score, f"{sure:.2f} sure to fit" if sure is not None else "fits")
+    for memory, score, sure in found:
+        _tell(draft, Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits")
 
 
-def _recall(draft: _Draft, query: str, limit: int) -> RecallResult:
-    from nacre.app.recalling import recall
+_Found = tuple[list[tuple[Memory, float, float | None]], bool]
+"""Memories with their scores and how sure they are to fit, and whether there were only others, not sure enough."""
 
-    mode = Mode.LEXICAL if draft.request.alone else Mode.HYBRID
-    asked = RecallQuery(query, filter=_filter(draft), mode=mode, limit=limit, update=False, co_recall=False)
-    return recall(draft.context, asked)
+
+def _by_all_lanes(draft: _Draft, asked: RecallQuery) -> _Found:
+    from nacre.app.recalling import recall  # a hook that looks by itself needs less
+
+    result = recall(draft.context, asked)
+    draft.lanes = result.lanes
+    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.abstained
+
+
+def _by_words(draft: _Draft, asked: RecallQuery) -> _Found:
+    draft.lanes = (Lane("lexical", LaneState.RAN), Lane("vector", LaneState.SKIPPED))
+    hits, is_unsure = ranked_by_words(draft.context, replace(asked, mode=Mode.LEXICAL))
+    return [(hit.memory, hit.score, hit.confidence) for hit in hits], is_unsure
 
 
 def _filter(draft: _Draft) -> Filter:
@@ -237,14 +316,18 @@ def _filter(draft: _Draft) -> Filter:
 
 
 def _tell(draft: _Draft, part: Part, memory: Memory, score: float, why: str) -> bool:
-    if _SUPPRESSED_AT[draft.request.moment] in memory.suppressed_contexts:
+    if _is_suppressed(draft, memory):
         draft.left_out.append(LeftOut(part, memory.id, "suppressed here"))
         return False
-    if draft.knows(memory):
-        draft.left_out.append(LeftOut(part, memory.id, "given already"))
+    if memory.is_handoff or draft.knows(memory):
+        draft.left_out.append(LeftOut(part, memory.id, "handed over apart" if memory.is_handoff else "given already"))
         return False
     text = line_of(memory)
     return draft.add(ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why))
+
+
+def _is_suppressed(draft: _Draft, memory: Memory) -> bool:
+    return _SUPPRESSED_AT[draft.request.moment] in memory.suppressed_contexts
 
 
 def _learned(draft: _Draft) -> None:
@@ -262,7 +345,9 @@ def _learned(draft: _Draft) -> None:
     candidates = [
         Candidate(item.memory, count_tokens(line_of(item.memory)), item.score)
         for item in found.values()
-        if _is_due(item.memory, now) and draft.wants(part_of(item.memory)) and not draft.knows(item.memory)
+        if _is_due(item.memory, now)
+        and draft.wants(part_of(item.memory))
+        and not (draft.knows(item.memory) or item.memory.is_handoff)
     ]
     chosen = choose(candidates, max(0, draft.left - sum(map(title_tokens, {item.part for item in candidates}))))
     for item in chosen.kept:
