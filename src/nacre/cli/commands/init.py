@@ -53,6 +53,7 @@ def init(  # noqa: PLR0913 - one a question
     It finds the tools on this machine, shows what it would write where, and asks. What others wrote into those files
     stays to the byte, and a copy of each is put beside it. Run again, it mends what is missing or has moved.
     """
+    from nacre.app.wiring.ways import settled
     from nacre.cli.render.wiring import render_plan
     from nacre.model.wiring import WiringWish
 
@@ -61,7 +62,9 @@ def init(  # noqa: PLR0913 - one a question
     template = WiringWish("", folder, plain, slot, tool_hook)
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
-    wishes = [one if isinstance(one, WiringWish) else replace(template, host=one) for one in chosen]
+    wishes = [
+        one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
+    ]
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
         _show(run, wanted)
