@@ -82,9 +82,9 @@ def _put_aside(path: Path, holder: str) -> None:
         aside.unlink()
 
 
-def let_go(context: Context, memory: Memory, session: str | None) -> None:
+def let_go(context: Context, memory_id: str, session: str | None) -> None:
     """Give back what was taken and did not fit."""
-    path = _path(context.settings.home, memory.id)
+    path = _path(context.settings.home, memory_id)
     if session and _holder(path) == session:
         with suppress(OSError):
             path.unlink()
