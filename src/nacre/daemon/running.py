@@ -44,7 +44,7 @@ class End(StrEnum):
 
     ASKED = "it was asked to"
     IDLE = "nobody asked for a while"
-    UPGRADED = "nacre was changed on disk"
+    UPGRADED = "its program was changed on disk"
     OUTDATED = "another version of nacre changed the database"
     GONE = "its home was moved or deleted"
 
@@ -153,11 +153,17 @@ class Daemon:
             self._tell(problem)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
+        """Do it in a thread; what fails is told, and begun again in a minute."""
+
         def guarded() -> None:
-            try:
-                work()
-            except Exception as error:  # noqa: BLE001 - the others go on
-                self._tell("".join(traceback.format_exception(error)).rstrip())
+            while not self._stop.is_set():
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - who asks is answered, whatever befalls the rest
+                    self._tell("".join(traceback.format_exception(error)).rstrip())
+                    self._stop.wait(_MINUTE)
+                else:
+                    return
 
         self._threads.append(threading.Thread(target=guarded, daemon=True, name=name))
         self._threads[-1].start()
