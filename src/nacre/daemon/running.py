@@ -17,7 +17,8 @@ from nacre.app.catalogue import CATALOGUE
 from nacre.app.context import Context
 from nacre.daemon.answering import Answering
 from nacre.daemon.following import Following
-from nacre.daemon.greeting import Greeting, ask_to_stop, greet, memory_mb
+from nacre.daemon.footprint import memory_mb, share_arenas
+from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
@@ -105,6 +106,7 @@ class Daemon:
         Raises Conflict where a daemon serves this home, and what opening it raises.
         """
         self._stop = stop
+        share_arenas()
         lock = FileLock(self._settings.home / LOCK)
         with self._homes.lent():
             pass  # a home that cannot be opened is told to whoever starts it

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nacre.app.afterwards import keep_history
 from nacre.app.watching.rounds import environment, program
+from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
 from nacre.errors import NacreError
 from nacre.settings import Settings
@@ -38,7 +39,8 @@ class Tending:
             self._chores.look()
             if time.monotonic() - last > HISTORY_SECONDS:
                 self._keep_history()
-                self._homes.shrink()
+                if self._homes.shrink():
+                    give_back()
                 last = time.monotonic()
         self._chores.end()
 
