@@ -16,13 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.link.environment import environment, home_folder, user_home
-from nacre.model.prompting import Task
+from nacre.link.environment import AGENTS, environment, home_folder, user_home
 from nacre.model.session import Speaker
+from nacre.model.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +71,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
+    Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
+    Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
@@ -130,7 +131,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
-    Setting("daemon.enabled", bool, True, "hooks start nacre serve where it does not run"),
+    Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
     Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
     Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
     Setting("daemon.http", str, "", "[host:]port at which the daemon serves agents over HTTP; empty: nowhere"),
@@ -140,13 +141,6 @@ SETTINGS: tuple[Setting, ...] = (
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
-
-AGENTS = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
-    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
-    "AI_AGENT",
-)  # fmt: skip
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
 VECTORS = "embedding"
 """What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
@@ -159,6 +153,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
+    "mcp.tools": ("core", "all"),
     "models.auth": (
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
     ),
@@ -278,9 +273,7 @@ def check(key: str, value: Any) -> Any:
     """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
     setting = known(key)
     try:
-        if isinstance(value, str) and setting.type is not str:
-            value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
-        converted = msgspec.convert(value, setting.type, strict=False)
+        converted = value if type(value) is setting.type and not _is_compound(setting) else _converted(setting, value)
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
             raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
@@ -298,6 +291,15 @@ def check(key: str, value: Any) -> Any:
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more")
     return converted
+
+
+def _converted(setting: Setting, value: Any) -> Any:
+    """Raises ValueError, RecursionError."""
+    import msgspec  # 7 ms that a hook pays only for a setting that needs it
+
+    if isinstance(value, str) and _is_compound(setting):
+        value = msgspec.toml.decode(f"value = {value}".encode())["value"]
+    return msgspec.convert(value, setting.type, strict=False)
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:

@@ -20,6 +20,7 @@ from nacre.app.sending import hold
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.app.watching.standing import standing
+from nacre.app.wiring.proving import hosts_in_a_line
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
 from nacre.link.address import LOCK
@@ -65,6 +66,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
         _model(context),
         *_reranker(context),
         *_credentials(context),
+        *hosts_in_a_line(context.settings),
     ]
 
 
@@ -81,6 +83,7 @@ def health(context: Context) -> list[Check]:
         *_archive(context),
         *_daemon(context),
         *_watcher(context),
+        *hosts_in_a_line(context.settings),
         *format_checks(context),
         *_problems(context),
     ]

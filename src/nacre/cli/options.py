@@ -159,17 +159,12 @@ def project_slug(context: Context, name: str) -> str:
 
     Raises NotFound when that folder belongs to no project.
     """
+    from nacre.app.asking import project_called
+    from nacre.app.locating import project_of_folder
     from nacre.app.looking import projects
-    from nacre.app.project_pages import project_of_folder
-    from nacre.vault.layout import slugify
 
     if name != HERE:
-        slug = slugify(context.redactor.clean(name))
-        known = projects(context)
-        if name in known:
-            return name
-        found = context.files.project_by("alias", name)
-        return found or next((other for other in known if slugify(other) == slug), slug)
+        return project_called(context, name, projects(context))
     found = project_of_folder(context, Path.cwd())
     if found is None:
         raise NotFound(

@@ -111,7 +111,7 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
     from pathlib import Path
 
     from nacre.app.deep_recalling import deep_recall, recent_of
-    from nacre.app.project_pages import project_of_folder
+    from nacre.app.locating import project_of_folder
     from nacre.cli.records.deep import deep_record
     from nacre.cli.render.deep import message_of, render_deep
     from nacre.model.deep import DeepQuery
