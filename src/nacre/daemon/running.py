@@ -89,7 +89,7 @@ class Daemon:
         self._following = (
             Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
         )
-        everything = settings["mcp.tools"] == "all" if "mcp.tools" in settings.values else False
+        everything = settings["mcp.tools"] == "all"
         self._web = Web(settings.home, options.http, everything=everything) if options.http else None
         own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
         self._answering = Answering(self._homes, voice.tell, own)
