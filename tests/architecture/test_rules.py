@@ -12,6 +12,8 @@ from nacre.storage.queries import _load
 
 SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 BROAD_EXCEPT = {
+    "daemon/answering.py",
+    "daemon/running.py",
     "daemon/server.py",  # the face's boundary
     "cli/boundary.py",  # the face's boundary
     "cli/crash.py",  # what happens while a crash is written down
