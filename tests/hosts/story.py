@@ -23,10 +23,11 @@ COMES_BACK = "What did we decide about the queue of the mailer?"
 FILLS = "Fill your window."
 
 _TIMES = 3
+_SEARCH = "nacre.*memory_search$"
 
 LINES = (
     Line(FILLS, say="It is full now.", tokens=390_000),
-    Line(ASKS, say="It retries five times.", tool="memory_search", arguments={"query": "how often the mailer retries"}),
+    Line(ASKS, say="It retries five times.", tool=_SEARCH, arguments={"query": "how often the mailer retries"}),
     Line(DECIDED, say="Noted: NATS for the queue of the mailer."),
     Line(COMES_BACK, say="On NATS."),
 )
