@@ -17,7 +17,7 @@ class OpenClaw:
 
     name = tool = program = "openclaw"
     options = ()
-    starts, prompts, compacts, ends = "", "prompt", "pre-compact", ""
+    starts, prompts, compacts, ends = "session-start", "", "pre-compact", ""
 
     def set_up(self, stage: Stage) -> None:
         """The provider; every tool is offered to the model at once."""
