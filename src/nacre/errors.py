@@ -101,6 +101,18 @@ class OtherVersion(Unavailable):
     code = "other_version"
 
 
+class OtherSettings(Unavailable):
+    """The daemon would answer by other settings than whoever asks."""
+
+    code = "other_settings"
+
+
+class Ending(Unavailable):
+    """The daemon is about to end."""
+
+    code = "ending"
+
+
 class EmbedderUnavailable(Unavailable):
     """The embedding model cannot be loaded."""
 
@@ -113,7 +125,7 @@ class EmbedderHeld(EmbedderUnavailable):
     code = "embedder_held"
 
     def __init__(
-        self, message: str | None = None, *, hint: str | None = None, reason: str, for_less: bool = False
+        self, message: str | None = None, *, hint: str | None = None, reason: str = "no yes", for_less: bool = False
     ) -> None:
         """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts might go."""
         super().__init__(message, hint=hint)

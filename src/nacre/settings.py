@@ -70,6 +70,8 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
+    Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
+    Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
     Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
@@ -129,8 +131,9 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
     Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
-    Setting("daemon.idle_minutes", int, 30, "a daemon that was started by a hook ends when nobody asked for so long"),
+    Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
     Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
+    Setting("daemon.http", str, "", "[host:]port at which the daemon serves agents over HTTP; empty: nowhere"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
     Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
@@ -176,7 +179,7 @@ _LEAST = {
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
-    "daemon.idle_minutes": 1,
+    "daemon.idle_minutes": 0,
     "dedup.model_seconds": 0,
     "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
@@ -218,6 +221,15 @@ class Settings:
     def speaker(self) -> Speaker:
         """Who runs nacre in this environment: the agent whose shell it is, else the owner."""
         return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
+
+    @property
+    def mark(self) -> str:
+        """The same for whoever would answer alike: a hash of the values, and of where the database is."""
+        values = sorted((key, repr(value.value)) for key, value in self.values.items())
+        told = repr((values, os.path.realpath(self.database)))
+        from hashlib import sha256  # 3 ms that a hook need not pay
+
+        return sha256(told.encode("utf-8", "replace")).hexdigest()
 
     @property
     def index(self) -> Path:

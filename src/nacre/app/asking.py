@@ -11,8 +11,9 @@ from pathlib import Path
 
 from nacre.app.conflicts import Pair
 from nacre.app.context import Context
+from nacre.app.locating import project_of_folder
 from nacre.app.looking import SessionLine, projects
-from nacre.app.project_pages import page_text, project_of_folder
+from nacre.app.project_pages import page_text
 from nacre.app.reviewing import Review
 from nacre.errors import InvalidInput, NotFound, VaultUnusable
 from nacre.extract.candidate import Candidate
@@ -107,7 +108,7 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class FlushRequest:
+class ReadRequest:
     """Read what is new in transcripts: all that discovery finds."""
 
     vectors: bool = True

@@ -15,12 +15,12 @@ from nacre.app import asking
 from nacre.app.asking import (
     Extracted,
     ExtractRequest,
-    FlushRequest,
     Overview,
     OverviewRequest,
     PageRequest,
     Place,
     PlaceRequest,
+    ReadRequest,
     SessionPage,
     SessionRequest,
     SessionsRequest,
@@ -37,6 +37,14 @@ from nacre.errors import InvalidInput
 from nacre.model.context import ContextBlock, ContextRequest
 from nacre.model.deeds import FileHistory
 from nacre.model.deep import DeepQuery, DeepResult
+from nacre.model.handing import (
+    ChoresReport,
+    ChoresRequest,
+    FlushReport,
+    FlushRequest,
+    HandoffRequest,
+    HandoffView,
+)
 from nacre.model.hooking import HookAnswer, HookCall
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter, RecallQuery, RecallResult
@@ -48,7 +56,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Request, Result]):
-    """One operation. ``writes`` says that it changes more than usage and traces."""
+    """One operation.
+
+    ``writes`` says that it changes more than usage and traces, ``takes_long`` that it may take minutes: few of those
+    run side by side, so that others are answered meanwhile.
+    """
 
     name: str
     request: type[Request]
@@ -56,6 +68,7 @@ class Entry(Generic[Request, Result]):
     """A type, or what stands for one, such as ``list[Memory]``."""
     run: Callable[[Context, Request], Result]
     writes: bool = False
+    takes_long: bool = False
 
     def answer(self, context: Context, asked: bytes | msgspec.Raw) -> bytes:
         """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
@@ -191,7 +204,7 @@ def _fix(context: Context, query: FixQuery) -> FixResult:
     return fix(context, query)
 
 
-def _flush(context: Context, asked: FlushRequest) -> IngestReport:
+def _ingest(context: Context, asked: ReadRequest) -> IngestReport:
     from nacre.app.ingesting import IngestOptions, ingest
 
     return ingest(context, IngestOptions(vectors=asked.vectors))
@@ -207,6 +220,24 @@ def _hook(context: Context, call: HookCall) -> HookAnswer:
     from nacre.app.hooking import answer
 
     return answer(context, call)
+
+
+def _flush(context: Context, asked: FlushRequest) -> FlushReport:
+    from nacre.app.flushing import flush
+
+    return flush(context, asked)
+
+
+def _handoff(context: Context, asked: HandoffRequest) -> HandoffView:
+    from nacre.app.handoffs import handoff
+
+    return handoff(context, asked)
+
+
+def _chores(context: Context, asked: ChoresRequest) -> ChoresReport:
+    from nacre.app.chores import do_waiting
+
+    return do_waiting(context, seconds=asked.seconds)
 
 
 _ENTRIES: tuple[Entry[Any, Any], ...] = (
@@ -228,9 +259,12 @@ _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("fix", FixQuery, FixResult, _fix),
     Entry("waiting", WaitingRequest, Waiting, asking.waiting),
     Entry("overview", OverviewRequest, Overview, asking.overview),
-    Entry("flush", FlushRequest, IngestReport, _flush, writes=True),
+    Entry("ingest", ReadRequest, IngestReport, _ingest, writes=True),
     Entry("context", ContextRequest, ContextBlock, _context),
     Entry("hook", HookCall, HookAnswer, _hook),
+    Entry("handoff", HandoffRequest, HandoffView, _handoff, writes=True),
+    Entry("flush", FlushRequest, FlushReport, _flush, writes=True),
+    Entry("chores", ChoresRequest, ChoresReport, _chores, writes=True),
 )
 
 CATALOGUE: Mapping[str, Entry[Any, Any]] = {entry.name: entry for entry in _ENTRIES}

@@ -23,7 +23,10 @@ from nacre.app.watching.standing import standing
 from nacre.app.wiring.proving import hosts_in_a_line
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
+from nacre.link.address import LOCK
+from nacre.link.client import Away, Refused, ask
 from nacre.llm.credentials import place_for
+from nacre.lock import is_held
 from nacre.model.reports import Check
 from nacre.protocols import ManifoldEmbedder
 from nacre.recall.scoring import days_between
@@ -78,6 +81,7 @@ def health(context: Context) -> list[Check]:
         _vectors(context),
         *_judging(context),
         *_archive(context),
+        *_daemon(context),
         *_watcher(context),
         *hosts_in_a_line(context.settings),
         *format_checks(context),
@@ -294,6 +298,25 @@ def _sessions(context: Context) -> Check:
     if last and days_between(last, context.now()) > _STALE_DAYS:
         return Check("sessions", WARNING, f"last read {last:%Y-%m-%d}", "nacre ingest")
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
+
+
+def _daemon(context: Context) -> Iterator[Check]:
+    """Whether the daemon answers, where one ever ran."""
+    home = context.settings.home
+    if not (home / LOCK).exists():
+        return
+    try:
+        told = ask(str(home), "hello", {}, seconds=1.0)
+    except (Away, Refused) as error:
+        if is_held(home / LOCK):
+            yield Check("daemon", WARNING, f"runs, and does not answer: {error}", "nacre serve logs; nacre serve stop")
+        else:
+            yield Check("daemon", OK, "none runs now; hooks start one")
+        return
+    memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
+    yield Check("daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}")
+    for problem in told.get("problems", ()):
+        yield Check("daemon", WARNING, problem, "nacre serve logs tells more")
 
 
 def _watcher(context: Context) -> Iterator[Check]:

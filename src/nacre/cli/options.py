@@ -103,6 +103,7 @@ TRACE_PROMPTS = click.option(
 SESSION = click.option(
     "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
 )
+NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
 OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
 
 

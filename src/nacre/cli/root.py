@@ -36,6 +36,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
+        "handoff": Entry("handing:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
         "did": Entry("deeds:did", "Tell who changed a file, when and why."),
         "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
@@ -93,6 +94,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
 }
 
+HIDDEN = {"chores": Entry("handing:chores", "Do what hooks left to be done.")}
+"""What programs run, and people need not know."""
+
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
@@ -105,7 +109,7 @@ class Root(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command's module. Raises UsageError when it is not part of this installation."""
-        entry = _ENTRIES.get(cmd_name)
+        entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")

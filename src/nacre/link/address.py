@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+LOCK = "daemon.lock"
+"""In the home: held by its daemon, free as soon as that is gone."""
+
 _LONGEST = 100
 """A path of a socket holds some 104 bytes at most."""
 
@@ -33,9 +36,9 @@ def session_file(home: str, session: str) -> str:
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
-def chore_file(home: str, kind: str, subject: str) -> str:
-    """Where a hook leaves what is to be done about a session."""
-    return os.path.join(home, "run", "chores", f"{_name(f'{kind}-{subject}')}.json")
+def chores_folder(home: str) -> str:
+    """Where hooks leave what is to be done, a file each."""
+    return os.path.join(home, "run", "chores")
 
 
 def _name(text: str) -> str:
@@ -48,3 +51,8 @@ def _hash(data: bytes) -> str:
     from hashlib import sha256  # 3 ms that most calls of a hook need not pay
 
     return sha256(data).hexdigest()
+
+
+def is_own(path: str) -> bool:
+    """Whether the folder of a socket is the user's: what another one listens at is told nothing. Raises OSError."""
+    return not hasattr(os, "getuid") or os.stat(os.path.dirname(path)).st_uid == os.getuid()

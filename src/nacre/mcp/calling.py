@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LONG_SECONDS = 600.0
 _SECONDS = 30.0
-_LONG = frozenset({"deep-recall", "extract", "flush"})
+_LONG = frozenset({"deep-recall", "extract", "ingest"})
 """What may take as long as a model, or as there are transcripts: with a home opened for it, so that no other waits."""
 
 
@@ -109,11 +109,9 @@ class HomeCalls:
 def _run(context: Context, entry: Entry[Any, Any], request: Any) -> Any:
     """Run it, and let what it wrote be put into the history in the background, as at the end of a command."""
     result = entry.run(context, request)
-    if entry.writes and not context.database.unwritable:
-        from nacre.app.background import commit_in_background, judge_in_background
+    if entry.writes:
+        from nacre.app.afterwards import keep_history
 
         with contextlib.suppress(NacreError, OSError):
-            if context.settings["models.background"]:
-                judge_in_background(context)
-            commit_in_background(context)
+            keep_history(context)
     return result

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     examples=[
         "nacre init",
         "nacre init --host claude-code,codex --yes",
-        "nacre init --host cursor --project .",
-        "nacre init --dry-run",
-        "nacre init --uninstall",
+        "nacre init --uninstall --host cursor",
     ],
 )
 @click.option(
@@ -48,7 +46,7 @@ def init(  # noqa: PLR0913 - one a question
     run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
     tool_hook: bool, trust_hooks: bool, dry_run: bool, uninstall: bool, yes: bool,
 ) -> None:  # fmt: skip
-    """Plug nacre into your agents' tools: they start knowing what matters, and leave what they learn.
+    """Plug nacre into your agents' tools, and out of them.
 
     It finds the tools on this machine, shows what it would write where, and asks. What others wrote into those files
     stays to the byte, and a copy of each is put beside it. Run again, it mends what is missing or has moved.

@@ -62,10 +62,10 @@ def _overview(desk: Desk) -> Answer:
 
 
 def _flush(desk: Desk) -> Answer:
-    from nacre.app.asking import FlushRequest
+    from nacre.app.asking import ReadRequest
 
     desk.tell("reading what is new in transcripts")
-    report: IngestReport = desk.call("flush", FlushRequest())
+    report: IngestReport = desk.call("ingest", ReadRequest())
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(one.message, 200)}" for one in report.problems[:5]]
     text = framed(
