@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from nacre.app.contexts.building import build
+from nacre.app.contexts.session_state import write_state
 from nacre.app.ingesting import ingest
 from nacre.app.remembering import NewMemory, edit, store
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
@@ -36,11 +37,18 @@ def home(world: World) -> World:
 
 
 def start(world: World, folder: str | None = BILLING, **more: object) -> ContextBlock:
-    return build(world.context(), ContextRequest(folder=folder, **more))  # type: ignore[arg-type]
+    return delivered(world, ContextRequest(folder=folder, **more))  # type: ignore[arg-type]
 
 
 def prompted(world: World, prompt: str, folder: str | None = BILLING, **more: object) -> ContextBlock:
-    return build(world.context(), ContextRequest(Moment.PROMPT, prompt=prompt, folder=folder, **more))  # type: ignore[arg-type]
+    return delivered(world, ContextRequest(Moment.PROMPT, prompt=prompt, folder=folder, **more))  # type: ignore[arg-type]
+
+
+def delivered(world: World, request: ContextRequest) -> ContextBlock:
+    """A context that reached its agent: whoever delivers it keeps what the session was given."""
+    block = build(world.context(), request)
+    write_state(world.home, request.session, block.state)
+    return block
 
 
 def parts(block: ContextBlock) -> list[str]:
@@ -115,6 +123,22 @@ def test_a_session_is_told_nothing_twice_until_it_forgot(home: World) -> None:
 
     assert DECIDED in start(home, session=SESSION, occasion=Occasion.COMPACT).text
     assert prompted(home, "so, which database is billing on?", session=SESSION).text == ""
+
+
+def test_what_did_not_reach_the_agent_is_told_with_the_next_prompt(home: World) -> None:
+    asked = ContextRequest(Moment.PROMPT, prompt="which database does billing use?", folder=BILLING, session=SESSION)
+    lost = build(home.context(), asked)
+    assert DECIDED in lost.text
+    assert DECIDED in delivered(home, asked).text
+    assert prompted(home, "why do we use that database for billing?", session=SESSION).text == ""
+
+
+@pytest.mark.parametrize("kept", [b"", b"{", b"[]", b'{"given": "all", "turns": null}', b"\xff", b'{"given": [1, []]}'])
+def test_a_state_that_was_spoilt_is_a_new_one(home: World, kept: bytes) -> None:
+    prompted(home, "which database does billing use?", session=SESSION)
+    (file,) = (home.home / "run" / "sessions").iterdir()
+    file.write_bytes(kept)
+    assert DECIDED in prompted(home, "which database does billing use?", session=SESSION).text
 
 
 def test_the_same_question_again_is_not_looked_for_again(home: World) -> None:

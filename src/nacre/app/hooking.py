@@ -19,4 +19,4 @@ def answer(context: Context, call: HookCall) -> HookAnswer:
         moment, call.occasion, call.prompt, call.folder, call.session or None, alone=call.alone
     )  # fmt: skip
     block = build(context, asked)
-    return HookAnswer(block.text, block.tokens)
+    return HookAnswer(block.text, block.tokens, state=block.state)

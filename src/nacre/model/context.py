@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -44,8 +44,12 @@ class Part(StrEnum):
     """Open todos."""
     PREFERENCES = "preferences"
     """Preferences and decisions."""
+    LESSONS = "lessons"
+    """What went wrong before, and how it was mended."""
     RECENT = "recent"
     """What was learned lately."""
+    KNOWN = "known"
+    """What weighs most of all that was learned before."""
     SIGNALS = "signals"
     """What other sessions learned just now that matters here."""
     NUDGE = "nudge"
@@ -98,11 +102,43 @@ class LeftOut:
     why: str
 
 
+_MOST_GIVEN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What a host's session was given already.
+
+    ``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
+    prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
+    when. ``turns`` counts the prompts since something was stored, up to the row ``stored_mark``, ``nudges`` the
+    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given.
+    """
+
+    given: tuple[str, ...] = ()
+    asked: str = ""
+    heard: tuple[str, ...] = ()
+    signals: int = 0
+    signal_mark: int = -1
+    signal_at: int = 0
+    turns: int = 0
+    nudges: int = 0
+    stored_mark: int = -1
+    started: int = 0
+    handed: bool = False
+
+    def with_given(self, ids: tuple[str, ...]) -> SessionState:
+        """The same after more was given."""
+        return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MOST_GIVEN:])
+
+
 @dataclass(frozen=True, slots=True)
 class ContextBlock:
     """A block of text for an agent's prompt, in its frame; ``text`` is empty where nothing is worth telling.
 
     ``tokens`` counts the whole text. ``gate`` says what was decided about the prompt before anything was looked for.
+    ``state`` is what is true of the session once the agent has the text: whoever delivers it keeps it then, and not
+    before (:func:`nacre.app.contexts.session_state.write_state`); ``None`` for no session.
     """
 
     text: str = ""
@@ -113,3 +149,4 @@ class ContextBlock:
     project: str | None = None
     tokens: int = 0
     took_ms: float = 0.0
+    state: SessionState | None = None

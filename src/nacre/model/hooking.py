@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from nacre.model.context import Occasion
+from nacre.model.context import Occasion, SessionState
 
 
 class HookEvent(StrEnum):
@@ -46,9 +46,11 @@ class HookCall:
 class HookAnswer:
     """What the host is to put into the prompt (empty: nothing), and what nacre goes on with afterwards.
 
-    ``chores`` names work that was queued: a handoff to write, a transcript to read.
+    ``chores`` names work that was queued: a handoff to write, a transcript to read. ``state`` is what is true of the
+    session once the host has the context: the hook's process keeps it when it has written the context, and not before.
     """
 
     context: str = ""
     tokens: int = 0
     chores: tuple[str, ...] = ()
+    state: SessionState | None = None

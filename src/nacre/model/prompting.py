@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
+
+from nacre.model.tasks import Task as Task
 
 MILLION = Decimal(1_000_000)
 TIMEOUT_SECONDS = 120.0
@@ -15,23 +16,6 @@ TIMEOUT_SECONDS = 120.0
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
 """The beginning of each question that goes through an agent's command: a session that begins so is not read."""
-
-
-class Task(StrEnum):
-    """What a model is asked for; each may have a model and a budget of its own."""
-
-    EXTRACTION = "extraction"
-    DEDUP = "dedup"
-    CLAIMS = "claims"
-    CONTRADICTION = "contradiction"
-    TODOS = "todos"
-    RECALL = "recall"
-    MERGE = "merge"
-    DREAM = "dream"
-    HANDOFF = "handoff"
-    PROFILE = "profile"
-    TEST = "test"
-    """Whether a model answers at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +36,14 @@ class Capabilities:
 
     ``answers`` says how it is held to a schema: ``schema`` (the provider enforces it), ``tool`` (as a tool that must be
     called), ``json`` (JSON of some kind), ``text`` (it is only told). ``price`` is unknown where it is ``None``.
+    ``thinking`` tokens are asked for beyond those of the answer.
     """
 
     window: int = 32_000
     output: int = 4_096
     answers: str = "json"
     caches: bool = False
+    thinking: int = 0
     price: Price | None = None
     known: bool = False
     """Whether the registry has the model: one that it has not is given transcripts in chunks."""
@@ -120,3 +106,8 @@ class Completion:
     """Whether the answer was kept from an earlier call, and cost nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What else the provider told: its id of the call, the time it took in seconds."""
+
+
+def most_written(prompt: Prompt, able: Capabilities) -> int:
+    """The most tokens a model is asked to write for a prompt, its thinking counted."""
+    return min(prompt.output_tokens + able.thinking, able.output)

@@ -7,39 +7,19 @@ other's: at worst something is told twice.
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import json
 import os
+from dataclasses import asdict, fields
 from pathlib import Path
-
-import msgspec
+from typing import Any
 
 from nacre import private
+from nacre.link.address import session_file
+from nacre.model.context import SessionState
 
-FOLDER = "run/sessions"
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
-_MOST_GIVEN = 500
 _MOST_BYTES = 200_000
-
-
-class SessionState(msgspec.Struct, frozen=True):
-    """``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
-    prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
-    when. ``turns`` counts the prompts since something was stored, ``nudges`` the reminders.
-    """
-
-    given: tuple[str, ...] = ()
-    asked: str = ""
-    heard: tuple[str, ...] = ()
-    signals: int = 0
-    signal_mark: int = -1
-    signal_at: int = 0
-    turns: int = 0
-    nudges: int = 0
-
-    def with_given(self, ids: tuple[str, ...]) -> SessionState:
-        """The same after more was given."""
-        return msgspec.structs.replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MOST_GIVEN:])
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
@@ -49,14 +29,14 @@ def read_state(home: Path, session: str | None) -> SessionState:
     try:
         descriptor = private.open_file(_path(home, session), os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:
-            return msgspec.json.decode(file.read(_MOST_BYTES), type=SessionState)
-    except (OSError, msgspec.MsgspecError):
+            return _state(json.loads(file.read(_MOST_BYTES)))
+    except (OSError, ValueError, TypeError):
         return SessionState()
 
 
-def write_state(home: Path, session: str | None, state: SessionState) -> None:
-    """Keep it, as far as the disk lets: nothing fails for it."""
-    if not session:
+def write_state(home: Path, session: str | None, state: SessionState | None) -> None:
+    """Keep it, once what it speaks of was delivered, as far as the disk lets: nothing fails for it."""
+    if not session or state is None:
         return
     path = _path(home, session)
     temporary = private.temporary_name(path)
@@ -64,7 +44,7 @@ def write_state(home: Path, session: str | None, state: SessionState) -> None:
         private.make_folder(path.parent)
         descriptor = private.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(state))
+            file.write(json.dumps(asdict(state)).encode())
         temporary.replace(path)
 
 
@@ -72,7 +52,7 @@ def prune_states(home: Path, now: float) -> int:
     """Remove those of sessions that were not heard of for a week (``now``: epoch seconds); returns how many."""
     removed = 0
     with contextlib.suppress(OSError):
-        for path in (home / FOLDER).iterdir():
+        for path in _path(home, "any").parent.iterdir():
             with contextlib.suppress(OSError):
                 if now - path.stat().st_mtime > KEPT_DAYS * _DAY_SECONDS:
                     path.unlink()
@@ -80,6 +60,19 @@ def prune_states(home: Path, now: float) -> int:
     return removed
 
 
+def _state(kept: object) -> SessionState:
+    """What a file holds, each value that has its kind. Raises TypeError."""
+    if not isinstance(kept, dict):
+        raise TypeError
+    values: dict[str, Any] = {}
+    for field in fields(SessionState):
+        value, default = kept.get(field.name), field.default
+        if isinstance(default, tuple) and isinstance(value, list):
+            values[field.name] = tuple(one for one in value if isinstance(one, str))
+        elif type(value) is type(default):
+            values[field.name] = value
+    return SessionState(**values)
+
+
 def _path(home: Path, session: str) -> Path:
-    name = hashlib.sha256(session.encode("utf-8", "replace")).hexdigest()[:32]
-    return home / FOLDER / f"{name}.json"
+    return Path(session_file(str(home), session))
