@@ -37,10 +37,10 @@ def _session_start(context: Context, chore: Chore) -> Sequence[Chore]:
 
 
 def _late(context: Context, chore: Chore) -> list[Chore]:
+    read_beside(context, chore.transcript)
     project = project_of_folder(context, Path(chore.folder)) if chore.folder else None
     if not project:
         return []
-    read_beside(context, chore.transcript)
     before = datetime.fromtimestamp(chore.at, UTC) if chore.at else context.now()
     made = hand_over_late(context, project, before=before, but=chore.session)
     return [Chore(IMPROVE, made.source.session, at=chore.at)] if made and made.source.session else []
