@@ -281,7 +281,8 @@ def test_what_an_agent_repeats_of_a_handoff_is_not_learned_from_it(world: World,
         "Yes, exactly, do that.", "I will.", "Thanks, that is all for now.", session="5e55-0002",
     )  # fmt: skip
     ended(world, again, SECOND)
-    learned = [one for one in list_active(world.context(), Filter(), limit=100)[0] if not one.is_handoff]
+    stored = list_active(world.context(), Filter(), limit=100)[0]
+    learned = [one for one in stored if one.source.session == SECOND and not one.is_handoff]
     assert len(learned) == (0 if is_handed_over else 1)
 
 
