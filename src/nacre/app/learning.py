@@ -11,7 +11,7 @@ from nacre.app.accepting import place_accepted
 from nacre.app.bulk import BULK_FROM, Repetitions, repetitions
 from nacre.app.context import Context
 from nacre.app.contexts.handed import HANDED_FOR
-from nacre.app.deciding import Asking, Decisions, count_by_action, decisions
+from nacre.app.deciding import Asking, Decisions, count_by_action, decisions, may_ask
 from nacre.app.extracting import ModelExtractor
 from nacre.app.meaning import meaning_of
 from nacre.app.operating import explain, operating
@@ -32,6 +32,7 @@ from nacre.transcripts.trust import shared
 
 BATCH_MEMORIES = 500
 _ALIKE = 12
+_IN_BULK = f"{BULK_FROM} new memories and more at once are compared in bulk: no model was asked about them"
 _MOSTLY = 0.5
 _NEARLY_ALL = 0.9
 
@@ -241,9 +242,11 @@ class _Learner:
     def decide(self) -> Decisions:
         """What a language model decides about what is about to be placed: asked before any lock is taken.
 
-        Of many at once it is asked about none: they are compared in bulk.
+        Of many at once it is asked about none: they are compared in bulk, without a model (seed facts 1.3).
         """
         if len(self.pending) >= BULK_FROM:
+            if may_ask(self.context, Asking()):
+                self.notes |= {_IN_BULK: None}
             return Decisions()
         fresh = (memory for memory in self.in_order() if not (self.gate.bars(memory) or self.is_known(memory)))
         decided = decisions(self.context, fresh, Asking())

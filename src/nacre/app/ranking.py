@@ -18,7 +18,7 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
 from nacre.recall.outdated import fold
 from nacre.recall.question import Question, read_question
-from nacre.storage.search import browse_memories, memory_search
+from nacre.storage.search import browse_memories, memory_search, names_known
 
 DIVERSIFY_FROM = 3
 """Candidates weighed for diversity, per hit asked for."""
@@ -40,7 +40,7 @@ def ranked_by_words(context: Context, query: RecallQuery) -> tuple[list[ScoredMe
 
 def read_plainly(context: Context, text: str) -> Question:
     """A question taken apart, with the names that the index knows."""
-    authors, projects = context.sessions.authors(), context.sessions.projects()
+    authors, projects = names_known(context.database)
     return read_question(text, now=context.now(), authors=authors, projects=projects)
 
 

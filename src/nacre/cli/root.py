@@ -24,9 +24,11 @@ class Entry:
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
+        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
+        "mcp": Entry("mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
         "serve": Entry("serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
@@ -69,7 +71,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Models": {
         "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
-        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
         "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
         "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
         "traces": Entry("traces:traces", "Tell what models and answers went through."),

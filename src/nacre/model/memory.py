@@ -161,3 +161,13 @@ class Memory:
     def last_said(self) -> datetime:
         """When it was last said or written down."""
         return max((self.created, self.updated, *(one.at for one in self.confirmed)))
+
+    def is_said_after(self, other: Memory) -> bool:
+        """Whether it was said later. Of one second: what was said again after what was new, and by when it was stored
+        (ids tell).
+        """
+        return self._place() > other._place()
+
+    def _place(self) -> tuple[datetime, bool, str]:
+        said = self.last_said
+        return said, said > self.created, self.id

@@ -33,7 +33,6 @@ from nacre.recall.context.framing import MOST_CHARACTERS, frame_tokens, framed, 
 from nacre.recall.context.gate import SEED_CHARACTERS, asked_by
 from nacre.recall.memories import MemoryRecall, Ranking
 from nacre.storage.search import browse_memories, memory_search
-from nacre.storage.sessions import SessionFilter
 from nacre.text import count_tokens, shorten
 
 PREVIOUS_TURNS = 7
@@ -224,6 +223,8 @@ def _previous(draft: _Draft) -> str:
     context = draft.context
     if not draft.project:
         return ""
+    from nacre.storage.sessions import SessionFilter  # 8 ms that a prompt's hook need not pay
+
     wanted = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     found = [one for one in context.sessions.newest(wanted, limit=2) if one.session.id != draft.request.session]
     if not found:
