@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nacre.app.checking import health
-from nacre.app.chores import Chore, Kind, do_waiting, given_up, waiting
+from nacre.app.chores import Chore, Kind, do_waiting, given_up, put, waiting
 from nacre.app.context import Context
 from nacre.app.contexts.building import build
 from nacre.app.contexts.session_state import write_state
@@ -22,7 +22,7 @@ from nacre.app.handoffs import handoff
 from nacre.app.ingesting import ingest
 from nacre.app.remembering import list_active
 from nacre.errors import ModelUnavailable, StoreUnusable
-from nacre.link.chores import leave_chore
+from nacre.hooks.notes import leave_chore
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.handing import FlushRequest, HandoffRequest
 from nacre.model.memory import Expiry, Memory
@@ -51,10 +51,10 @@ def talk(world: World, *texts: str, session: str = "5e55-0001", at: str = AT, **
 
 def left(world: World, kind: str, session: str = FIRST, transcript: Path | None = None, occasion: str = "") -> None:
     """What a hook leaves to be done."""
-    leave_chore(
-        str(world.home), kind, session=session, transcript=str(transcript) if transcript else None, folder=FOLDER,
-        occasion=occasion, at=world.clock().timestamp(),
-    )  # fmt: skip
+    put(
+        world.home,
+        Chore(kind, session, str(transcript) if transcript else None, FOLDER, occasion, world.clock().timestamp()),
+    )
 
 
 def ended(world: World, transcript: Path, session: str = FIRST) -> None:
@@ -277,7 +277,7 @@ def test_what_an_agent_repeats_of_a_handoff_is_not_learned_from_it(world: World,
         )
         started(world)
     again = talk(
-        world, "Where did we stop?", "I suggest to move the invoice worker to its own queue as the web process starves.",
+        world, "Where did we stop?", "I suggest to move the invoice worker to its own queue, the web process starves.",
         "Yes, exactly, do that.", "I will.", "Thanks, that is all for now.", session="5e55-0002",
     )  # fmt: skip
     ended(world, again, SECOND)
@@ -319,7 +319,7 @@ def test_a_model_writes_it_better_and_what_nobody_said_is_left_out(world: World)
     "answer",
     [
         ModelUnavailable("the provider is away"), "no JSON at all",
-        {"working_on": ["Planting tulips in the harbour."], "key_findings": [], "open_threads": [], "important_facts": []},
+        {"working_on": ["Planting tulips."], "key_findings": [], "open_threads": [], "important_facts": []},
     ],
     ids=["away", "no shape", "invented"],
 )  # fmt: skip
@@ -454,6 +454,24 @@ def test_one_process_at_a_time_does_chores_and_what_it_was_at_when_it_died_is_do
     world.clock.now += timedelta(minutes=1)
     do_waiting(world.context(), kinds=kinds)
     assert seen == [FIRST, SECOND]
+
+
+def test_what_a_hook_leaves_while_the_same_is_done_is_done_too(world: World) -> None:
+    call = {"session": FIRST, "transcript": None, "folder": FOLDER, "occasion": "startup"}
+    seen: list[str | None] = []
+
+    def work(_: Context, chore: Chore) -> list[Chore]:
+        if not seen:
+            leave_chore(str(world.home), "session-end", call)
+        seen.append(chore.session)
+        return []
+
+    world.home.mkdir()
+    leave_chore(str(world.home), "session-end", call)
+    world.clock.now = datetime.now(UTC)
+    do_waiting(world.context(), kinds={"session-end": Kind(work)})
+    assert seen == [FIRST, FIRST]
+    assert waiting(world.home) == []
 
 
 def test_what_is_no_chore_is_taken_away_and_what_nobody_knows_is_given_up(world: World) -> None:
