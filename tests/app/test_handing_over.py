@@ -235,6 +235,23 @@ def test_a_session_that_ended_unseen_is_handed_over_late_with_the_first_prompt(w
     assert handed(prompted(world, "And then the other queue, what about that one?")) == []
 
 
+@pytest.mark.parametrize("is_told_of", [True, False])
+def test_a_session_whose_start_was_not_answered_gets_the_handoff_with_its_first_prompt(
+    world: World, is_told_of: bool
+) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    if is_told_of:
+        build(world.context(), ContextRequest(folder=FOLDER, session=SECOND))
+    assert len(handed(prompted(world))) == 1
+    assert handed(prompted(world, "And then the other queue, what about that one?")) == []
+
+
+def test_a_prompt_of_no_session_is_given_no_handoff(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    block = build(world.context(), ContextRequest(Moment.PROMPT, prompt="Where did we stop?", folder=FOLDER))
+    assert handed(block) == []
+
+
 def test_secrets_are_not_handed_over(world: World) -> None:
     key = "sk-" + "ant-api03-" + "Zk3vQ9" * 8
     ended(world, talk(world, f"Use the key {key} for the staging provider from now on.", "Noted."))

@@ -1,8 +1,9 @@
 """Do what hooks left to be done: read a session, hand it over, learn from it. One process at a time, each chore once.
 
-A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.hooks.notes`). Those of one kind and session are
-one. What fails is tried again later, up to five times; what is given up lies in ``run/chores/given-up`` with the reason,
-where ``nacre health`` tells of it. Those that may ask a model have a lock of their own: no handoff waits for one.
+A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.hooks.notes`). Those of a kind and a session are
+one. What fails is tried again later, up to five times; what is given up lies in ``run/chores/given-up`` with the
+reason, where ``nacre health`` tells of it. Those that may ask a model have a lock of their own: no handoff waits for
+one.
 """
 
 from __future__ import annotations

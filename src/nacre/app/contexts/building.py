@@ -157,7 +157,9 @@ def _handed_over(draft: _Draft, *, own: bool = False, is_late: bool = False) -> 
         return
     context, session = draft.context, draft.request.session
     for memory in handed.due(context, draft.project, session, own=own):
-        if draft.knows(memory) or (is_late and not handed.is_late(memory, draft.state.started)):
+        if draft.knows(memory):
+            continue
+        if is_late and not (handed.is_late(memory, draft.state.started) or handed.is_held(context, memory, session)):
             continue
         if not handed.claim(context, memory, session):
             draft.left_out.append(LeftOut(Part.HANDOFF, memory.id, "another session is given it"))
@@ -260,8 +262,10 @@ def _relevant(draft: _Draft, previous: str) -> None:
 
 def _prompt(draft: _Draft) -> None:
     """What was handed over late, what other sessions learned, what fits a prompt and was not given yet."""
-    if draft.state.started and not draft.state.handed:
-        _handed_over(draft, is_late=True)
+    if draft.request.session and not draft.state.handed:
+        _handed_over(draft, is_late=draft.state.started > 0)
+        if not draft.state.started:  # its start was missed, or told too late
+            draft.state = replace(draft.state, started=_ms(draft))
     _signals(draft)
     _fitting(draft)
     _nudge(draft)
