@@ -48,8 +48,9 @@ def init(  # noqa: PLR0913 - one a question
 ) -> None:  # fmt: skip
     """Plug nacre into your agents' tools, and out of them.
 
-    They start their sessions knowing what matters, and leave what they learn. It finds the tools on this machine, shows what it would write where, and asks. What others wrote into those files
-    stays to the byte, and a copy of each is put beside it. Run again, it mends what is missing or has moved.
+    They start their sessions knowing what matters, and leave what they learn. It finds the tools on this machine, shows
+    what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
+    beside it. Run again, it mends what is missing or has moved.
     """
     from nacre.app.wiring.ways import settled
     from nacre.cli.render.wiring import render_plan
