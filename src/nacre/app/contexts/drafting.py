@@ -15,6 +15,7 @@ from nacre.text import count_tokens
 
 OVER_BUDGET = "over the budget"
 GIVEN = "given already"
+ABOVE = "told above"
 SUPPRESSED = "suppressed here"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
@@ -85,8 +86,9 @@ class Draft:
         """Why a memory is not told, whatever the budget; empty where it may be."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        is_known = memory.id in self.state.given or any(item.ref == memory.id for item in self.items)
-        return GIVEN if is_known else ""
+        if any(item.ref == memory.id for item in self.items):
+            return ABOVE
+        return GIVEN if memory.id in self.state.given else ""
 
     def leave(self, part: Part, ref: str | None, why: str) -> None:
         """Note what is not told."""
