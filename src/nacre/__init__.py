@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from nacre.app.memory_home import MemoryHome, open_memory
+    from nacre.app.proposing import Proposal
     from nacre.errors import NacreError
     from nacre.model.deep import DeepResult
     from nacre.model.memory import Expiry, Kind, Memory, Scope
@@ -32,6 +33,7 @@ _EXPORTS = {
     "MemoryHome": "nacre.app.memory_home",
     "Mode": "nacre.model.recall",
     "NacreError": "nacre.errors",
+    "Proposal": "nacre.app.proposing",
     "RecallResult": "nacre.model.recall",
     "Scope": "nacre.model.memory",
     "Session": "nacre.model.session",
@@ -43,7 +45,8 @@ _EXPORTS = {
 
 __all__ = [
     "DeepResult", "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome",
-    "Mode", "NacreError", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit", "open_memory",
+    "Mode", "NacreError", "Proposal", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit",
+    "open_memory",
 ]  # fmt: skip
 
 

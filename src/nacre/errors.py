@@ -4,9 +4,10 @@ NacreError
 ├── InvalidInput            the caller can fix it: SettingsInvalid, QueryInvalid, MemoryInvalid, TranscriptUnreadable
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
-├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable, GitUnavailable, RepositoryBusy,
-│                           RemoteUnreachable, ModelUnavailable, BudgetSpent
-├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong
+├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
+│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (SomethingElseAnswers, ModelLeftAlone),
+│                           BudgetSpent
+├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
 ├── AnswerUnusable          a model answered, but not what it was asked for
 ├── RemoteRefused           the remote says no; SecretFound: nacre does
@@ -100,10 +101,36 @@ class OtherVersion(Unavailable):
     code = "other_version"
 
 
+class OtherSettings(Unavailable):
+    """The daemon would answer by other settings than whoever asks."""
+
+    code = "other_settings"
+
+
+class Ending(Unavailable):
+    """The daemon is about to end."""
+
+    code = "ending"
+
+
 class EmbedderUnavailable(Unavailable):
     """The embedding model cannot be loaded."""
 
     code = "embedder_unavailable"
+
+
+class EmbedderHeld(EmbedderUnavailable):
+    """No texts may go to the embedding model now."""
+
+    code = "embedder_held"
+
+    def __init__(
+        self, message: str | None = None, *, hint: str | None = None, reason: str = "no yes", for_less: bool = False
+    ) -> None:
+        """``reason`` is ``no yes``, or as in a refusal of models; ``for_less``: fewer texts might go."""
+        super().__init__(message, hint=hint)
+        self.reason = reason
+        self.for_less = for_less
 
 
 class RerankerUnavailable(Unavailable):
@@ -119,12 +146,22 @@ class ModelUnavailable(Unavailable):
 
     def __init__(
         self, message: str | None = None, *, hint: str | None = None, retry: bool = True,
-        after_seconds: float | None = None,
+        after_seconds: float | None = None, may_cost: bool = True,
     ) -> None:  # fmt: skip
-        """``retry`` says whether to try again may help, ``after_seconds`` how long the provider asks to wait."""
+        """``retry`` says whether to try again may help, ``after_seconds`` how long the provider asks to wait,
+        ``may_cost`` whether the model may have begun to work on it, which is paid for."""
         super().__init__(message, hint=hint)
         self.retry = retry
         self.after_seconds = after_seconds
+        self.may_cost = may_cost
+
+
+class SomethingElseAnswers(ModelUnavailable):
+    """Something answers that is not the language model's provider."""
+
+
+class ModelLeftAlone(ModelUnavailable):
+    """The language model failed too often, and is not asked for a while."""
 
 
 class BudgetSpent(Unavailable):
@@ -143,6 +180,10 @@ class PromptTooLong(ModelRefused):
     """The language model cannot read so much at once."""
 
     code = "prompt_too_long"
+
+
+class ModelDeclined(ModelRefused):
+    """The language model read the prompt and does not want to answer it."""
 
 
 class CredentialsUnusable(NacreError):

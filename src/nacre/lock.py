@@ -1,4 +1,5 @@
-"""A lock between processes on one machine: a file, held while open. The system frees it when a process dies."""
+"""Locks: between processes on one machine a file, held while open, which the system frees when a process dies; between
+threads that share a home, a turn."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Condition, RLock, get_ident
 
 from nacre import private
 from nacre.errors import StoreBusy, StoreUnusable
@@ -120,6 +122,58 @@ class FileLock:
             return True
         os.close(descriptor)
         return False
+
+
+class Turn:
+    """Threads that share a home take turns. Whoever has the turn may take it again.
+
+    One that waits for somebody outside stands :meth:`aside` meanwhile, and has its turn again before it goes on.
+    """
+
+    def __init__(self) -> None:
+        self._lock = RLock()
+        self._came_back = Condition(self._lock)
+        self._holder = 0
+        self._depth = 0
+        self._aside = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._holder = get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        self._holder = self._holder if self._depth else 0
+        self._lock.release()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let other threads go on within; nothing happens where this one has no turn.
+
+        Call it with no lock held and no transaction open: what was read before may have changed afterwards.
+        """
+        if self._holder != get_ident():
+            yield
+            return
+        depth = self._depth
+        self._aside += 1
+        for _ in range(depth):
+            self.__exit__()
+        try:
+            yield
+        finally:
+            for _ in range(depth):
+                self.__enter__()
+            self._aside -= 1
+            self._came_back.notify_all()
+
+    def wait_for_all(self) -> None:
+        """Wait until nobody stands aside any more. Call it with the turn, which others have meanwhile."""
+        holder, depth = self._holder, self._depth
+        self._holder = self._depth = 0
+        self._came_back.wait_for(lambda: not self._aside)
+        self._holder, self._depth = holder, depth
 
 
 def is_held(path: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +18,9 @@ class Embedder(Protocol):
     name: str
     """Names model and version: vectors of different names never meet."""
 
-    dimensions: int
+    @property
+    def dimensions(self) -> int:
+        """Components of a vector."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text, as rows of a (texts, dimensions) matrix. Raises EmbedderUnavailable."""
@@ -29,14 +31,16 @@ class ManifoldEmbedder(Protocol):
     """An embedder that reads questions otherwise than passages, or that may take long to answer."""
 
     name: str
-    dimensions: int
-    """0 as long as that is not known."""
-
     step: int
     """So many turns at once suit it."""
 
-    tokens: int
-    """What a provider counted so far; 0 where nobody does."""
+    @property
+    def dimensions(self) -> int:
+        """Components of a vector; 0 as long as that is not known."""
+
+    @property
+    def tokens(self) -> int:
+        """What a provider counted so far; 0 where nobody does."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """See :class:`Embedder`; the texts are passages."""
@@ -46,6 +50,17 @@ class ManifoldEmbedder(Protocol):
 
     def close(self) -> None:
         """Let go of connections, those of what ``within`` gave as well."""
+
+
+@runtime_checkable
+class CountedEmbedder(ManifoldEmbedder, Protocol):
+    """An embedder whose calls cost something, or leave this machine."""
+
+    def counted_by(self, meter: Any) -> Embedder:
+        """The same model, each call of which is told to a meter (:class:`nacre.llm.embedding.Meter`)."""
+
+    def size_of(self, texts: Sequence[str]) -> int:
+        """About how many tokens are sent for some texts, rather too many."""
 
 
 class Reranker(Protocol):

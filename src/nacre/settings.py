@@ -5,6 +5,7 @@ Each value knows where it came from. ``NACRE_<SECTION>_<KEY>`` overrides ``secti
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import re
@@ -17,7 +18,7 @@ from typing import Any
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.link.environment import environment, home_folder, user_home
+from nacre.link.environment import AGENTS, environment, home_folder, user_home
 from nacre.model.session import Speaker
 from nacre.model.tasks import Task
 
@@ -44,6 +45,12 @@ SETTINGS: tuple[Setting, ...] = (
         "minilm",
         "model for the vector lane: minilm (bundled, offline), none, onnx:<folder>, or provider:model[@dimensions]",
     ),
+    Setting(
+        "embedding.sends_to",
+        list[str],
+        [],
+        "hosts to which texts may go for their vectors; nacre embed switch asks first",
+    ),
     Setting("embedding.query_seconds", float, 2.0, "so long a recall waits for a question's vector"),
     Setting("embedding.threads", int, 0, "threads for embedding; 0 takes all cores"),
     Setting(
@@ -64,7 +71,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
     Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
+    Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
+    Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
     Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
@@ -121,9 +131,10 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
-    Setting("daemon.enabled", bool, True, "hooks start nacre serve where it does not run"),
-    Setting("daemon.idle_minutes", int, 30, "a daemon that was started by a hook ends when nobody asked for so long"),
+    Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
+    Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
     Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
+    Setting("daemon.http", str, "", "[host:]port at which the daemon serves agents over HTTP; empty: nowhere"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
     Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
@@ -131,12 +142,8 @@ SETTINGS: tuple[Setting, ...] = (
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
 
-AGENTS = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
-    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
-    "AI_AGENT",
-)  # fmt: skip
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
+VECTORS = "embedding"
+"""What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
 
 _MODEL = re.compile(r"(none|[\w.-]+:\S*)?")
 _MODELS = frozenset({"models.default", *(f"models.{task.value}" for task in Task)})
@@ -146,6 +153,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
+    "mcp.tools": ("core", "all"),
     "models.auth": (
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
     ),
@@ -172,7 +180,7 @@ _LEAST = {
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
-    "daemon.idle_minutes": 1,
+    "daemon.idle_minutes": 0,
     "dedup.model_seconds": 0,
     "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
@@ -214,6 +222,13 @@ class Settings:
     def speaker(self) -> Speaker:
         """Who runs nacre in this environment: the agent whose shell it is, else the owner."""
         return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
+
+    @property
+    def mark(self) -> str:
+        """The same for whoever would answer alike: a hash of the values, and of where the database is."""
+        values = sorted((key, repr(value.value)) for key, value in self.values.items())
+        told = repr((values, os.path.realpath(self.database)))
+        return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
 
     @property
     def index(self) -> Path:
@@ -288,11 +303,16 @@ def _converted(setting: Setting, value: Any) -> Any:
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:
-    """Set a value in the config file, keeping its comments and order; returns the value. Raises SettingsInvalid."""
+    """Set a value in the config file, keeping its comments and order; returns what holds now. Raises SettingsInvalid.
+
+    A table is added to: what it does not name stays as it is in the file. An empty one empties it.
+    """
     import tomlkit  # 15 ms that only writing pays
 
     converted = check(key, value)
-    _read_file(config)  # which refuses what cannot be read
+    before = _read_file(config).get(key)  # it refuses what cannot be read
+    if converted and isinstance(converted, dict) and isinstance(before, dict):
+        converted = check(key, {**before, **converted})
     document = tomlkit.parse(config.read_text(encoding="utf-8")) if config.exists() else tomlkit.document()
     section, _, name = key.partition(".")
     if section not in document:
@@ -304,7 +324,7 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
 
 
 def _check_tasks(key: str, budgets: Mapping[str, float]) -> None:
-    tasks = [task.value for task in Task]
+    tasks = [*(task.value for task in Task), VECTORS]
     for task, dollars in budgets.items():
         if task not in tasks:
             raise SettingsInvalid(f"{key}: there is no task {task!r}", hint=f"one of: {', '.join(tasks)}")

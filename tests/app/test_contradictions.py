@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -367,12 +369,13 @@ def test_an_answer_without_its_verdicts_is_not_kept_for_the_next_try(world: Worl
 @pytest.mark.parametrize("change", ["edit", "retire", "by hand"])
 def test_what_changed_while_a_model_was_asked_is_not_overwritten(world: World, change: str) -> None:
     judge = Judge()
-    with home(world, judge) as (context, _):
+    with home(world, judge) as (context, model):
         older, newer = put_both(world, context)
 
         def meanwhile() -> None:
             judge.meanwhile = lambda: None
             if change == "edit":
+                world.clock.pass_days(0.01)
                 edit(context, older, content="Pictures of the gallery lie on a shelf.")
             elif change == "retire":
                 retire(context, [older], "gone")
@@ -382,15 +385,40 @@ def test_what_changed_while_a_model_was_asked_is_not_overwritten(world: World, c
 
         judge.meanwhile = meanwhile
         first = judge_waiting(context)
+        if change == "by hand":  # it waits anew, and is judged as it is now
+            assert (first.superseded, state(context, older, newer)) == (1, "superseded")
+            assert "machine" in get(context, older).content
+            assert "machine" in model.prompts[-1].text
+            return
         assert state(context, older, newer) == "coexist"
         if change == "edit":  # it waits anew with its new words, which are the later ones
             assert get(context, newer).superseded_by == older
             assert "shelf" in get(context, older).content
             return
-        assert first.superseded == 0
+        assert (first.waiting, first.superseded) == (0, 0)
+
+
+def test_of_one_second_what_was_stored_later_is_the_later_one_whichever_is_judged_first(world: World) -> None:
+    judge = Judge()
+    with home(world, judge) as (context, model):
+        older = put(context, OLD)
+        world.clock.now += timedelta(milliseconds=200)
+        newer = put(context, said := "Pictures for visitors of the gallery come straight from a bucket in Dublin.")
+        judge_waiting(context)
+        assert state(context, older, newer) == "superseded"
+        asked = next(prompt.text for prompt in model.prompts if prompt.task is Task.CONTRADICTION)
+        assert asked.index(OLD) < asked.index(said)  # the older one is in question, as it waits longer
+        assert '"order": "later"' in asked
+
+
+def test_a_memory_edited_in_the_second_in_which_another_is_stored_is_the_later_one(world: World) -> None:
+    with home(world) as (context, _):
+        older = put(context, OLD)
         world.clock.pass_days(1)
-        second = judge_waiting(context)
-        assert (second.waiting, second.superseded) == (0, 0 if change == "retire" else 1)
+        newer = put(context, NEW)
+        edit(context, older, content="Pictures of the gallery lie on a shelf.")
+        judge_waiting(context)
+        assert get(context, newer).superseded_by == older
 
 
 def test_no_lock_is_held_while_a_model_is_asked(world: World) -> None:
@@ -399,6 +427,7 @@ def test_no_lock_is_held_while_a_model_is_asked(world: World) -> None:
         put_both(world, context)
 
         def meanwhile() -> None:
+            world.clock.now += timedelta(seconds=1)
             with home(world) as (other, _):
                 put(other, "The gallery is closed on Mondays.")
 
@@ -479,6 +508,30 @@ def test_a_model_settles_what_the_words_alone_only_doubt(
         assert state(context, older, newer) == expected
         health(context)
         assert len(context.reviews.pending()) == (expected == "pending")
+
+
+def test_a_model_that_says_that_one_is_outdated_takes_no_doubt_back_where_it_may_not_end_it(world: World) -> None:
+    with home(world, Judge("supersedes", 0.95)) as (context, _):
+        older = put(context, DOUBTED[0], kind=Kind.RELATIONSHIP)
+        judge_waiting(context)
+        world.clock.pass_days(1)
+        newer = put(context, DOUBTED[1], kind=Kind.RELATIONSHIP)
+        assert state(context, older, newer) == "pending"
+        judge_waiting(context)
+        assert state(context, older, newer) == "pending"
+        assert len(conflicts.pending(context)) == 1
+
+
+def test_what_shares_only_the_name_of_its_project_costs_no_question(world: World) -> None:
+    with home(world, Judge(claims=lambda _: claim(entity="", attribute=""))) as (context, model):
+        put(context, "Write a guide to the tower of acme.", kind=Kind.TODO)
+        put(context, "The shop of acme opens at nine.")
+        put(context, "Parcels of acme go out by bicycle.")
+        judge_waiting(context)
+        assert {prompt.task for prompt in model.prompts} == {Task.CLAIMS}
+        put(context, "There is a guide to the tower of acme.")
+        judge_waiting(context)
+        assert Task.TODOS in {prompt.task for prompt in model.prompts}
 
 
 def test_what_a_memory_says_stands_in_a_prompt_as_data(world: World) -> None:
@@ -672,3 +725,146 @@ def test_where_no_claim_leads_there_the_nearest_by_their_vectors_are_judged(
         report = judge_waiting(context)
         assert (state(context, older, newer) == "pending") is is_judged
         assert report.conflicts == int(is_judged)
+
+
+PAIRS = (
+    ("gallery", "Pictures hang upstairs.", "Scans come straight from Dublin."),
+    ("pier", "Lamps burn until ten.", "After dusk no light is needed, as ships keep away."),
+    ("canteen", "Odalys makes soup.", "Only bread and cheese may be had for lunch."),
+)
+"""What they are about, what was said first, what was said later."""
+
+PATIENCE = 20.0
+"""Seconds after which a question that should have been asked is missing."""
+
+
+@dataclass
+class Together:
+    """Judgements come in the opposite order, or in order: in the former only where all are asked for at once."""
+
+    is_reversed: bool
+    told: list[threading.Event] = field(default_factory=lambda: [threading.Event() for _ in range(3)])
+    running: int = 0
+    most: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, prompt: Prompt) -> Any:
+        with self.lock:
+            self.running += 1
+            self.most = max(self.most, self.running)
+        try:
+            return self.answer(prompt)
+        finally:
+            with self.lock:
+                self.running -= 1
+
+    def answer(self, prompt: Prompt) -> Any:
+        number = next(at for at, (_, _, later) in enumerate(PAIRS) if later in prompt.text)
+        if prompt.task is Task.CLAIMS:
+            return claim(PAIRS[number][0], PAIRS[number][0])
+        before = number + 1 if self.is_reversed else number - 1
+        assert not 0 <= before < 3 or self.told[before].wait(PATIENCE)
+        self.told[number].set()
+        return {"verdicts": [verdict("supersedes", 0.95, why=f"it is about the {PAIRS[number][0]}")]}
+
+
+def put_pairs(world: World) -> None:
+    """Three memories that were judged, and three later ones that wait."""
+    for thing, earlier, _ in PAIRS:
+        with home(world, Judge(claims=lambda _, thing=thing: claim(thing, thing))) as (context, _):
+            put(context, earlier)
+            judge_waiting(context)
+    with home(world) as (context, _):
+        for _, _, later in PAIRS:
+            world.clock.pass_days(1)
+            put(context, later)
+
+
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_some_are_asked_about_side_by_side_and_take_effect_in_their_order(world: World, is_reversed: bool) -> None:
+    put_pairs(world)
+    together = Together(is_reversed)
+    with home(world, together) as (context, _):  # type: ignore[arg-type]
+        report = judge_waiting(context)
+        reasons = [told.reason for told in conflicts.history(context)]
+    assert (report.judged, report.superseded, report.waiting) == (3, 3, 0)
+    assert together.most > 1 or not is_reversed
+    assert reasons == [f"it is about the {thing}" for thing, _, _ in reversed(PAIRS)]
+
+
+def test_no_more_are_asked_at_once_than_three(world: World) -> None:
+    together = Together(is_reversed=False)
+    put_pairs(world)
+    with home(world, together) as (context, model):  # type: ignore[arg-type]
+        for at in range(4):
+            context.claims.wait(put(context, f"{PAIRS[0][2]} That is remark {at} of four.", force=True), 0)
+        judge_waiting(context)
+    assert [prompt.task for prompt in model.prompts].count(Task.CLAIMS) == 7
+    assert together.most <= 3
+
+
+def test_what_was_answered_when_the_money_was_spent_is_kept_and_the_rest_waits(world: World) -> None:
+    put_pairs(world)
+    together = Together(is_reversed=False)
+
+    def answer(prompt: Prompt) -> Any:
+        told = together(prompt)
+        return (
+            BudgetSpent("nothing is left") if prompt.task is Task.CONTRADICTION and PAIRS[1][2] in prompt.text else told
+        )
+
+    with home(world, answer) as (context, _):  # type: ignore[arg-type]
+        report = judge_waiting(context)
+        ended = {memory.content for memory in context.memories.everything() if memory.superseded_by}
+    assert (report.judged, report.waiting, report.note) == (2, 1, "nothing is left")
+    assert ended == {PAIRS[0][1], PAIRS[2][1]}
+
+
+def test_two_new_memories_that_are_at_odds_are_judged_once(world: World) -> None:
+    with home(world, Judge("contradicts", 0.9)) as (context, model):
+        older = put(context, OLD)
+        world.clock.pass_days(1)
+        newer = put(context, NEW)
+        report = judge_waiting(context)
+        assert (report.judged, report.claims, report.conflicts) == (2, 2, 1)
+        assert state(context, older, newer) == "pending"
+        assert [prompt.task for prompt in model.prompts].count(Task.CONTRADICTION) == 1
+        assert judge_waiting(context).waiting == 0
+
+
+def test_a_memory_that_another_one_ended_meanwhile_is_not_waited_for(world: World) -> None:
+    with home(world, Judge("contradicts", 0.9)) as (context, model):
+        older = put(context, OLD)
+        judge_waiting(context)
+        world.clock.pass_days(1)
+        for text in (NEW, "A volunteer burned the whole collection on discs."):
+            put(context, text)
+        model._answers = [Judge("supersedes", 0.95)]
+        report = judge_waiting(context)
+        assert (report.judged, report.waiting) == (2, 0)
+        assert get(context, older).superseded_by
+
+
+def test_a_pair_whose_first_answer_is_of_no_use_is_asked_about_again(world: World) -> None:
+    judge = Judge("contradicts", 0.9)
+    verdicts: list[Any] = ["nonsense", "nonsense"]  # the second is the answer to what was sent back
+
+    def answer(prompt: Prompt) -> Any:
+        return verdicts.pop() if verdicts and prompt.task is Task.CONTRADICTION else judge(prompt)
+
+    with home(world, answer) as (context, _):  # type: ignore[arg-type]
+        older = put(context, OLD)
+        world.clock.pass_days(1)
+        newer = put(context, NEW)
+        report = judge_waiting(context)
+        assert (report.judged, report.waiting) == (1, 1)
+        world.clock.pass_days(1)
+        assert (judge_waiting(context).conflicts, context.claims.waiting().count) == (1, 0)
+        assert state(context, older, newer) == "pending"
+
+
+def test_of_two_that_were_said_in_one_second_the_one_that_came_later_holds(world: World) -> None:
+    with home(world) as (context, _):
+        older, newer = put(context, OLD), put(context, NEW)
+        judge_waiting(context)
+        assert state(context, older, newer) == "superseded"

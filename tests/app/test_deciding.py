@@ -235,6 +235,9 @@ UNLAWFUL: dict[str, dict[str, Any]] = {
     "words that are too few": answer("UPDATE", merged="The export runs"),
     "words that leave out most": answer("UPDATE", merged="The cellar has a machine that is old and warm"),
     "words without end": answer("UPDATE", merged=BOTH + " and on" * 40),
+    "words that add a word": answer("UPDATE", merged=BOTH + " safely"),
+    "words that add a reason": answer("UPDATE", merged=BOTH + " because of the law"),
+    "words that make it a guess": answer("UPDATE", merged=BOTH.replace("is kept", "might be kept")),
     "words that add a name": answer("UPDATE", merged=BOTH + " by Rosalind"),
     "words that add a number": answer("UPDATE", merged=BOTH + " for 30 days"),
     "words that deny": answer("UPDATE", merged=BOTH.replace("is kept", "is not kept")),
@@ -523,5 +526,83 @@ def test_of_many_memories_at_once_no_model_is_asked(world: World, asked: Any) ->
     model = asked(answer("SKIP"))
     teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
     with world.open() as memory:
-        assert len(memory.ingest().memories) >= 100
+        report = memory.ingest()
+    assert len(report.memories) >= 100
     assert model.prompts == []
+    assert [(problem.path, "compared in bulk" in problem.message) for problem in report.problems] == [("dedup", True)]
+
+
+def test_where_no_model_may_be_asked_nobody_is_told_of_bulk(world: World) -> None:
+    teach(world, *(decision_about(f"{colour} {beast}") for beast in BEASTS for colour in COLOURS))
+    with world.open() as memory:
+        assert memory.ingest().problems == ()
+
+
+@pytest.fixture
+def backups(world: World) -> str:
+    """The id of a decision about one beast's backups; sessions of three later ones are still to be read."""
+    world.clock.pass_days(-30)
+    with opened(world) as context:
+        stored = store(context, NewMemory(decision_about(BEASTS[0]), kind=Kind.DECISION, project="acme-billing"))
+    world.clock.pass_days(30)
+    teach(world, *map(decision_about, BEASTS[1:4]))
+    return stored.memory_id
+
+
+def shown(prompt: Prompt) -> tuple[list[dict[str, Any]], str]:
+    """The memories that a prompt shows, and the beast of the new one."""
+    told = [json.loads(line) for line in prompt.text.splitlines() if line.startswith("{")]
+    return told[:-1], next(beast for beast in BEASTS if beast in told[-1]["content"])
+
+
+def test_of_two_that_change_one_memory_the_second_is_decided_with_what_the_first_made_of_it(
+    world: World, backups: str, asked: Any
+) -> None:
+    def merge(prompt: Prompt) -> dict[str, Any]:
+        stored, beast = shown(prompt)
+        (oldest,) = (one for one in stored if BEASTS[0] in one["content"])
+        merged = oldest["content"].replace(" backups", f" and {beast} backups")
+        return answer("UPDATE", oldest["number"], merged=merged)
+
+    model = asked(merge)
+    with world.open() as memory:
+        report = memory.ingest()
+    assert active(world) == [decision_about(" and ".join(BEASTS[:4]))]
+    assert find(world, backups).content == active(world)[0]
+    assert report.decided == {"UPDATE": 3}
+    assert len(model.prompts) == 5  # about all three, and about the last two as the memory is to be by then
+
+
+def test_what_takes_the_place_of_a_memory_is_what_the_next_one_is_decided_about(
+    world: World, backups: str, asked: Any
+) -> None:
+    def replace_the_oldest(prompt: Prompt) -> dict[str, Any]:
+        stored, _ = shown(prompt)
+        numbers = {one["number"]: one["content"] for one in stored}
+        return answer("SUPERSEDE", min(numbers, key=lambda number: BEASTS.index(shown_beast(numbers[number]))))
+
+    asked(replace_the_oldest)
+    with world.open() as memory:
+        memory.ingest()
+        (last,) = memory.list()
+        steps = memory.history(last.id)
+    assert [shown_beast(step.memory.content) for step in steps] == BEASTS[:4]
+
+
+def test_where_the_second_question_fails_the_rules_place_that_memory(world: World, backups: str, asked: Any) -> None:
+    def replace_the_oldest(prompt: Prompt) -> Any:
+        stored, _ = shown(prompt)
+        oldest = [one["number"] for one in stored if BEASTS[0] in one["content"]]
+        return answer("SUPERSEDE", oldest[0]) if oldest else ModelUnavailable("the model went away")
+
+    model = asked(replace_the_oldest)
+    with world.open() as memory:
+        report = memory.ingest()
+    assert len(model.prompts) == 4  # the third is not asked about again: nobody is there
+    assert report.decided == {"SUPERSEDE": 1}
+    assert active(world) == [decision_about(beast) for beast in BEASTS[1:4]]
+    assert ["went away" in problem.message for problem in report.problems] == [True]
+
+
+def shown_beast(text: str) -> str:
+    return next(beast for beast in BEASTS if beast in text)

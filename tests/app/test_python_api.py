@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from nacre.app.memory_home import MemoryHome
-from nacre.errors import MemoryInvalid, QueryInvalid
+from nacre.errors import MemoryInvalid, NacreError, NotFound, QueryInvalid
 from nacre.model.memory import Expiry, Kind, Scope
 from nacre.model.recall import Filter
-from tests.app.conftest import World
+from tests.app.conftest import World, says
 
 
 @pytest.mark.parametrize(
@@ -87,3 +87,29 @@ def test_a_memory_is_shown_as_a_person_left_its_file(world: World) -> None:
         file = world.memory_file(stored.memory_id)
         file.write_text(file.read_text(encoding="utf-8").replace("Fridays", "Mondays"), encoding="utf-8")
         assert memory.get("Deploys").content == "We deploy on Mondays."
+
+
+def test_extraction_shows_what_would_be_learned_and_stores_nothing(world: World) -> None:
+    rule = "Never push to the main branch of the harbour service before I have read it."
+    path = world.transcript("one", says("user", rule, uuid="one-0"))
+    with world.open() as memory:
+        (proposal,) = memory.extract(str(path), model="none")
+        assert [one.content for one in proposal.candidates] == [rule]
+        assert proposal.asked is None
+        assert memory.list() == []
+        memory.ingest(extract=False)
+        (again,) = memory.extract(session=proposal.session.id, model="none")
+        assert again.candidates == proposal.candidates
+
+
+def test_extraction_says_what_it_cannot_take(world: World) -> None:
+    with world.open() as memory:
+        with pytest.raises(QueryInvalid, match="nothing to extract from"):
+            memory.extract()
+        with pytest.raises(QueryInvalid, match="nope") as caught:
+            memory.extract(world.user_home, way="nope")
+        assert "chunks" in str(caught.value.hint)
+        with pytest.raises(NotFound):
+            memory.extract(session="nowhere")
+        with pytest.raises(NacreError):
+            memory.extract(world.user_home / "nothing.jsonl")

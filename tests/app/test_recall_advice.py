@@ -71,6 +71,27 @@ def test_other_phrasings_find_what_the_question_s_words_do_not(world: World, mon
     assert lane(result, "expansion") == (LaneState.RAN, "also asked: which lorry do perishables leave on?")
 
 
+@pytest.mark.parametrize(
+    ("question", "guess"),
+    [
+        ("which machine keeps the accounts?", "does Kestrel host the ledger at quay 7?"),
+        ("which machine keeps the accounts?", "ledger at quay 7"),
+        ("what is Falcon hosting?", "what does a machine host at the quay, the ledger?"),
+    ],
+    ids=["a name and a number", "a number", "without the name that was asked for"],
+)
+def test_what_a_model_guesses_makes_no_answer_surer(
+    world: World, monkeypatch: pytest.MonkeyPatch, question: str, guess: str
+) -> None:
+    with home(world, monkeypatch, [{"phrasings": [guess]}]) as (memory, _):
+        memory.store("Kestrel hosts the ledger at quay 7.")
+        assert memory.recall(guess, mode="lexical").hits
+        result = memory.recall(question, expand=True)
+    assert lane(result, "expansion") == (LaneState.RAN, f"also asked: {guess}")
+    assert contents(result) == []
+    assert result.abstained
+
+
 def test_three_phrasings_are_enough(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"phrasings": ["one lorry?", "two ferries?", "three crates?", "perishables refrigerated lorry"]}
     with home(world, monkeypatch, [answer]) as (memory, _):

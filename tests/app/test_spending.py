@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -23,9 +24,11 @@ from nacre.cli.root import cli
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
 from nacre.ids import utc_now
 from nacre.llm.answers import ask, schema_of
+from nacre.llm.metering import tokens_of
 from nacre.model.prompting import Capabilities, Price, Prompt, Task
 from nacre.model.trace import TraceKind
 from nacre.protocols import LanguageModel
+from nacre.testing.fake_provider import FakeProvider, Reply
 from nacre.testing.scripted import ScriptedModel
 from tests.app.conftest import World
 
@@ -129,7 +132,7 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
         running.pop()
         return {"colour": asked_for.text}
 
-    context = home(world, ScriptedModel(slow, capabilities=PRICED), models_daily_budget_usd=0.0202)
+    context = home(world, ScriptedModel(slow, capabilities=PRICED), models_daily_budget_usd=0.0208)
     models = [asked(context) for _ in range(3)]  # as several processes: each has a connection of its own
 
     def one(number: int) -> str:
@@ -142,7 +145,7 @@ def test_calls_side_by_side_keep_within_the_budget(world: World) -> None:
         answers = list(pool.map(one, range(8)))
     assert max(together) <= 4
     assert answers.count("refused") == 8 - len(together)
-    assert costs(context).budgets[0].spent <= 20_200
+    assert costs(context).budgets[0].spent <= 20_800
 
 
 def _wait(until: Callable[[], bool]) -> None:
@@ -315,7 +318,9 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
     with pytest.raises(BudgetSpent):
         asked(context, task=Task.DEDUP).complete(prompt(task=Task.DEDUP))
     shown = told(world, "cost")
-    assert "of $1.00" in shown
+    assert "of $1.00, $1.00 left" in shown
+    assert "begins anew at" in shown
+    assert "estimated" not in shown
     assert "extraction" in shown
     assert "the task's budget was used up" in shown
     answer = json.loads(told(world, "cost", "--by", "model", "--json"))
@@ -323,5 +328,127 @@ def test_the_cost_is_told_as_a_table(world: World, tmp_path: Path) -> None:
     assert answer["refused"][0]["times"] == 1
 
 
+def test_the_cost_tells_what_of_it_is_an_estimate_and_what_the_owner_asked_for(world: World) -> None:
+    context = replace(home(world, priced({"colour": "blue"}, ModelUnavailable("half an answer"))), clock=utc_now)
+    asked(context).complete(prompt("1?"))
+    with pytest.raises(ModelUnavailable):
+        asked(context, background=False).complete(prompt("2?", task=Task.RECALL))
+    shown = told(world, "cost")
+    assert "of it estimated" in shown
+    assert "asked by you" in next(line for line in shown.splitlines() if line.startswith("recall"))
+    assert "asked by you" not in next(line for line in shown.splitlines() if line.startswith("extraction"))
+
+
 def test_when_nothing_was_spent_it_says_so(world: World) -> None:
     assert "nothing was spent" in told(world, "cost")
+
+
+@contextmanager
+def by_wire(
+    world: World, *replies: object, api: str = "chat", price: str = "input = 1.0, output = 5.0"
+) -> Iterator[FakeProvider]:
+    """A provider on loopback, which the home's models are asked of, at a price."""
+    with FakeProvider(list(replies), repeats=True) as provider:  # type: ignore[arg-type]
+        world.home.mkdir(mode=0o700, exist_ok=True)
+        able = f'[models.capabilities."fake:m"]\noutput = 32000\nprice = {{{price}}}\n'
+        config = provider.config(api, more="background = true\n") + able
+        (world.home / "config.toml").write_text(config, encoding="utf-8")
+        yield provider
+
+
+def ask_once(context: Context, prompt: Prompt, *, background: bool = True) -> None:
+    with closing(asked(context, background=background)) as model:
+        model.complete(prompt)
+
+
+SOON = {"retry-after-ms": "1"}
+
+
+@pytest.mark.parametrize("background", [True, False])
+def test_each_try_that_reached_the_provider_is_a_call(world: World, *, background: bool) -> None:
+    with by_wire(world, Reply(status=500, headers=SOON), Reply(status=429, headers=SOON), {"colour": "blue"}) as fake:
+        context = world.context()
+        with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"):
+            ask_once(context, prompt(), background=background)
+        assert len(fake.calls) == 3
+    (spent,) = costs(context).spent
+    assert (spent.calls, spent.failed) == (3, 2)
+    assert spent.estimated > 0, "what failed at the provider may have been paid for"
+    assert spent.estimated < spent.cost
+    assert costs(context).budgets[0].spent == (spent.cost if background else 0)
+    (listed,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
+    assert listed["calls"] == 3
+    assert listed["cost_usd"] == pytest.approx(spent.cost / 1_000_000, abs=2e-6), "as in the ledger, but for rounding"
+    shown = told(world, "traces", "show", listed["trace"])
+    assert "try 1 of 5" in shown
+    assert "by estimate" in shown
+
+
+@pytest.mark.parametrize(
+    ("reply", "may_cost"),
+    [
+        (Reply(fault="hang"), True), (Reply(fault="truncated"), True), (Reply(status=502), True),
+        (Reply(status=401), False), (Reply(status=404), False), (Reply(status=529), False),
+        (Reply(fault="html"), False),
+    ],
+)  # fmt: skip
+def test_what_failed_counts_what_was_sent_unless_the_provider_said_no(
+    world: World, reply: Reply, *, may_cost: bool
+) -> None:
+    with by_wire(world, replace(reply, headers=SOON)):
+        context = world.context()
+        with pytest.raises(NacreError):
+            ask_once(context, replace(prompt(), timeout_seconds=1.5))
+    (spent,) = costs(context).spent
+    assert spent.failed == spent.calls >= 1
+    assert (spent.tokens.input > 0) is may_cost
+    assert spent.cost == spent.estimated == costs(context).budgets[0].spent
+    assert (spent.cost > 0) is may_cost
+
+
+def test_a_try_that_the_budget_does_not_hold_any_more_is_not_made(world: World) -> None:
+    busy, one = Reply(status=500, headers=SOON), tokens_of(prompt()) * 50  # millionths that a failure counts
+    with by_wire(world, busy, busy, busy, {"colour": "blue"}, price="input = 50.0, output = 0.0") as fake:
+        world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = str(4.5 * one / 1_000_000)  # a try may take twice as much
+        context = world.context()
+        with pytest.raises(BudgetSpent):
+            ask_once(context, prompt())
+        assert len(fake.calls) == 3
+    assert costs(context).budgets[0].spent == 3 * one
+
+
+def test_a_model_that_does_not_answer_after_all_its_tries_failed_once(world: World) -> None:
+    with by_wire(world, Reply(status=529, headers=SOON)) as fake:
+        context = world.context()
+        for number in range(2):
+            with pytest.raises(ModelUnavailable):
+                ask_once(context, prompt(f"{number}?"))
+        assert len(fake.calls) == 10
+        assert costs(context).failing == []
+        with pytest.raises(ModelUnavailable):
+            ask_once(context, prompt("2?"))
+    assert [one.failures for one in costs(context).failing] == [3]
+
+
+def test_what_a_model_thinks_is_held_by_the_budget_too(world: World) -> None:
+    """OpenAI's responses are asked for the answer and 8,192 tokens of thought."""
+    with by_wire(world, {"colour": "blue"}, api="openai") as fake:
+        world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.04"
+        context = world.context()
+        with pytest.raises(BudgetSpent, match=r"a call may take \$0\.04"):
+            ask_once(context, prompt(output_tokens=1_000))
+        world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.05"
+        ask_once(world.context(), prompt(output_tokens=1_000))
+        assert fake.calls[0].body["max_output_tokens"] == 9_192
+
+
+def test_a_call_that_the_owner_breaks_off_counts_what_was_sent(world: World) -> None:
+    def interrupts(_: Prompt) -> None:
+        raise KeyboardInterrupt
+
+    context = home(world, ScriptedModel(interrupts, capabilities=PRICED))
+    with pytest.raises(KeyboardInterrupt):
+        asked(context, background=False).complete(prompt())
+    (spent,) = costs(context).spent
+    assert (spent.calls, spent.failed, spent.is_background) == (1, 1, False)
+    assert spent.estimated > 0

@@ -296,6 +296,18 @@ def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Model
     assert shown(asked(world, models))[1:] == before[1:]
 
 
+def test_a_rebuild_in_the_middle_of_a_switch_keeps_the_vectors_in_use(world: World, models: Models) -> None:
+    context = begun(filled(world, models), models, after=150)
+    before = shown(asked(world, models))
+    context.close()
+    models.found[OLD].embedded.clear()
+    maintenance.rebuild(world.settings(), lambda settings: opened(world, models, settings))
+    standing = switching.status(opened(world, models))
+    assert (standing.in_use and standing.in_use.setting, standing.switching) == (OLD, True)
+    assert len(models.found[OLD].embedded) == 2  # its memories are few
+    assert shown(asked(world, models))[1:] == before[1:]
+
+
 class AllNear(Words):
     """The bundled model with what all texts have in common added: no cosine is below .6."""
 

@@ -234,6 +234,38 @@ def test_what_is_forgotten_is_in_no_trace_no_case_and_no_kept_answer(talk: World
     assert [trace.subject for trace in list_traces(talk.context())] != [], "what says nothing of it stays"
 
 
+RULE = (
+    "The harbour office reads the tide table at six. Nobody but Mirela opens the flood gate! After a storm the pumps "
+    "run for two hours, whatever the gauge at the lower quay says, and Osvald notes it in the blue book."
+)
+
+
+@pytest.mark.parametrize(
+    ("quote", "is_told"),
+    [
+        ("asked whether the pumps run for two hours,\n whatever the Gauge at the lower quay shows", True),
+        ("quoted: nobody but Mirela opens the flood gate …", True),
+        ("…whatever the gauge at the lower quay says, and Osv…", True),
+        ("after a storm the pumps were checked at the lower quay", False),
+        ("another harbour office reads another table", False),
+    ],
+    ids=["the middle", "one sentence", "cut on both sides", "single words", "the same topic"],
+)
+def test_a_quote_from_anywhere_in_a_forgotten_memory_takes_its_trace_along(
+    world: World, quote: str, is_told: bool
+) -> None:
+    with world.open() as memory:
+        stored = memory.store(RULE, subject="Flood gate and pumps")
+        context = memory._context
+        with tracing(context, TraceKind.DEDUP, "something else") as run:
+            run.add(Step("compared", input=quote))
+        with tracing(context, TraceKind.DEDUP, "that stays") as run:
+            run.add(Step("compared", input="the crane is painted green"))
+        memory.forget(memory.plan_forgetting(memories=[stored.memory_id]))
+        left = {trace.subject for trace in list_traces(context) if trace.kind is TraceKind.DEDUP}
+    assert left == ({"that stays"} if is_told else {"that stays", "something else"})
+
+
 def test_a_scrub_reaches_traces_and_kept_answers(world: World) -> None:
     context = home(world, json.dumps({"name": "Project Nightingale"}), NACRE_MODELS_KEEP_PROMPTS="true")
     asks(context, "claude-code:5e55", "Who is Project Nightingale?")

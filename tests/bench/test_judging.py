@@ -58,6 +58,36 @@ def test_a_model_that_judges_as_the_gold_does_scores_one_and_ends_nothing_wrongl
 def test_a_model_that_says_supersedes_to_everything_is_told_what_it_would_have_ended() -> None:
     result = measure_judge(PAIRS, ScriptedModel([verdict("supersedes", 0.99)], repeats=True))
     assert result.judges[0].wrongly_ended >= 8
+    ended = [case for case in result.cases if case.judged[0].problem == "the earlier one is ended, although it holds"]
+    assert len(ended) >= 4
+    assert all(case.expected.value == "coexist" for case in ended)
+
+
+def test_each_pair_tells_what_the_model_and_the_rules_made_of_it_and_what_is_wrong_with_that() -> None:
+    wanted = {case.id: case for case in PAIRS.cases}
+    answers = [verdict(case.relation.value, max(0.9, case.confidence[0])) for case in PAIRS.cases]
+    result = measure_judge(PAIRS, ScriptedModel(answers))
+    for case in result.cases:
+        by_model, by_rules = case.judged
+        assert (by_model.relation, by_model.outcome, by_model.problem) == (
+            wanted[case.id].relation,
+            case.expected,
+            None,
+        )
+        assert (by_rules.judge, by_rules.confidence, by_rules.score) == ("rules", None, None)
+        assert (by_rules.problem is None) == (by_rules.outcome is case.expected)
+
+
+def test_an_unsure_answer_and_another_word_for_the_same_are_told() -> None:
+    case = next(case for case in PAIRS.cases if case.relation is Bearing.COEXISTS and case.confidence[0] > 0.1)
+    one = PairData((case,))
+    unsure = measure_judge(one, ScriptedModel([verdict("coexists", 0.05)])).cases[0].judged[0]
+    assert (unsure.score, unsure.problem) == (
+        0.8,
+        f"as sure as {case.confidence[0]:g} to {case.confidence[1]:g} is right",
+    )
+    other = measure_judge(one, ScriptedModel([verdict("unrelated", case.confidence[1])])).cases[0].judged[0]
+    assert other.problem == "the relation is coexists, which comes to the same here"
 
 
 @pytest.mark.parametrize(

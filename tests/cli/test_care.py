@@ -210,3 +210,14 @@ def test_doctor_names_a_reranker_that_is_not_there(nacre: Nacre) -> None:
         nacre("config", "set", "recall.reranker", off)
         assert "reranker" not in {check["name"] for check in nacre("doctor", "--json").json["checks"]}
         assert [lane["name"] for lane in nacre("recall", "anything", "--json").json["lanes"]] == ["lexical", "vector"]
+
+
+def test_setting_a_table_adds_to_it_and_an_empty_one_empties_it(nacre: Nacre) -> None:
+    def labels() -> Any:
+        return nacre("config", "get", "projects.labels", "--json").json["value"]
+
+    nacre("config", "set", "projects.labels", '{billing = "acme-billing"}')
+    nacre("config", "set", "projects.labels", '{boats = "harbour"}')
+    assert labels() == {"billing": "acme-billing", "boats": "harbour"}
+    nacre("config", "set", "projects.labels", "{}")
+    assert labels() == {}

@@ -46,6 +46,143 @@ def test_status_tells_the_model_and_that_texts_stay_here(nacre: Nacre, filled: F
     assert not filled.requests
 
 
+def test_naming_a_provider_sends_nothing_before_somebody_says_yes(nacre: Nacre, filled: FakeProvider) -> None:
+    told = nacre("config", "set", "embedding.model", MODEL).err
+    assert "no text goes to 127.0.0.1" in told
+    assert "nacre embed resume" in told
+    nacre("store", "The lighthouse keeper has a new lamp.")
+    assert "before you say yes" in nacre("ingest", "--json").json["vectors"]["note"]
+    lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
+    assert {"name": "vector", "state": "ran", "note": None} in lanes
+    standing = nacre("embed", "--json").json
+    assert (standing["held"]["reason"], standing["in_use"]["setting"]) == ("no yes", "minilm")
+    assert standing["in_use"]["memories"] == 3
+    assert any("before you say yes" in check["detail"] for check in nacre("health", "--json").json["checks"])
+    nacre("doctor", code=None)
+    assert not filled.requests
+
+
+def test_a_new_home_goes_by_the_bundled_model_until_somebody_says_yes(nacre: Nacre, provider: FakeProvider) -> None:
+    assert "before you say yes" in nacre("setup", "--embedding", MODEL).err
+    nacre("store", "The harbour cranes are painted every second spring.")
+    nacre("ingest")
+    standing = nacre("embed", "--json").json
+    assert (standing["wanted"], standing["in_use"]["setting"], standing["switching"]) == (MODEL, "minilm", True)
+    assert not provider.requests
+    refused = nacre("embed", "resume", "--json", code=2).error["message"]
+    assert "--yes" in refused
+    assert "questions" in refused
+    assert not provider.requests
+    nacre("embed", "resume", "--yes")
+    assert nacre("embed", "--json").json["in_use"]["setting"] == MODEL
+    sent = len(provider.requests)
+    nacre("store", "The lighthouse keeper has a new lamp.")
+    assert len(provider.requests) == sent + 1, "what comes later goes there by itself"
+
+
+def test_a_yes_is_for_a_host_and_can_be_taken_back(nacre: Nacre, filled: FakeProvider) -> None:
+    nacre("embed", "switch", MODEL, "--yes")
+    nacre("config", "set", "embedding.sends_to", "[]")
+    sent = len(filled.requests)
+    nacre("store", "The lighthouse keeper has a new lamp.")
+    nacre("ingest")
+    lane = nacre("recall", "ferry office noon", "--json").json["lanes"][1]
+    assert (lane["state"], "before you say yes" in lane["note"]) == ("unavailable", True)
+    assert len(filled.requests) == sent
+    nacre("embed", "resume", code=2)
+    nacre("embed", "switch", "minilm")
+    assert nacre("recall", "ferry office noon", "--json").json["lanes"][1]["state"] == "ran"
+    nacre("embed", "switch", "--back", code=2)
+    assert len(filled.requests) == sent
+
+
+def test_another_model_of_a_host_that_got_a_yes_is_told_too(nacre: Nacre, filled: FakeProvider) -> None:
+    nacre("embed", "switch", MODEL, "--yes")
+    assert "within the budget of each day" in nacre("config", "set", "embedding.model", f"{MODEL}@256").err
+    nacre("ingest")
+    assert nacre("embed", "--json").json["in_use"]["dimensions"] == 256
+
+
+def test_an_estimate_needs_no_key(nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
+    assert (record["texts"], record["model"], record["asks"]) == (2, f"{MODEL}@1024", True)
+    assert record["left_usd"] == 1
+    nacre("embed", "switch", MODEL, "--yes", code=5)
+    nacre("config", "set", "embedding.model", MODEL)
+    assert nacre("embed", "resume", "--estimate", "--json").json["texts"] == 2
+
+
+def test_vectors_that_nobody_asks_for_keep_within_a_budget_and_the_rest_waits(
+    nacre: Nacre, filled: FakeProvider
+) -> None:
+    """Each memory is about 30 tokens, of which a million cost two cents."""
+    nacre("embed", "switch", MODEL, "--yes")
+    nacre("config", "set", "models.task_budgets", "{embedding = 0.000003}")
+    for number in range(12):
+        nacre("store", f"Crane number {number} is painted in the colour of the harbour master's old umbrella.")
+    sent = len(filled.requests)
+    note = nacre("ingest", "--json").json["vectors"]["note"]
+    assert "vectors may cost $0.000003 a day" in note or "vectors may cost <$0.0001 a day" in note
+    assert "nacre embed resume" in note
+    assert len(filled.requests) == sent
+    standing = nacre("embed", "--json").json
+    assert standing["held"]["reason"] == "task budget"
+    assert 0 < standing["in_use"]["waiting"] < 12
+    record = nacre("cost", "--json").json
+    spent = {one["task"]: one["spent_usd"] for one in record["budgets"]}
+    assert 0 < spent["embedding"] <= 0.000003
+    assert {"embedding"} == {one["task"] for one in record["refused"]}
+    assert nacre("recall", "umbrella", "--mode", "lexical", "--json").json["hits"]
+    nacre("embed", "resume")
+    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+    assert len(filled.requests) > sent, "who asks for it gets it"
+
+
+def test_questions_are_counted_and_keep_within_the_budget(nacre: Nacre, filled: FakeProvider) -> None:
+    nacre("embed", "switch", MODEL, "--yes")
+    nacre("cost")
+    nacre("config", "set", "models.task_budgets", "{embedding = 0.000002}")
+    asked = len(filled.requests)
+    for _ in range(2):
+        lanes = nacre("recall", "when is the ferry office open?", "--json").json["lanes"]
+        assert lanes[1]["state"] == "ran"
+        nacre("cost")  # which counts what was noted
+    lane = nacre("recall", "when is the ferry office open?", "--json").json["lanes"][1]
+    assert lane["state"] == "unavailable"
+    assert "a day in the background" in lane["note"]
+    assert len(filled.requests) == asked + 2
+
+
+def test_an_estimate_of_an_ingest_tells_what_vectors_would_cost(nacre: Nacre, filled: FakeProvider) -> None:
+    assert nacre("ingest", "--estimate", "--json").json["vectors"] is None
+    nacre("config", "set", "embedding.model", MODEL)
+    vectors = nacre("ingest", "--estimate", "--json").json["vectors"]
+    assert (vectors["model"], vectors["tokens"] > 20, vectors["cost_usd"] > 0) == (MODEL, True, True)
+    assert "before you say yes" in vectors["held"]
+    nacre("embed", "resume", "--yes")
+    sent = len(filled.requests)
+    assert "none is missing" in nacre("ingest", "--estimate").out
+    assert len(filled.requests) == sent
+
+
+def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
+    nacre: Nacre, filled: FakeProvider, user_home: Path
+) -> None:
+    config = user_home / ".nacre" / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    text += f'[models.providers.boats]\nbase_url = "{filled.url}/v1"\nkey = "OPENAI_API_KEY"\n'
+    config.write_text(text, encoding="utf-8")
+    nacre("embed", "switch", "boats:oar", "--yes")
+    sent = len(filled.requests)
+    nacre("store", "The lighthouse keeper has a new lamp.")
+    assert "nobody knows what boats:oar costs" in nacre("ingest", "--json").json["vectors"]["note"]
+    assert len(filled.requests) == sent
+    nacre("config", "set", "models.capabilities", '{"boats:oar" = {price = {input = 0.01}}}')
+    nacre("ingest")
+    assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
+
+
 def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
     record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
     assert record["texts"] == 2
@@ -55,7 +192,7 @@ def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: Fak
 
 
 def test_a_switch_there_and_back(nacre: Nacre, filled: FakeProvider) -> None:
-    assert "is in use" in nacre("embed", "switch", MODEL).out
+    assert "is in use" in nacre("embed", "switch", MODEL, "--yes").out
     record = nacre("embed", "--json").json
     assert (record["in_use"]["setting"], record["in_use"]["dimensions"], record["in_use"]["waiting"]) == (
         MODEL,
@@ -76,7 +213,7 @@ def test_what_a_provider_reads_for_vectors_is_in_the_ledger_and_what_stays_here_
     nacre: Nacre, filled: FakeProvider
 ) -> None:
     assert nacre("cost", "--json").json["spent"] == []
-    nacre("embed", "switch", MODEL)
+    nacre("embed", "switch", MODEL, "--yes")
     (line,) = nacre("cost", "--by", "task", "--json").json["spent"]
     assert line["name"] == "embedding"
     assert line["tokens"]["input"] > 0
@@ -106,7 +243,7 @@ def test_texts_leave_this_machine_only_after_a_yes(
 def test_a_model_that_does_not_answer_is_told_before_anything_changes(nacre: Nacre, filled: FakeProvider) -> None:
     filled.embedding_faults += [Reply(status=401, message="no")]
     error = nacre("embed", "switch", MODEL, "--json", code=5).error
-    assert "does not accept the api key in $OPENAI_API_KEY" in error["message"]
+    assert "does not accept the API key in $OPENAI_API_KEY" in error["message"]
     assert KEY not in error["message"]
     assert nacre("embed", "--json").json["wanted"] == "minilm"
 
@@ -114,7 +251,7 @@ def test_a_model_that_does_not_answer_is_told_before_anything_changes(nacre: Nac
 def test_a_provider_that_is_down_slows_no_recall_and_is_named(
     nacre: Nacre, filled: FakeProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nacre("embed", "switch", MODEL)
+    nacre("embed", "switch", MODEL, "--yes")
     filled.embedding_faults += [Reply(fault="hang")]
     monkeypatch.setenv("NACRE_EMBEDDING_QUERY_SECONDS", "0.2")
     answer = nacre("recall", "ferry office noon", "--json").json
@@ -123,7 +260,7 @@ def test_a_provider_that_is_down_slows_no_recall_and_is_named(
 
 
 def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(nacre: Nacre, filled: FakeProvider) -> None:
-    nacre("embed", "switch", MODEL)
+    nacre("embed", "switch", MODEL, "--yes")
     filled.embedding_faults += [Reply(status=401)] * 2
     nacre("store", "The lighthouse keeper has a new lamp.")
     assert nacre("embed", "--json").json["in_use"]["waiting"] == 1
@@ -135,7 +272,7 @@ def test_texts_wait_where_the_provider_is_down_and_get_their_vectors_later(nacre
 
 
 def test_a_secret_in_a_question_does_not_leave_this_machine(nacre: Nacre, filled: FakeProvider) -> None:
-    nacre("embed", "switch", MODEL)
+    nacre("embed", "switch", MODEL, "--yes")
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     nacre("recall", f"which service uses {secret[:40]}?")
     sent = filled.requests[-1].body["input"][0]

@@ -50,7 +50,7 @@ def test_each_model_is_told_with_its_tasks_its_price_and_where_its_key_is(
 
 def test_a_model_whose_price_nobody_knows_is_told_not_to_work_in_the_background(nacre: Nacre, user_home: Path) -> None:
     with FakeProvider([METAL], repeats=True) as provider:
-        configure(user_home, provider.config(more="background = true\n"))
+        configure(user_home, provider.config(more="background = true\n") + 'free = "no"\n')
         assert "but not fake:m" in nacre("models").out
         assert "nobody knows what fake:m costs" in nacre("setup", "--daily-budget", "2").err
         nacre("models", "test")
@@ -89,6 +89,58 @@ def test_a_model_that_does_not_is_one_line_and_an_exit_code(
     assert told in error["message"]
     assert "fake:m" in error["message"]
     assert error["hint"]
+
+
+def test_while_it_asks_again_it_tells_which_try_failed_why_and_how_long_it_waits(nacre: Nacre, user_home: Path) -> None:
+    soon = {"retry-after-ms": "1"}
+    replies = [Reply(status=429, message="Slow down", headers=soon), Reply(fault="truncated"), METAL]
+    with FakeProvider(replies) as provider:
+        configure(user_home, provider.config())
+        shown = nacre("models", "test")
+    first, second = shown.err.splitlines()
+    assert first.startswith("try 1 of 5 failed after 0.")
+    assert "Slow down; asking again at once" in first
+    assert "try 2 of 5" in second
+    assert "broke off" in second
+    assert "Mercury" in shown.out
+
+
+def test_an_unknown_model_is_one_line_without_the_codes_of_the_provider(nacre: Nacre, user_home: Path) -> None:
+    reply = Reply(status=404, message="The model m does not exist", code="model_not_found")
+    with FakeProvider([reply], repeats=True) as provider:
+        configure(user_home, provider.config())
+        error = nacre("models", "test", "--json", code=1).error
+    assert error["message"] == "fake has no model m (fake:m)"
+    assert "nacre setup" in error["hint"]
+
+
+def test_a_wrong_key_is_told_with_the_command_that_sets_another(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeProvider([Reply(status=401)], repeats=True) as provider:
+        configure(user_home, f'[models.providers.openai]\nbase_url = "{provider.url}/v1"\n')
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        assert nacre("models", "test", "openai:m", "--json", code=1).error["hint"] == "export OPENAI_API_KEY=NEW_KEY"
+        monkeypatch.delenv("OPENAI_API_KEY")
+        nacre("auth", "set", "openai", stdin=KEY)
+        assert nacre("models", "test", "openai:m", "--json", code=1).error["hint"] == "nacre auth set openai"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
+def test_ctrl_c_ends_a_wait_between_two_tries_at_once(user_home: Path) -> None:
+    with FakeProvider([Reply(status=429, headers={"retry-after": "50"})], repeats=True) as provider:
+        configure(user_home, provider.config())
+        started = subprocess.Popen(
+            command("models", "test"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert started.stderr is not None
+        assert "asking again in 50 s" in started.stderr.readline()
+        began = time.monotonic()
+        started.send_signal(signal.SIGINT)
+        _, err = started.communicate(timeout=30)
+    assert started.returncode == 130
+    assert "interrupted" in err
+    assert time.monotonic() - began < 5
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")

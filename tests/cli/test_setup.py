@@ -156,6 +156,25 @@ def test_without_a_network_it_is_written_and_said_that_nothing_was_tested(nacre:
     assert nacre("config", "get", "models.default").out == "mine:m\n"
 
 
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [(Reply(fault="html"), "web page"), (Reply(status=404, message="no page is here"), "no such address")],
+    ids=["a web page", "nothing there"],
+)
+def test_an_address_where_something_else_answers_is_not_written(
+    nacre: Nacre, home: Path, reply: Reply, told: str
+) -> None:
+    with FakeProvider([reply], repeats=True) as provider:
+        arguments = ("setup", "--provider", "mine", "--base-url", f"{provider.url}/v1", "--model", "m", "--yes")
+        failed = nacre(*arguments, code=1)
+        assert told in failed.err
+        assert "nothing was changed" in failed.err
+        assert "--base-url" in failed.err
+        assert not (home / "config.toml").exists()
+        nacre(*arguments, "--no-test")
+    assert nacre("config", "get", "models.default").out == "mine:m\n"
+
+
 def test_a_server_of_ones_own_is_set_up_by_its_address_and_key(nacre: Nacre, home: Path) -> None:
     with FakeProvider([READY], repeats=True) as provider:
         nacre(
@@ -347,3 +366,36 @@ def test_the_doctor_tells_of_a_key_that_is_missing_or_lies_badly(nacre: Nacre, h
     assert "no key of anthropic is found" in nacre("doctor").out
     nacre("config", "set", "models.providers", '{anthropic = {api_key = "sk-ant-api03-0123456789abcdef"}}')
     assert "the key of anthropic is written in" in nacre("doctor").out
+
+
+def test_another_key_takes_the_place_of_one_that_is_wrong_and_the_models_stay(
+    nacre: Nacre, anthropic: FakeProvider, home: Path
+) -> None:
+    nacre("setup", "--auth", "anthropic-api-key", "--key-stdin", "--model", "claude-haiku-5-5", stdin=KEY)
+    other = "sk-ant-api03-" + "n" * 20 + "tail"
+    done = nacre("auth", "set", "anthropic", "--json", stdin=f"{other}\n").json
+    assert done == {"provider": "anthropic", "kept": str(home / "credentials.toml"), "masked": "sk-…tail"}
+    nacre("models", "test")
+    assert [call.key for call in anthropic.calls] == [KEY, other]
+    assert nacre("config", "get", "models.default").out == "anthropic:claude-haiku-5-5\n"
+    assert TOKEN not in nacre("auth", "set", "anthropic", stdin=TOKEN, code=1).err
+    assert "no key in standard input" in nacre("auth", "set", "anthropic", stdin="", code=2).err
+    assert nacre("auth", "set", "ollama", stdin=KEY, code=1).code == 1
+
+
+def test_another_key_takes_one_out_of_the_config_and_tells_of_a_variable_that_goes_before_it(
+    nacre: Nacre, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nacre("config", "set", "models.providers", '{openai = {api_key = "sk-proj-0123456789abcdef"}}')
+    assert nacre("auth", "set", "openai", stdin="sk-proj-" + "p" * 24).err == ""
+    assert "0123456789abcdef" not in (home / "config.toml").read_text(encoding="utf-8")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-" + "q" * 24)
+    assert "$OPENAI_API_KEY holds another key" in nacre("auth", "set", "openai", stdin="sk-proj-" + "r" * 24).err
+
+
+def test_on_a_terminal_another_key_is_typed_without_being_shown(dialog: Dialog, home: Path) -> None:
+    shown = dialog("auth", "set", "openai", answers=[("Key of openai", "sk-proj-" + "p" * 20 + "tail")])
+    assert shown.code == 0, shown.out
+    assert "pppp" not in shown.out
+    assert "sk-…tail" in shown.out
+    assert "pppp" in kept(home)

@@ -11,11 +11,23 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
-from nacre.errors import AnswerUnusable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.errors import (
+    AnswerUnusable,
+    ModelRefused,
+    ModelUnavailable,
+    NacreError,
+    PromptTooLong,
+    SomethingElseAnswers,
+)
 from nacre.llm.answers import ask
+from nacre.llm.connecting import body_of
+from nacre.llm.failing import Asked
+from nacre.llm.providers import Provider
 from nacre.model.prompting import Completion, Prompt
 from nacre.protocols import LanguageModel
 from nacre.testing.fake_provider import FakeProvider, Reply
@@ -80,6 +92,22 @@ def test_what_goes_wrong_is_named_with_its_remedy(
     assert remedy in str(error.hint)
     with pytest.raises(kind, match=told):
         raise error
+
+
+def test_an_answer_of_another_shape_says_what_answered_there() -> None:
+    asked = Asked(Provider("fake", "Fake", "chat", "http://127.0.0.1:1/v1"), "m")
+    for body, kind, told in [
+        (b'{"error": {"code": 402, "message": "pay first"}}', ModelRefused, "no credit left for fake:m"),
+        (b'{"error": {"message": "upstream is away"}}', ModelUnavailable, "upstream is away"),
+        (b'{"status": "ok"}', SomethingElseAnswers, "another form than Fake does"),
+        (b'{"choices": [{"mess', ModelUnavailable, "broke off"),
+    ]:
+        with pytest.raises(kind, match=told):
+            body_of(asked, SimpleNamespace(content=body, headers={}), Shape)
+
+
+class Shape(msgspec.Struct):
+    choices: list[int]
 
 
 @pytest.mark.parametrize("fault", ["half-stream", "html", "garbage", "hang", "drop"])

@@ -80,3 +80,13 @@ def test_what_the_owner_writes_wrongly_is_named(tmp_path: Path, own: str) -> Non
 @pytest.mark.parametrize("name", ["claude-cli:opus", "claude-cli:default", "codex-cli:gpt-5.2-codex", "codex-cli:"])
 def test_agents_commands_hold_every_model_to_a_schema(tmp_path: Path, name: str) -> None:
     assert able(tmp_path, name).answers == "schema"
+
+
+@pytest.mark.parametrize(
+    ("more", "is_free"),
+    [("", True), ('key = "QUAY_KEY"', False), ('api_key = "sk-none"', False), ('free = "no"', False)],
+)
+def test_a_server_on_this_machine_that_wants_no_key_is_free(tmp_path: Path, more: str, is_free: bool) -> None:
+    config = f'[models.providers.quay]\nbase_url = "http://127.0.0.1:9999/v1"\n{more}\n'
+    found = able(tmp_path, "quay:somebody/something-7b", config)
+    assert found.price == (Price() if is_free else None)

@@ -13,21 +13,23 @@ import os
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
+from numpy.typing import NDArray
 
-from nacre.app import conflicts, importing, operations, packing, retiring, sharding, writing
+from nacre.app import conflicts, embedding, importing, operations, packing, retiring, sharding, switching, writing
 from nacre.app.context import Context, open_context
 from nacre.app.contradicting import judge_waiting
 from nacre.app.ingesting import ingest
 from nacre.app.operating import operating
 from nacre.app.proofs.index import prove_database, prove_full_text
-from nacre.app.recalling import search_sessions
+from nacre.app.recalling import recall, search_sessions
 from nacre.app.remembering import NewMemory, store
 from nacre.app.spooling import fold_notes, note_call, note_trace
 from nacre.app.undoing import undo
@@ -41,6 +43,7 @@ from nacre.model.trace import Trace, TraceKind
 from nacre.settings import Settings, load_settings
 from nacre.storage.migrate import migrations
 from nacre.testing.scripted import ScriptedModel
+from nacre.text import words
 from tests.app.conftest import WordEmbedder
 
 OLD_SCHEMA = 4
@@ -258,6 +261,87 @@ def ingest_with_vectors(context: Context) -> None:
         ingest(home)
     finally:
         home.database.close()
+
+
+class Salted(WordEmbedder):
+    """A model of its own: the same words have other vectors than by any other, and as many as the name says."""
+
+    def __init__(self, name: str, dimensions: int) -> None:
+        super().__init__(name)
+        self.dimensions = dimensions
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Of each word with the model's name before it."""
+        return super().embed([" ".join(f"{self.name}{word}" for word in words(text)) for text in texts])
+
+
+FIRST, SECOND = "ollama:first", "openai:text-embedding-3-small"
+"""A model on this machine, and one to which texts may go after a yes alone, which is a setting, too."""
+
+
+def _salted(settings: Settings) -> Salted:
+    return Salted("first", 384) if settings["embedding.model"] == FIRST else Salted("second", 256)
+
+
+@contextlib.contextmanager
+def home_with_vectors() -> Iterator[Context]:
+    """The home, where texts are embedded a few at a time by the model that its settings name."""
+    embedding.STEP_TURNS = embedding.STEP_MEMORIES = 2
+    environ = {name: value for name, value in os.environ.items() if name != "NACRE_EMBEDDING_MODEL"}
+    home = open_context(load_settings(environ=environ), load_embedder=_salted)
+    try:
+        yield home
+    finally:
+        home.database.close()
+
+
+def ingest_by_the_first_model(_: Context) -> None:
+    """Read, and make the vectors that the switch is to replace."""
+    with home_with_vectors() as home:
+        ingest(home)
+
+
+def switch_vectors(_: Context) -> None:
+    """Go over to the second model, or on with that."""
+    with home_with_vectors() as home:
+        switching.switch(home, SECOND, lambda _: None)
+
+
+def switch_back(_: Context) -> None:
+    """Go back to the first model, or on with that."""
+    with home_with_vectors() as home:
+        found = switching.status(home)
+        if found.wanted == FIRST:
+            switching.resume(home, lambda _: None)
+        else:
+            switching.back(home, lambda _: None)
+
+
+def searched(_: Place) -> dict[str, Any]:
+    """By which model recall goes by meaning, what it finds, and whether any vector in use is missing or another's."""
+    with home_with_vectors() as home:
+        vectors, embedder = home.vectors, home.embedder_in_use
+        wrong = [f"{vectors.model()} made them"] if vectors.model() != embedder.name else []
+        wrong += [f"{sum(vectors.missing())} missing"] if any(vectors.missing()) else []
+        for row, memory in home.memories.rows_of(home.memories.all_ids()).items():
+            vector = embedder.embed([f"{memory.subject}. {memory.content}"])[0]
+            wrong += [memory.subject] if vectors.memory_cosines(vector)[row] < OWN else []
+        for row, text in vectors.turns_after(0, 100):
+            wrong += [text] if vectors.cosines_of_turns(embedder.embed([text])[0], [row])[row] < OWN else []
+        found = {
+            question: recall(home, RecallQuery(question, mode=Mode.VECTOR, update=False))
+            for question in ("is the gate code on the wall?", "is lunch at noon on weekdays?")
+        }
+        return {
+            "by": vectors.setting(), "set": home.settings["embedding.model"], "wrong": wrong,
+            "hosts": home.settings["embedding.sends_to"],
+            "lanes": {question: answer.lanes[1].state for question, answer in found.items()},
+            "hits": {question: [hit.memory.subject for hit in answer.hits[:1]] for question, answer in found.items()},
+        }  # fmt: skip
+
+
+OWN = 0.99
+"""A text's cosine to its own vector, of which eight bits a number are kept."""
 
 
 @Hand
@@ -545,6 +629,10 @@ SCENARIOS = {
         Scenario("vectors", _steps(ingest_with_vectors, is_whole=False), before=(
             stored("Linter", "Always run the linter before you commit."), talk("5e55-0001", "5e55-0002"),
         )),
+        Scenario("switch vectors", _steps(switch_vectors, switch_back, is_whole=False), before=(
+            GATE, LUNCH, CRANE, talk("5e55-0001", "5e55-0002", "5e55-0003"),
+            ("config", "set", "embedding.model", FIRST), ingest_by_the_first_model,
+        ), outside=searched, may_leave=".config.toml."),
         Scenario("commit", _steps(("commit",)), before=(GATE, LUNCH, ("retire", "Lunch"))),
         Scenario("commit more", _steps(CRANE, ("commit",)), before=(GATE, ("commit",), LUNCH)),
         Scenario("sync", _steps(("sync",), is_whole=False), before=(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import replace
 from nacre.app.context import Context
 from nacre.app.models import model_for
 from nacre.app.tracing import tracing
+from nacre.dedup.cues import kinds_of_things, language_of, no_names, with_capital
 from nacre.errors import ModelRefused
 from nacre.model.prompting import Task
 from nacre.model.recall import Lane, LaneState
@@ -21,6 +23,8 @@ from nacre.recall.memories import ScoredMemory
 SECONDS = 15.0
 """For other phrasings and for grades, each."""
 
+_PUNCTUATION = ".,;:!?()[]{}<>\"'`*“”‘’«»…¿¡？。，！：；"
+_SPECIFIC = re.compile(r"\d|[/\\_@]|\w\.\w|[a-z][A-Z]|[A-Z]{2}")
 _NO_MODEL = "no language model is set: nacre setup"
 
 
@@ -49,6 +53,23 @@ def phrased(context: Context, question: str) -> tuple[list[str], Lane]:
             return [], _failed("expansion", adviser)
         note = f"also asked: {'; '.join(found)}" if found else "no other way to ask it"
         return found, Lane("expansion", LaneState.RAN, note)
+
+
+def is_guessed(phrasing: str, question: str) -> bool:
+    """Whether a phrasing names other things or numbers than the question: those are a model's guess, or its loss."""
+    return _specifics(phrasing) != _specifics(question)
+
+
+def _specifics(text: str) -> frozenset[str]:
+    """The names and numbers of a question, in lower case; a capital at its beginning makes no name."""
+    words = [(at, word) for at, one in enumerate(text.split()) if (word := one.strip(_PUNCTUATION))]
+    known = kinds_of_things().keys() - no_names() - with_capital()
+    alike = language_of(text).alike  # "k8s" is "kubernetes"
+    return frozenset(
+        alike.get(bare := word.lower().removesuffix("'s").removesuffix("’s"), bare)
+        for at, word in words
+        if _SPECIFIC.search(word) or word.lower() in known or (at and word[0].isupper() and len(word) > 1)
+    )
 
 
 def regraded(context: Context, question: str, ranked: Sequence[ScoredMemory]) -> tuple[list[ScoredMemory], Lane]:

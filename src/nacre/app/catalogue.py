@@ -11,14 +11,44 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from nacre.app import asking
+from nacre.app.asking import (
+    Extracted,
+    ExtractRequest,
+    Overview,
+    OverviewRequest,
+    PageRequest,
+    Place,
+    PlaceRequest,
+    ReadRequest,
+    SessionPage,
+    SessionRequest,
+    SessionsRequest,
+    Waiting,
+    WaitingRequest,
+)
 from nacre.app.context import Context
+from nacre.app.doing import DidQuery
+from nacre.app.fixing import FixQuery, FixResult
+from nacre.app.looking import MemoryView, SessionView
 from nacre.app.remembering import NewMemory
+from nacre.app.summarising import SessionReport
 from nacre.errors import InvalidInput
 from nacre.model.context import ContextBlock, ContextRequest
+from nacre.model.deeds import FileHistory
+from nacre.model.deep import DeepQuery, DeepResult
+from nacre.model.handing import (
+    ChoresReport,
+    ChoresRequest,
+    FlushReport,
+    FlushRequest,
+    HandoffRequest,
+    HandoffView,
+)
 from nacre.model.hooking import HookAnswer, HookCall
 from nacre.model.memory import Memory
 from nacre.model.recall import Filter, RecallQuery, RecallResult
-from nacre.model.reports import StoreOutcome
+from nacre.model.reports import IngestReport, StoreOutcome
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -26,7 +56,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[Request, Result]):
-    """One operation. ``writes`` says that it changes more than usage and traces."""
+    """One operation.
+
+    ``writes`` says that it changes more than usage and traces, ``takes_long`` that it may take minutes: few of those
+    run side by side, so that others are answered meanwhile.
+    """
 
     name: str
     request: type[Request]
@@ -34,6 +68,7 @@ class Entry(Generic[Request, Result]):
     """A type, or what stands for one, such as ``list[Memory]``."""
     run: Callable[[Context, Request], Result]
     writes: bool = False
+    takes_long: bool = False
 
     def answer(self, context: Context, asked: bytes | msgspec.Raw) -> bytes:
         """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
@@ -123,6 +158,58 @@ def _list(context: Context, asked: ListRequest) -> Listing:
     return Listing(tuple(found), total)
 
 
+def _deep_recall(context: Context, query: DeepQuery) -> DeepResult:
+    from nacre.app.deep_recalling import deep_recall
+
+    return deep_recall(context, query)
+
+
+def _look(context: Context, asked: GetRequest) -> MemoryView:
+    from nacre.app.looking import look_at
+
+    return look_at(context, asked.reference, update=asked.update, session=asked.session)
+
+
+def _sessions(context: Context, asked: SessionsRequest) -> SessionPage:
+    from nacre.app.looking import list_sessions
+
+    lines, more = list_sessions(context, asked.filter, limit=max(0, asked.limit), offset=max(0, asked.offset))
+    return SessionPage(tuple(lines), more)
+
+
+def _session(context: Context, asked: SessionRequest) -> SessionView:
+    from nacre.app.looking import cleaned, look_at_end, look_at_session
+
+    if asked.at_end:
+        return cleaned(context, look_at_end(context, asked.reference, limit=max(0, asked.limit)))
+    first, limit = max(0, asked.first), max(0, asked.limit)
+    return cleaned(context, look_at_session(context, asked.reference, first=first, limit=limit))
+
+
+def _session_summary(context: Context, asked: SessionRequest) -> SessionReport:
+    from nacre.app.summarising import sum_up
+
+    return sum_up(context, asked.reference)
+
+
+def _did(context: Context, query: DidQuery) -> FileHistory:
+    from nacre.app.doing import did
+
+    return did(context, query)
+
+
+def _fix(context: Context, query: FixQuery) -> FixResult:
+    from nacre.app.fixing import fix
+
+    return fix(context, query)
+
+
+def _ingest(context: Context, asked: ReadRequest) -> IngestReport:
+    from nacre.app.ingesting import IngestOptions, ingest
+
+    return ingest(context, IngestOptions(vectors=asked.vectors))
+
+
 def _context(context: Context, asked: ContextRequest) -> ContextBlock:
     from nacre.app.contexts.building import build
 
@@ -135,6 +222,24 @@ def _hook(context: Context, call: HookCall) -> HookAnswer:
     return answer(context, call)
 
 
+def _flush(context: Context, asked: FlushRequest) -> FlushReport:
+    from nacre.app.flushing import flush
+
+    return flush(context, asked)
+
+
+def _handoff(context: Context, asked: HandoffRequest) -> HandoffView:
+    from nacre.app.handoffs import handoff
+
+    return handoff(context, asked)
+
+
+def _chores(context: Context, asked: ChoresRequest) -> ChoresReport:
+    from nacre.app.chores import do_waiting
+
+    return do_waiting(context, seconds=asked.seconds)
+
+
 _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("recall", RecallQuery, RecallResult, _recall),
     Entry("search-sessions", RecallQuery, RecallResult, _search_sessions),
@@ -142,8 +247,24 @@ _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("get", GetRequest, Memory, _get),
     Entry("retire", RetireRequest, list[Memory], _retire, writes=True),
     Entry("list", ListRequest, Listing, _list),
+    Entry("deep-recall", DeepQuery, DeepResult, _deep_recall),
+    Entry("look", GetRequest, MemoryView, _look),
+    Entry("place", PlaceRequest, Place, asking.place),
+    Entry("page", PageRequest, str, asking.page),
+    Entry("sessions", SessionsRequest, SessionPage, _sessions),
+    Entry("session", SessionRequest, SessionView, _session),
+    Entry("session-summary", SessionRequest, SessionReport, _session_summary),
+    Entry("extract", ExtractRequest, Extracted, asking.extracted),
+    Entry("did", DidQuery, FileHistory, _did),
+    Entry("fix", FixQuery, FixResult, _fix),
+    Entry("waiting", WaitingRequest, Waiting, asking.waiting),
+    Entry("overview", OverviewRequest, Overview, asking.overview),
+    Entry("ingest", ReadRequest, IngestReport, _ingest, writes=True),
     Entry("context", ContextRequest, ContextBlock, _context),
     Entry("hook", HookCall, HookAnswer, _hook),
+    Entry("handoff", HandoffRequest, HandoffView, _handoff, writes=True),
+    Entry("flush", FlushRequest, FlushReport, _flush, writes=True),
+    Entry("chores", ChoresRequest, ChoresReport, _chores, writes=True),
 )
 
 CATALOGUE: Mapping[str, Entry[Any, Any]] = {entry.name: entry for entry in _ENTRIES}

@@ -16,12 +16,17 @@ from nacre.app.drift import format_checks
 from nacre.app.embedding import is_switching
 from nacre.app.retention import leaving
 from nacre.app.scanning import catch_up
+from nacre.app.sending import hold
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.app.watching.standing import standing
+from nacre.app.wiring.proving import hosts_in_a_line
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
+from nacre.link.address import LOCK
+from nacre.link.client import Away, Refused, ask
 from nacre.llm.credentials import place_for
+from nacre.lock import is_held
 from nacre.model.reports import Check
 from nacre.protocols import ManifoldEmbedder
 from nacre.recall.scoring import days_between
@@ -61,6 +66,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
         _model(context),
         *_reranker(context),
         *_credentials(context),
+        *hosts_in_a_line(context.settings),
     ]
 
 
@@ -75,7 +81,9 @@ def health(context: Context) -> list[Check]:
         _vectors(context),
         *_judging(context),
         *_archive(context),
+        *_daemon(context),
         *_watcher(context),
+        *hosts_in_a_line(context.settings),
         *format_checks(context),
         *_problems(context),
     ]
@@ -292,6 +300,25 @@ def _sessions(context: Context) -> Check:
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
 
 
+def _daemon(context: Context) -> Iterator[Check]:
+    """Whether the daemon answers, where one ever ran."""
+    home = context.settings.home
+    if not (home / LOCK).exists():
+        return
+    try:
+        told = ask(str(home), "hello", {}, seconds=1.0)
+    except (Away, Refused) as error:
+        if is_held(home / LOCK):
+            yield Check("daemon", WARNING, f"runs, and does not answer: {error}", "nacre serve logs; nacre serve stop")
+        else:
+            yield Check("daemon", OK, "none runs now; hooks start one")
+        return
+    memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
+    yield Check("daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}")
+    for problem in told.get("problems", ()):
+        yield Check("daemon", WARNING, problem, "nacre serve logs tells more")
+
+
 def _watcher(context: Context) -> Iterator[Check]:
     """Whether the watcher works, where one ever did."""
     found = standing(context.settings.home, context.clock())
@@ -320,12 +347,15 @@ def _vectors(context: Context) -> Check:
         made = context.vectors.count()
     except NacreError as error:
         return Check("vectors", WARNING, error.message, error.hint)
+    wanted = context.settings["embedding.model"]
+    held = hold(context, wanted)
+    why = f": {held.message}" if held else ""
     if is_switching(context):
-        wanted = context.settings["embedding.model"]
-        told = f"{made:,} passages of {context.vectors.model()}, until those of {wanted} are whole"
-        return Check("vectors", WARNING, told, "nacre embed resume goes on with them")
+        told = f"{made:,} passages of {context.vectors.model()}, until those of {wanted} are whole{why}"
+        return Check("vectors", WARNING, told, held.hint if held else "nacre embed resume goes on with them")
     if turns + memories:
-        return Check("vectors", WARNING, f"{made:,} made, {turns + memories:,} texts wait", "nacre ingest goes on")
+        told = f"{made:,} made, {turns + memories:,} texts wait{why}"
+        return Check("vectors", WARNING, told, held.hint if held else "nacre ingest goes on")
     return Check("vectors", OK, f"{made:,} passages")
 
 

@@ -96,7 +96,7 @@ def last_said(memory: Memory) -> datetime:
 
 
 def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calibration) -> Comparison:
-    is_later = vouches(memory, other) or last_said(memory) >= last_said(other)
+    is_later = vouches(memory, other) or memory.is_said_after(other)
     earlier, later = (other, memory) if is_later else (memory, other)
     if vouches(other, memory):
         return Comparison(other, _UNTRUSTED, is_later)

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import private
-from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
-from nacre.lock import FileLock, Observe
+from nacre.lock import FileLock, Observe, Turn
 from nacre.model.operation import Operation
-from nacre.protocols import Embedder, LanguageModel, ManifoldEmbedder, Reranker
+from nacre.protocols import CountedEmbedder, Embedder, LanguageModel, ManifoldEmbedder, Reranker
 from nacre.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ class Context:
     embedders: dict[str, Embedder] = field(default_factory=dict)
     """Those that were loaded, by their names in the settings."""
     observe: Observe | None = None
+    turn: Turn = field(default_factory=Turn)
+    """Threads that share the home work with it one at a time; one that waits for a model stands aside."""
 
     @cached_property
     def vault_lock(self) -> FileLock:
@@ -274,10 +275,18 @@ class Context:
         return self.embedder_of(self.vectors.setting() or self.settings["embedding.model"])
 
     def embedder_of(self, name: str) -> Embedder:
-        """The embedding model of a name, as the settings have it. Raises EmbedderUnavailable."""
+        """The embedding model of a name, as the settings have it; it is sent texts only as far as they may go.
+
+        Raises EmbedderUnavailable.
+        """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
-        return self.embedders[name]
+        embedder = self.embedders[name]
+        if not isinstance(embedder, CountedEmbedder):
+            return embedder
+        from nacre.app.sending import Guarded  # only where a provider is; it works with an open home itself
+
+        return Guarded(self, name, embedder)
 
     def close(self) -> None:
         """Close the database and what embedding models hold."""
@@ -319,6 +328,8 @@ def open_context(
     ``database.unwritable`` tells why, and every write raises it.
     ``observe`` is told how long its locks were held, for measuring.
     """
+    from nacre.app.swapping import finish
+
     try:
         if finish(settings.home):  # its settings were not there to be read
             settings = replace(settings, values=load_settings(settings.home, settings.environ).values)
@@ -349,12 +360,14 @@ def open_context(
 def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Context:
     """Open a home as it is: nothing is made, migrated, caught up or written, and no lock is waited for longer.
 
-    Raises StoreUnusable where there is no database of the present schema, or it cannot be read by then.
+    Raises StoreUnusable where there is no database of the present schema, it cannot be read by then, or another user
+    could have put something into it.
     """
     from nacre.storage.database import Database
 
     if not settings.database.is_file():
         raise StoreUnusable(f"there is no database at {settings.database}")
+    private.refuse_unsafe(settings.home)
     only_read = StoreUnusable("this home was opened to be read")
     return Context(
         settings, Database(settings.database, unwritable=only_read, patience_ms=patience_ms), clock,

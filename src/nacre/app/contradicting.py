@@ -13,45 +13,30 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nacre.app.background import JUDGE_LOCK
-from nacre.app.claiming import tell_claim
-from nacre.app.comparing import SUPERSEDES, compare, last_said, outranks
+from nacre.app.comparing import SUPERSEDES, outranks
 from nacre.app.conflicts import RESOLVE
 from nacre.app.context import Context
 from nacre.app.embedding import embed_memories
+from nacre.app.judging import BY_RULES, TOGETHER, Found, Looked, in_order, look_at
 from nacre.app.models import may_judge, model_for, waits_for_models
 from nacre.app.operating import explain, operating
-from nacre.app.rivals import is_settled, open_todos, rivals
+from nacre.app.rivals import is_settled
 from nacre.app.scanning import catch_up
 from nacre.app.superseding import doubted, ended, without_doubt
-from nacre.app.tracing import tracing
 from nacre.app.using import queue_reviews
 from nacre.app.writing import apply_intents, commit, entry, intend_claim
 from nacre.dedup.contradiction import (
-    AUTO_SUPERSEDE,
     Bearing,
-    JudgeAnswer,
-    Judgement,
     Outcome,
-    TodosAnswer,
-    finished,
-    judge_prompt,
-    judgements,
-    resolve,
-    todos_prompt,
 )
-from nacre.dedup.judge import Relation
-from nacre.errors import AnswerUnusable, BudgetSpent, EditConflict, ModelRefused, ModelUnavailable
-from nacre.llm.answers import ask, schema_of
+from nacre.errors import AnswerUnusable, BudgetSpent, EditConflict, ModelRefused, ModelUnavailable, PromptTooLong
 from nacre.lock import FileLock
 from nacre.model.memory import Claim, Link, Memory
 from nacre.model.prompting import Task
 from nacre.model.reports import Progress
-from nacre.model.session import Speaker
-from nacre.model.trace import Step, TraceKind
 from nacre.protocols import LanguageModel
-from nacre.storage.claims import Judged
+from nacre.storage.claims import Due, Judged
 from nacre.storage.times import to_ms
-from nacre.text import normalise
 from nacre.vault import ledger
 
 OnProgress = Callable[[Progress], None]
@@ -62,11 +47,9 @@ JUDGE = "judge"
 MOST_TRIES = 5
 """After so many answers that could not be used, or changes while a model was asked, a memory waits no more."""
 
-_PORTION = 20
 _BACKOFF_MS = 60_000
 _REFUSED_MS = 3_600_000
 _BUDGET_MS = 3_600_000
-_BY_RULES = "rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +66,6 @@ class JudgeReport:
     given_up: int = 0
     waiting: int = 0
     note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Another memory, how it stands to the one in question, what becomes of the two, and who said so."""
-
-    other: Memory
-    judged: Judgement
-    outcome: Outcome
-    by: str
-    is_todo: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """A memory as it was when a model was asked, and what it said; ``is_claimless``: that it claims nothing."""
-
-    memory: Memory
-    claim: Claim | None
-    found: tuple[Found, ...]
-    is_claimless: bool = False
 
 
 def judge_waiting(
@@ -154,32 +116,47 @@ class _Run:
     def go(self) -> None:
         """Until nothing is due, time is up or a model fails."""
         total = self.context.claims.waiting().count
-        while due := self.context.claims.due(self.now(), _PORTION):
-            for memory_id, tries in due:
-                if self.note or time.monotonic() >= self.deadline:
-                    return
-                self.one(memory_id, tries)
-                if self.on_progress:
-                    self.on_progress(Progress("judging", self.counts.get("judged", 0), total))
+        while due := self.context.claims.due(self.now(), TOGETHER):
+            if self.note or time.monotonic() >= self.deadline:
+                return
+            self.some(due)
+            if self.on_progress:
+                self.on_progress(Progress("judging", self.counts.get("judged", 0), total))
 
     def now(self) -> int:
         return to_ms(self.context.now()) or 0
 
-    def one(self, memory_id: str, tries: int) -> None:
-        """One memory: judged, tried again later, or given up."""
-        context = self.context
-        try:
-            with tracing(context, TraceKind.CONTRADICTION, memory_id) as trace:
-                looked = self.look(memory_id)
-                for one in looked.found if looked else ():
-                    trace.add(_step(looked.memory if looked else one.other, one))
-            if looked is None:
-                context.claims.done(memory_id)
-            elif self.apply(looked):
-                self.count("judged")
+    def some(self, due: Sequence[Due]) -> None:
+        """A few memories: models are asked about all of them side by side, and what follows is written in order."""
+        waiting = {one.memory: one for one in due}
+        asked = []
+        for one in due:
+            memory = self.context.memories.find(one.memory)
+            if memory is None or memory.retired or memory.superseded_by:
+                self.context.claims.done(one.memory)
             else:
+                asked.append(Looked(memory, is_reworded=one.reworded))
+        try:
+            look_at(self.context, asked, self.model)
+        except ModelRefused as error:
+            self.stop(error.message, _REFUSED_MS)
+            return
+        for looked in asked:
+            self.end(looked, waiting[looked.memory.id].tries)
+
+    def end(self, one: Looked, tries: int) -> None:
+        """What was found is written; or the memory is tried again later, or given up."""
+        memory_id = one.memory.id
+        try:
+            if one.error:
+                raise one.error
+            if one.is_left:
+                return
+            if self.apply(one):
+                self.count("judged")
+            elif not one.is_partial:
                 self.again(memory_id, tries, "it was changed while a model was asked")
-        except (AnswerUnusable, EditConflict) as error:
+        except (PromptTooLong, AnswerUnusable, EditConflict) as error:
             self.again(memory_id, tries, error.message)
         except ModelUnavailable as error:
             self.stop(error.message, int((error.after_seconds or 0) * 1000) or _BACKOFF_MS)
@@ -213,43 +190,6 @@ class _Run:
             if model:
                 model.close()
 
-    def look(self, memory_id: str) -> Looked | None:
-        """What models and rules say of a memory; ``None`` where it is not there any more, or holds no more."""
-        context = self.context
-        memory = context.memories.find(memory_id)
-        if memory is None or memory.retired or memory.superseded_by:
-            return None
-        claim, told = memory.claim, self.model(Task.CLAIMS) if memory.claim is None else None
-        if told:
-            claim = tell_claim(context, told, memory)
-        claiming = replace(memory, claim=claim)
-        others = rivals(context, claiming)
-        judge = self.model(Task.CONTRADICTION) if others else None
-        found = {one.other.id: one for one in _by_rules(claiming, others, is_alone=judge is None)}
-        rest = [other for other in others if other.id not in found]
-        if judge and rest:
-            found |= {one.other.id: one for one in _judged(context, judge, claiming, rest)}
-        done = self.todos(claiming)
-        is_claimless = told is not None and claim is None
-        return Looked(memory, claim if told else None, (*found.values(), *done), is_claimless)
-
-    def todos(self, memory: Memory) -> list[Found]:
-        """The open todos that a memory shows to be done."""
-        candidates = open_todos(self.context, memory)
-        model = self.model(Task.TODOS) if candidates else None
-        if model is None:
-            return []
-        answer = ask(model, todos_prompt(memory, candidates, schema_of(TodosAnswer)), TodosAnswer)
-        found = []
-        for todo, quote in finished(answer, memory, candidates):
-            is_ours = last_said(memory) >= last_said(todo)
-            is_sure = memory.speaker is Speaker.OWNER or todo.speaker is not Speaker.OWNER
-            outcome = Outcome.SUPERSEDED if is_sure else Outcome.PENDING
-            if is_ours:
-                judged = Judgement(Bearing.SUPERSEDES, 1.0, f"done: {quote}")
-                found.append(Found(todo, judged, outcome, model.name, is_todo=True))
-        return found
-
     def apply(self, looked: Looked) -> bool:
         """Write what was found; ``False`` where a memory is not what it was when a model was asked."""
         context = self.context
@@ -262,17 +202,18 @@ class _Run:
             if not _is_as_it_was(looked.memory, present):
                 return False
             found = [one for one in looked.found if self.holds(present, one)]
+            is_whole = not looked.is_partial and not any(self.is_changed(one.other) for one in looked.found)
             with (
                 context.database.transaction(),
                 operating(context, JUDGE, subject=present.subject),
             ):
-                change = _Change(context, present, looked.claim)
+                change = _Change(context, present, looked.claim, is_claimless=looked.is_claimless)
                 for one in sorted(found, key=lambda one: _order(present, one)):
                     change.take(one)
                 change.write()
                 if looked.is_claimless:
                     context.claims.claimless(present.id)
-                if len(found) == len(looked.found):
+                if is_whole:
                     context.claims.done(present.id)
             apply_intents(context)
             if change.pending:
@@ -281,52 +222,19 @@ class _Run:
         self.count("superseded", change.superseded)
         self.count("conflicts", change.pending)
         self.count("todos", change.todos)
-        return len(found) == len(looked.found)
+        return is_whole
+
+    def is_changed(self, before: Memory) -> bool:
+        """Whether another memory holds still, and is not what it was: then it has to be judged anew."""
+        other = self.context.memories.find(before.id)
+        holds = other is not None and not other.retired and not other.superseded_by
+        return other is not None and holds and not _is_as_it_was(before, other)
 
     def holds(self, memory: Memory, one: Found) -> bool:
         """Whether the other memory is what it was, and nobody settled the pair meanwhile."""
         other = self.context.memories.find(one.other.id)
         is_open = other is not None and not is_settled(memory, other, self.context.claims.judged())
         return other is not None and is_open and _is_as_it_was(one.other, other)
-
-
-def _by_rules(memory: Memory, others: Sequence[Memory], *, is_alone: bool) -> list[Found]:
-    """Where two memories claim something of one key, the rules decide first, and no model is asked.
-
-    ``is_alone``: no model judges, so that other values of one key are for a person to settle.
-    """
-    claim = memory.claim
-    same = {other.id: other.claim for other in others if claim and other.claim and other.claim.key == claim.key}
-    found = []
-    for one in compare(memory, [other for other in others if other.id in same]):
-        theirs = same[one.other.id]
-        if one.verdict.relation is Relation.SUPERSEDES:
-            judged = Judgement(Bearing.SUPERSEDES, 1.0, one.verdict.reason)
-            found.append(Found(one.other, judged, Outcome.SUPERSEDED, _BY_RULES))
-        elif is_alone and claim and theirs and normalise(theirs.object) != normalise(claim.object):
-            why = f"{claim.key}: {theirs.object} and {claim.object}"
-            judged = Judgement(Bearing.CONTRADICTS, min(theirs.confidence, claim.confidence), why)
-            found.append(Found(one.other, judged, Outcome.PENDING, _BY_RULES))
-    return found
-
-
-def _judged(context: Context, model: LanguageModel, memory: Memory, others: Sequence[Memory]) -> list[Found]:
-    days = [(other, last_said(other).date()) for other in others]
-    prompt = judge_prompt(memory, last_said(memory).date(), days, schema_of(JudgeAnswer))
-    answer = ask(model, prompt, JudgeAnswer, lambda answer: judgements(answer, len(others)))
-    found = judgements(answer, len(others))
-    sure = context.settings["contradiction.auto_supersede"]
-    judged = []
-    for other, one in zip(others, found, strict=True):
-        one = replace(one, explanation=context.redactor.clean(one.explanation))
-        earlier, later = in_order(memory, other)
-        judged.append(Found(other, one, resolve(earlier, later, one, sure), model.name))
-    return judged
-
-
-def in_order(memory: Memory, other: Memory) -> tuple[Memory, Memory]:
-    """Two memories, the one that was said earlier first."""
-    return (other, memory) if last_said(memory) >= last_said(other) else (memory, other)
 
 
 def _order(memory: Memory, one: Found) -> tuple[bool, bool]:
@@ -340,11 +248,6 @@ def _is_as_it_was(before: Memory, now: Memory) -> bool:
     return replace(before, links=(), confirmed=(), claim=None) == replace(now, links=(), confirmed=(), claim=None)
 
 
-def _step(memory: Memory, one: Found) -> Step:
-    said = f"{one.judged.bearing.value} ({one.judged.confidence:.2f}): {one.judged.explanation}"
-    return Step("judged", one.other.subject, f"{said} → {one.outcome.value}", refs=(memory.id, one.other.id))
-
-
 @dataclass
 class _Change:
     """What becomes of one memory and others, as they are to be written."""
@@ -352,6 +255,7 @@ class _Change:
     context: Context
     memory: Memory
     claim: Claim | None
+    is_claimless: bool = False
     others: dict[str, Memory] = field(default_factory=dict)
     entries: list[ledger.Entry] = field(default_factory=list)
     kept: list[tuple[Memory, Memory, Found]] = field(default_factory=list)
@@ -370,7 +274,7 @@ class _Change:
             self._end(earlier, without_doubt(later, earlier.id), one)
         elif one.outcome is Outcome.PENDING:
             self._doubt(earlier, without_doubt(later, earlier.id), one)
-        elif without_doubt(later, earlier.id) != later and one.judged.confidence > AUTO_SUPERSEDE:
+        elif one.judged.says_both_hold and without_doubt(later, earlier.id) != later:
             self._calm(earlier, without_doubt(later, earlier.id), one)
 
     def _calm(self, earlier: Memory, later: Memory, one: Found) -> None:
@@ -407,7 +311,7 @@ class _Change:
 
     def _entry(self, earlier: Memory, later: Memory, one: Found, reason: str) -> ledger.Entry:
         told: dict[str, Any] = {"reason": reason, "judge": one.by}
-        if one.by != _BY_RULES:
+        if one.by != BY_RULES:
             told |= {"relation": one.judged.bearing.value, "confidence": one.judged.confidence}
         return entry(self.context, "supersede", memory=earlier.id, by=later.id, **told)
 
@@ -415,8 +319,8 @@ class _Change:
         """Write all of it. Call in a transaction, within an operation."""
         context = self.context
         before = {memory.id: memory for memory in context.memories.in_any_state([self.memory.id, *self.others])}
-        claiming = replace(self.memory, claim=self.claim or self.memory.claim)
-        if self.memory == before[self.memory.id]:
+        claiming = replace(self.memory, claim=None if self.is_claimless else self.claim or self.memory.claim)
+        if self.memory == before[self.memory.id] and not (self.is_claimless and self.memory.claim):
             if self.claim:
                 intend_claim(context, claiming)
             changed = []

@@ -7,32 +7,24 @@ and the rules alone place the memory.
 
 from __future__ import annotations
 
-import contextvars
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nacre.app.comparing import Comparison, compare
 from nacre.app.context import Context
 from nacre.app.embedding import has_vectors, passages
 from nacre.app.models import NONE, model_for, name_for
-from nacre.app.placing import rivals
+from nacre.app.placing import rivals, united
+from nacre.app.side_by_side import Answered, ask_all, is_final
 from nacre.app.standing import standing_for
-from nacre.app.tracing import tracing
+from nacre.app.tracing import Run, tracing
 from nacre.dedup.deciding import Action, Choice, Decision, decide, prompt_for
 from nacre.dedup.judge import LONGEST
 from nacre.embed.calibration import calibration_of
-from nacre.errors import (
-    AnswerUnusable,
-    BudgetSpent,
-    EmbedderUnavailable,
-    ModelRefused,
-    ModelUnavailable,
-    NacreError,
-    PromptTooLong,
-)
+from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.llm.answers import ask
 from nacre.model.memory import Memory
 from nacre.model.prompting import Task
@@ -44,6 +36,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Matrix = np.typing.NDArray[np.float32]
+
+_Answer = Answered[Choice] | NacreError | None
 
 AT_ONCE = 4
 """So many questions are asked side by side."""
@@ -98,7 +92,7 @@ def decisions(context: Context, memories: Iterable[Memory], asking: Asking) -> D
     They are looked at only where a model may be asked. Call it without a lock, and without a transaction. It raises
     nothing that a model does wrong.
     """
-    if not _may_ask(context, asking):
+    if not may_ask(context, asking):
         return Decisions(note="no language model is set (nacre setup)" if asking.online else None)
     wanted = [memory for memory in memories if not _is_settled(context, memory)]
     if not wanted:
@@ -144,16 +138,19 @@ def _doubtful(context: Context, memories: Sequence[Memory], asking: Asking) -> I
     limits = calibration_of(context.embedder_in_use.name, context.vectors.seen())
     least = (limits.ask_more if is_more else limits.ask) if asking.threshold is None else asking.threshold
     shown = _SHOWN_MORE if is_more else _SHOWN
+    becoming = _Becoming()
     for memory, found, cosines in weigh(context, memories):
         if any(one.repeats or one.replaces or one.is_replaced for one in found):
+            becoming.judged(memory, found)
             continue  # the rules are sure
         near = [one.other for one in found if cosines[one.other.id] >= least and len(one.other.content) <= LONGEST]
         near.sort(key=lambda one: -cosines[one.id])
         if near:
-            yield Doubtful(memory, tuple(near[:shown]))
+            yield Doubtful(memory, becoming.all(near)[:shown])
 
 
-def _may_ask(context: Context, asking: Asking) -> bool:
+def may_ask(context: Context, asking: Asking) -> bool:
+    """Whether a model is set that decides about new memories, and may be asked."""
     wanted = context.settings["models.background"] if asking.online is None else asking.online
     return bool(wanted) and name_for(context, Task.DEDUP) != NONE
 
@@ -169,7 +166,8 @@ def _is_settled(context: Context, memory: Memory) -> bool:
 
 
 def _may_meet(memory: Memory, other: Memory) -> bool:
-    return other.project == memory.project and not other.superseded_by and other.id != memory.id
+    is_apart = other.superseded_by or other.is_handoff or other.id == memory.id
+    return other.project == memory.project and not is_apart
 
 
 class _Meanings:
@@ -210,66 +208,119 @@ class _Meanings:
 def _decide(context: Context, model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None) -> Decisions:
     subject = shorten(doubtful[0].memory.subject, _TITLE_CHARACTERS)
     more = f" and {len(doubtful) - 1:,} more" if len(doubtful) > 1 else ""
-    longest = context.settings["models.timeout_seconds"]
     decided = Decisions(asked=len(doubtful))
     with tracing(context, TraceKind.DEDUP, subject + more) as run:
-        answers = _ask_all(model, doubtful, seconds, longest if seconds is None else min(seconds, longest))
-        for one, answer in zip(doubtful, answers, strict=True):
-            if isinstance(answer, _Answer):
-                made = decide(answer.choice, one.memory, one.near, model.name)
-                clean = context.redactor.clean
-                made = replace(made, reason=clean(made.reason), merged=clean(made.merged))
-                decided.made[one.memory.id] = made
-                run.add(_step(one, f"{made.action}: {made.reason}", model.name, seconds=answer.seconds))
-            elif isinstance(answer, NacreError):
-                decided.note = decided.note or _note(answer)
-                run.add(_step(one, answer.message, model.name, "failed"))
-            else:
-                run.add(_step(one, "not answered", model.name, "skipped"))
+        deciding = _Deciding(context, model, seconds, decided, run)
+        for one, answer in zip(doubtful, deciding.ask(doubtful), strict=True):
+            deciding.take(one, answer)
         run.outcome = _outcome(decided)
     if seconds is not None and decided.note is None and len(decided.made) < len(doubtful):
         decided.note = f"{model.name} did not answer within {seconds:g} seconds (dedup.model_seconds)"
     return decided
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    choice: Choice
-    seconds: float
+class _Deciding:
+    """Answers about new memories, taken in the order in which these are placed.
 
-
-def _ask_all(
-    model: LanguageModel, doubtful: Sequence[Doubtful], seconds: float | None, each: float
-) -> list[_Answer | NacreError | None]:
-    """A model's answers about memories, asked side by side; ``None`` where it was not asked, or not done in time.
-
-    One that is not to be had, refuses, or may cost no more is not asked again.
+    All are asked about as things are now. Where what one is about is to be changed by another before it, the answer
+    would be void by then: that one is asked about again, as things will be.
     """
-    from concurrent.futures import ThreadPoolExecutor, wait  # which only asking pays for
 
-    is_over = threading.Event()
+    def __init__(
+        self, context: Context, model: LanguageModel, seconds: float | None, decided: Decisions, run: Run
+    ) -> None:  # fmt: skip
+        longest = context.settings["models.timeout_seconds"]
+        self._context = context
+        self._model = model
+        self._decided = decided
+        self._run = run
+        self._until = None if seconds is None else time.monotonic() + seconds
+        self._each = longest if seconds is None else min(seconds, longest)
+        self._becoming = _Becoming()
+        self._is_over = False
 
-    def ask_about(one: Doubtful) -> _Answer | NacreError | None:
-        if is_over.is_set():
+    def ask(self, doubtful: Sequence[Doubtful]) -> list[_Answer]:
+        """The answers; ``None`` where there is none in time, or nobody to be asked any more."""
+        if self._is_over:
+            return [None] * len(doubtful)
+        questions = [partial(self._choose, one) for one in doubtful]
+        left = None if self._until is None else max(0.0, self._until - time.monotonic())
+        answers = ask_all(self._context, questions, AT_ONCE, left)
+        self._is_over = any(map(is_final, answers))
+        return answers
+
+    def take(self, one: Doubtful, answer: _Answer) -> None:
+        """Note what was decided, or why nothing was."""
+        made = self._made(one, answer)
+        target = next((other for other in one.near if made and other.id == made.target), None)
+        if target and self._becoming.of(target) != target:
+            one = replace(one, near=self._becoming.all(one.near))
+            (answer,) = self.ask([one])
+            made = self._made(one, answer)
+            target = next((other for other in one.near if made and other.id == made.target), None)
+        if made is None:
+            return
+        self._decided.made[one.memory.id] = made
+        if target:
+            self._becoming.follow(self._context, one.memory, target, made)
+
+    def _choose(self, one: Doubtful) -> Choice:
+        return ask(self._model, prompt_for(one.memory, one.near, seconds=self._each), Choice)
+
+    def _made(self, one: Doubtful, answer: _Answer) -> Decision | None:
+        name = self._model.name
+        if not isinstance(answer, Answered):
+            self._decided.note = self._decided.note or (_note(answer) if answer else None)
+            told = _step(one, answer.message, name, "failed") if answer else _step(one, "not answered", name, "skipped")
+            self._run.add(told)
             return None
-        began = time.perf_counter()
-        try:
-            choice = ask(model, prompt_for(one.memory, one.near, seconds=each), Choice)
-        except (PromptTooLong, AnswerUnusable) as error:
-            return error
-        except (ModelUnavailable, ModelRefused, BudgetSpent) as error:
-            is_over.set()
-            return error
-        return _Answer(choice, time.perf_counter() - began)
+        made = decide(answer.value, one.memory, one.near, name)
+        clean = self._context.redactor.clean
+        made = replace(made, reason=clean(made.reason), merged=clean(made.merged))
+        self._run.add(_step(one, f"{made.action}: {made.reason}", name, seconds=answer.seconds))
+        return made
 
-    pool = ThreadPoolExecutor(AT_ONCE, "nacre-dedup")
-    try:
-        futures = [pool.submit(contextvars.copy_context().run, ask_about, one) for one in doubtful]
-        wait(futures, seconds)
-    finally:
-        is_over.set()
-        pool.shutdown(wait=False, cancel_futures=True)
-    return [future.result() if future.done() and not future.cancelled() else None for future in futures]
+
+class _Becoming:
+    """What memories are to be once those before them are placed: what they are, rewritten, or one in their place."""
+
+    def __init__(self) -> None:
+        self._as: dict[str, Memory] = {}
+
+    def of(self, memory: Memory) -> Memory:
+        """What a memory is to be."""
+        while (after := self._as.get(memory.id)) and after.id != memory.id:
+            memory = after
+        return after or memory
+
+    def all(self, memories: Iterable[Memory]) -> tuple[Memory, ...]:
+        """Each of them once, in their order."""
+        return tuple({one.id: one for one in map(self.of, memories)}.values())
+
+    def follow(self, context: Context, memory: Memory, target: Memory, made: Decision) -> None:
+        """A decision of a model takes effect."""
+        if made.action is Action.SUPERSEDE:
+            self._lead(target, memory)
+        elif made.action is Action.UPDATE:
+            self._as[target.id] = self._as[memory.id] = united(context, target, memory, made)
+        elif made.action is Action.SKIP:
+            self._lead(memory, target)
+
+    def judged(self, memory: Memory, found: Sequence[Comparison]) -> None:
+        """The rules are sure about a memory and others."""
+        gone = [one for one in found if one.repeats] or [one for one in found if one.is_replaced]
+        if gone:
+            self._lead(memory, gone[0].other)
+            return
+        for one in found:
+            if one.replaces:
+                self._lead(one.other, memory)
+
+    def _lead(self, one: Memory, to: Memory) -> None:
+        """One is not there any more, and the other is; never in a circle, as that one leads nowhere yet."""
+        to = self.of(to)
+        if to.id != one.id:
+            self._as[one.id] = to
 
 
 def _step(one: Doubtful, told: str, by: str, status: str = "done", seconds: float = 0.0) -> Step:

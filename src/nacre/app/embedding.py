@@ -6,17 +6,18 @@ their place when none is missing. Until then every search goes by the old ones; 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from nacre.app.context import Context
+from nacre.app.context import BUNDLED, Context
+from nacre.app.sending import asked, note_held, wants_yes
 from nacre.app.settling import settle
 from nacre.embed.calibration import is_measured, probes, seen_by
-from nacre.errors import EmbedderUnavailable
+from nacre.errors import EmbedderHeld, EmbedderUnavailable, StoreUnusable
 from nacre.ids import content_hash
 from nacre.model.reports import Progress, StoreOutcome
 from nacre.protocols import Embedder, ManifoldEmbedder
@@ -24,6 +25,8 @@ from nacre.text import pieces
 
 if TYPE_CHECKING:
     from nacre.storage.vectors import Vectors
+
+T = TypeVar("T")
 
 PASSAGE_CHARACTERS = 900
 """About 220 tokens of English: the bundled model reads 256."""
@@ -39,7 +42,7 @@ _PROBE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Texts that got vectors, texts that still have none, and why, if something stood in the way."""
+    """Texts that got vectors, texts that still have none, and why, if something stood in the way; with the way out."""
 
     made: int
     left: int
@@ -49,48 +52,63 @@ class Embedded:
 
 
 def embed_pending(
-    context: Context, notify: Callable[[Progress], None], *, limit: int | None = None, seconds: float = math.inf
-) -> Embedded:
+    context: Context, notify: Callable[[Progress], None], *, limit: int | None = None, seconds: float = math.inf,
+    is_asked: bool = False,
+) -> Embedded:  # fmt: skip
     """Make the vectors that are missing: memories first, then turns. An interruption loses one step at most.
 
     Turns older than ``embedding.turns_newer_than`` get none.
     It stops between two steps once ``limit`` texts are done or ``seconds`` have passed, and where the model does not
-    answer: the texts wait.
+    answer, or no text may go to it: the texts wait. ``is_asked``: a person said so, and knows what goes where.
     """
     wanted = context.settings["embedding.model"]
     if wanted == "none":
         return Embedded(0, 0, "the vector lane is off (embedding.model = none)")
-    work = _Work(context, notify, limit, time.monotonic() + seconds)
-    began, before = time.perf_counter(), _tokens(context)
+    work = _Work(context, notify, limit, time.monotonic() + seconds, is_asked=is_asked)
+    before = _tokens(context)
     try:
         if not context.vectors.model() and not sum(context.vectors.missing()):
             return Embedded(0, 0)
-        if not is_switching(context):
-            context.vectors.begin(context.embedder.name, wanted)
-            work.fill(context.vectors, context.embedder)
-        else:
+        if not context.vectors.model():
+            _begin(context, wanted, is_asked=is_asked)
+        if is_switching(context):
             _switch(context, work)
+        else:
+            context.vectors.begin(context.embedder.name, wanted)
+            work.fill(context.vectors, work.chosen(context.embedder))
     except EmbedderUnavailable as error:
-        work.note = f"no vectors: {error.message}" if not work.done else f"no more vectors: {error.message}"
+        work.stop(error)
     except KeyboardInterrupt:
         work.note = "interrupted; the next ingest goes on"
-    spent = _tokens(context) - before
-    _note_costs(context, spent, time.perf_counter() - began)
-    return Embedded(work.done, work.left(), work.note, spent.total())
+    return Embedded(work.done, work.left(), work.note, _tokens(context) - before)
 
 
-def _tokens(context: Context) -> Counter[str]:
-    """What each embedding model that was loaded used so far, by its setting."""
-    manifold = {name: one for name, one in context.embedders.items() if isinstance(one, ManifoldEmbedder)}
-    return Counter({name: one.tokens for name, one in manifold.items()})
+def _tokens(context: Context) -> int:
+    """What the embedding models that were loaded used so far."""
+    return sum(one.tokens for one in context.embedders.values() if isinstance(one, ManifoldEmbedder))
 
 
-def _note_costs(context: Context, spent: Counter[str], seconds: float) -> None:
-    """Enter what providers counted into the ledger. It is held by no budget: the owner chose the model."""
-    for name, tokens in spent.items():
-        from nacre.app.switching import note_cost  # only where a provider was asked
+def _begin(context: Context, wanted: str, *, is_asked: bool) -> None:
+    """Choose who makes the first vectors.
 
-        note_cost(context, name, tokens, seconds)
+    In a database that is made anew the model whose vectors the old one had in use, which are taken over; the bundled
+    model, as long as nobody said yes to where texts would go; else the one that is set.
+    """
+    held = None if is_asked else wants_yes(context.settings, wanted)
+    first = _before(context) or (BUNDLED if held else wanted)
+    try:
+        context.vectors.begin(context.embedder_of(first).name, first)
+    except EmbedderUnavailable as error:
+        if first == wanted or held:
+            raise held or error from error
+        context.vectors.begin(context.embedder_of(wanted).name, wanted)
+
+
+def _before(context: Context) -> str | None:
+    """Whose vectors were in use in the database that this one is to replace."""
+    with contextlib.suppress(StoreUnusable):
+        return context.earlier.setting() if context.earlier else None
+    return None
 
 
 def is_switching(context: Context) -> bool:
@@ -101,14 +119,20 @@ def is_switching(context: Context) -> bool:
 
 def _switch(context: Context, work: _Work) -> None:
     """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
+    wanted = context.settings["embedding.model"]
     try:
-        work.fill(context.vectors, context.embedder_in_use)
+        work.fill(context.vectors, context.embedder_in_use)  # which nobody asked for: they are going
+    except EmbedderHeld as error:
+        work.stop(error)
     except EmbedderUnavailable as error:  # the new ones replace them
         work.note = f"{context.vectors.setting()} answers no more: {error.message}"
-    context.other_vectors.begin(context.embedder.name, context.settings["embedding.model"])
+    work.looks_at(context.other_vectors)
+    if not work.is_asked and (held := wants_yes(context.settings, wanted)):
+        raise held  # before the place of vectors that are kept is taken
+    context.other_vectors.begin(context.embedder.name, wanted)
     while not work.is_over():
         before = work.done
-        work.fill(context.other_vectors, context.embedder, settles=False)
+        work.fill(context.other_vectors, work.chosen(context.embedder), settles=False)
         if context.other_vectors.exchange():
             work.exchanged = True
             work.note = None
@@ -121,11 +145,13 @@ class _Work:
     """Makes vectors, and counts them."""
 
     def __init__(
-        self, context: Context, notify: Callable[[Progress], None], limit: int | None, deadline: float
-    ) -> None:
+        self, context: Context, notify: Callable[[Progress], None], limit: int | None, deadline: float, *,
+        is_asked: bool,
+    ) -> None:  # fmt: skip
         self.done = 0
         self.note: str | None = None
         self.exchanged = False
+        self.is_asked = is_asked
         self._context = context
         self._notify = notify
         self._limit = limit
@@ -143,23 +169,54 @@ class _Work:
             return 0
         return sum(self._filled.missing())
 
+    def chosen(self, embedder: Embedder) -> Embedder:
+        """The model that is set, as somebody asked for it, if they did."""
+        return asked(embedder) if self.is_asked else embedder
+
+    def looks_at(self, vectors: Vectors) -> None:
+        """Count what is left of these."""
+        self._filled = vectors
+
+    def stop(self, error: EmbedderUnavailable) -> None:
+        """Tell why no more vectors are made."""
+        self.note = f"no vectors: {error.message}" if not self.done else f"no more vectors: {error.message}"
+        if isinstance(error, EmbedderHeld):
+            self.note = f"{error.message}; {error.hint}"
+            note_held(self._context, self._context.settings["embedding.model"], error)
+
     def fill(self, vectors: Vectors, embedder: Embedder, *, settles: bool = True) -> None:
         """Make the vectors of a model that are missing. Raises EmbedderUnavailable."""
-        self._filled = vectors
+        self.looks_at(vectors)
         vectors.reach_back(self._context.settings["embedding.turns_newer_than"])
         self._total = self.done + sum(vectors.missing())
         if self._total > self.done:
             _look_at_probes(vectors, embedder)
-        while not self.is_over() and (rows := _embed_memories(vectors, embedder)):
+        while not self.is_over() and (
+            rows := _in_portions(lambda most: _embed_memories(vectors, embedder, most), STEP_MEMORIES)
+        ):
             if settles:
                 settle(self._context, rows)
             self._count(len(rows))
-        while not self.is_over() and (made := _embed_turns(vectors, embedder, self._context.earlier)):
+        step = embedder.step if isinstance(embedder, ManifoldEmbedder) else STEP_TURNS
+        while not self.is_over() and (
+            made := _in_portions(lambda most: _embed_turns(vectors, embedder, self._context.earlier, most), step)
+        ):
             self._count(made)
 
     def _count(self, made: int) -> None:
         self.done += made
         self._notify(Progress("vectors", self.done, self._total))
+
+
+def _in_portions(make: Callable[[int], T], most: int) -> T:
+    """What one step makes: of so many texts, or of fewer where no budget has room for them. Raises EmbedderHeld."""
+    while True:
+        try:
+            return make(most)
+        except EmbedderHeld as error:
+            if most == 1 or not error.for_less:
+                raise
+            most //= 2
 
 
 def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
@@ -199,8 +256,8 @@ def has_vectors(context: Context) -> bool:
     return model is not None and model == context.embedder_in_use.name
 
 
-def _embed_memories(vectors: Vectors, embedder: Embedder) -> list[int]:
-    waiting = vectors.memories_to_embed(STEP_MEMORIES)
+def _embed_memories(vectors: Vectors, embedder: Embedder, most: int = STEP_MEMORIES) -> list[int]:
+    waiting = vectors.memories_to_embed(most)
     if not waiting:
         return []
     texts = {row: passages(f"{subject}. {content}") for row, subject, content in waiting}
@@ -213,8 +270,8 @@ def _embed_memories(vectors: Vectors, embedder: Embedder) -> list[int]:
     return [row for row, _, _ in waiting]
 
 
-def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None) -> int:
-    waiting = vectors.turns_to_embed(embedder.step if isinstance(embedder, ManifoldEmbedder) else STEP_TURNS)
+def _embed_turns(vectors: Vectors, embedder: Embedder, earlier: Vectors | None, most: int) -> int:
+    waiting = vectors.turns_to_embed(most)
     if not waiting:
         vectors.pass_over()
         return 0

@@ -14,6 +14,7 @@ from typing import Any
 from nacre.app.baseline import forget_in_baseline
 from nacre.app.context import Context
 from nacre.app.operating import operating
+from nacre.app.quoting import Quotes
 from nacre.app.sharding import purge_shards
 from nacre.app.spooling import fold_notes
 from nacre.app.superseding import OUTLIVED, outlived
@@ -32,7 +33,6 @@ from nacre.model.forgetting import Tombstone, TombstoneKind
 from nacre.model.memory import Memory
 from nacre.storage.erasing import SessionPlace, TurnPlace
 from nacre.storage.sessions import shared_identity
-from nacre.text import one_line
 from nacre.vault import ledger
 from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER
@@ -43,9 +43,6 @@ FORGETTING = "forgetting"
 _MEMORIES_A_STEP = 50
 _ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 _WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
-_QUOTED = 60
-"""Characters of a memory's beginning by which a trace that quotes it is known: what comes in lines is cut."""
-
 _KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
 
 
@@ -305,13 +302,10 @@ def _erase_told(context: Context, found: Affected) -> None:
     ids = {one.id for one in (*found.sessions, *found.turns, *found.untitled)}
     ids |= {memory.id for memory in found.memories}
     ids |= {memory.source.session for memory in found.memories if memory.source.session}
-    said = {one_line(text).lower()[:_QUOTED] for one in found.memories for text in (one.subject, one.content)} - {""}
+    quotes = Quotes(text for one in found.memories for text in (one.subject, one.content))
 
     def tells(text: str) -> bool:
-        if not ids.isdisjoint(_WORD.findall(text)):
-            return True
-        lowered = one_line(text).lower()
-        return any(words in lowered for words in said)
+        return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
 
     fold_notes(context)
     _clear_traces(context, tells)

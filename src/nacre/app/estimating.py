@@ -17,12 +17,13 @@ from nacre.app.context import Context
 from nacre.app.models import NONE, name_for
 from nacre.app.spending import left_today
 from nacre.app.spooling import fold_notes
-from nacre.errors import NacreError
+from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.extract.substance import is_worth_asking
 from nacre.model.prompting import Capabilities, Task, Tokens
 from nacre.model.reports import Problem
 from nacre.model.session import Session, Turn
 from nacre.model.spending import DOLLAR, dollars
+from nacre.settings import VECTORS
 from nacre.text import count_tokens
 
 CHUNK_TOKENS = 3_000
@@ -74,10 +75,24 @@ class TaskEstimate:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorEstimate:
+    """What the vectors that are missing would cost at a provider; ``left`` of today's budget. As :class:`TaskEstimate`.
+
+    ``held`` says why no text goes there by itself, where none does.
+    """
+
+    model: str
+    tokens: int
+    cost: int | None
+    left: int
+    held: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """What learning would cost. ``waiting`` sessions are of substance, ``trivial`` ones cause no call.
 
-    ``left`` is what today's budget still allows extraction.
+    ``left`` is what today's budget still allows extraction. ``vectors`` where a provider makes them.
     """
 
     waiting: int
@@ -86,6 +101,7 @@ class Estimate:
     left: int
     is_background_on: bool
     problems: tuple[Problem, ...] = ()
+    vectors: VectorEstimate | None = None
 
     @property
     def now(self) -> int:
@@ -121,6 +137,26 @@ def estimate_learning(
         else:
             trivial += 1
     return _estimated(context, sizes, trivial, tuple(problems))
+
+
+def estimate_vectors(context: Context, unstored: int) -> VectorEstimate | None:
+    """What the vectors would cost that are missing, and those of so many tokens that are not stored yet.
+
+    ``None`` where they cost nothing.
+    """
+    from nacre.app import sending, switching  # numpy, which no other estimate needs
+
+    model = context.settings["embedding.model"]
+    try:
+        place = sending.place_of(context.settings, model)
+        if place.cost(1) == 0:
+            return None
+        tokens = switching.plan(context, model).tokens + unstored
+        held = sending.hold(context, model)
+    except EmbedderUnavailable:
+        return None  # nacre embed tells why
+    left = left_today(context, VECTORS)
+    return VectorEstimate(model, tokens, place.cost(tokens), left, held.message if held else None)
 
 
 def foresee(context: Context) -> str | None:

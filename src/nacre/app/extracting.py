@@ -103,7 +103,8 @@ def ask_about(
 ) -> Extraction:  # fmt: skip
     """Ask a model about a session, and leave a trace of it. No lock is held meanwhile, no transaction open."""
     with tracing(context, TraceKind.EXTRACTION, session.id) as run:
-        found = extract_with(model, session, turns, wanted, meaning=meaning)
+        with context.turn.aside():  # it asks from threads of its own
+            found = extract_with(model, session, turns, wanted, meaning=meaning)
         run.add(_step(found))
         count = len(found.candidates)
         run.outcome = f"{count} {'memory' if count == 1 else 'memories'}"

@@ -18,7 +18,7 @@ from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.operating import intend, operating, running
-from nacre.app.placing import place, put, write_touched
+from nacre.app.placing import await_models, place, put, write_touched
 from nacre.app.project_pages import known_or_named, read_pages, write_new_page
 from nacre.app.scanning import catch_up
 from nacre.app.using import fold_usage
@@ -280,7 +280,7 @@ class _Sorter:
         if words_hash(present.content) != ours.get("hash"):
             return replace(step, action=Action.KNOWN, reason="edited here and there: ours stays")
         new = replace(
-            present, content=step.memory.content, subject=step.memory.subject, updated=step.memory.updated,
+            present, content=step.memory.content, subject=step.memory.subject, updated=step.memory.updated, claim=None,
             extra={**present.extra, ORIGIN: theirs},
         )  # fmt: skip
         return replace(step, memory=new, action=Action.UPDATE, reason="edited there since")
@@ -338,7 +338,9 @@ def _write(
     if step.action is Action.ADD:
         _add(context, step, repeated, report, same, touched)
     else:
+        before = context.memories.find(step.memory.id)
         commit(context, [step.memory])
+        await_models(context, step.memory, before)
         report.updated += step.action is Action.UPDATE
         report.trusted += step.action is Action.TRUST
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from nacre.app import finding
 from nacre.app.archiving import archive, withhold
 from nacre.app.context import Context
-from nacre.app.embedding import embed_pending
+from nacre.app.embedding import embed_pending, passages
 from nacre.app.erasing import erase_bytes
-from nacre.app.estimating import Estimate, estimate_learning, foresee
+from nacre.app.estimating import Estimate, estimate_learning, estimate_vectors, foresee
 from nacre.app.excluding import Exclusions
 from nacre.app.learning import Lessons, learn
 from nacre.app.naming import kept_name
@@ -34,6 +34,7 @@ from nacre.model.reports import IngestPlan, IngestReport, Problem, Progress
 from nacre.model.session import Session, Turn
 from nacre.storage.sessions import TurnBatch
 from nacre.storage.times import to_ms
+from nacre.text import count_tokens
 from nacre.transcripts.registry import is_guess
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
@@ -197,7 +198,16 @@ def estimate(context: Context, options: IngestOptions) -> Estimate:
     findings = finding.find(context, options.paths, with_discovery=options.discover or not options.paths)
     problems = list(findings.problems)
     jobs = _jobs(context, findings.files, _Tallies(), force=options.force)
-    return estimate_learning(context, _unstored(context, jobs, problems), problems)
+    said = 0
+
+    def counted() -> Iterator[tuple[Session, Sequence[Turn]]]:
+        nonlocal said
+        for session, turns in _unstored(context, jobs, problems):
+            said += sum(count_tokens(part) for turn in turns for part in passages(turn.text))
+            yield session, turns
+
+    found = estimate_learning(context, counted(), problems)
+    return replace(found, vectors=estimate_vectors(context, said))
 
 
 def _unstored(

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from threading import RLock
 from types import FunctionType, TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
@@ -20,6 +19,7 @@ from nacre.app import (
     ingesting,
     looking,
     operations,
+    proposing,
     recalling,
     remembering,
     retiring,
@@ -35,11 +35,13 @@ from nacre.app.forgetting import ForgetRequest, pattern_of
 from nacre.app.history import Step, history_of
 from nacre.app.locating import project_of_folder
 from nacre.app.operations import Listed
+from nacre.app.proposing import Proposal
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan
 from nacre.app.syncing import Synced, Wanted
 from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
+from nacre.extract.by_model.asking import Way
 from nacre.ids import Clock, Ids, utc_now
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.deep import DeepQuery, DeepResult, Said
@@ -79,7 +81,7 @@ def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
 def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def in_turn(self: MemoryHome, *given: Any, **named: Any) -> Any:
-        with self._turn:
+        with self._context.turn:
             return method(self, *given, **named)
 
     return in_turn
@@ -89,12 +91,12 @@ def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
 class MemoryHome:
     """A home that is open: read transcripts, store, recall, search.
 
-    Use as a context manager. Threads may share one: their calls take turns. To work side by side, each opens its own.
+    Use as a context manager. Threads may share one: their calls take turns, and others go on while one waits for a
+    language model. To work side by side, each opens its own.
     """
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._turn = RLock()
 
     def __enter__(self) -> MemoryHome:
         return self
@@ -105,7 +107,8 @@ class MemoryHome:
         self.close()
 
     def close(self) -> None:
-        """Close the database; a second call does nothing."""
+        """Close the database, once no thread waits for a model any more; a second call does nothing."""
+        self._context.turn.wait_for_all()
         self._context.close()
 
     @property
@@ -125,6 +128,26 @@ class MemoryHome:
         named = tuple(Path(path) for path in paths)
         options = ingesting.IngestOptions(paths=named, extract=extract, vectors=vectors)
         return ingesting.ingest(self._context, options, on_progress)
+
+    def extract(
+        self, path: str | Path | None = None, *, session: str | None = None, model: str | None = None,
+        way: Way | str = Way.FITTING, user_only: bool = False, related: bool = True,
+    ) -> list[Proposal]:  # fmt: skip
+        """What would be learned from a transcript, or from a ``session`` that was read already; nothing is stored.
+
+        With both, ``session`` names one of the transcript. The language model that is set for extraction does it, or
+        ``model`` (``provider:model``; ``none`` for the rules); what it fails at the rules do, and ``asked`` of each
+        proposal tells. ``way`` is ``fitting`` (whole where the model has room), ``whole`` or ``chunks``; ``user_only``
+        shows it the owner's turns alone, ``related`` what is known of the topic. Raises QueryInvalid, NotFound,
+        Conflict, TranscriptUnreadable, ModelRefused.
+        """
+        if path is None and not session:
+            raise QueryInvalid("nothing to extract from", hint="name a transcript, or a session that was read")
+        wanted = proposing.ProposalRequest(
+            None if path is None else Path(path), session, model, _choose(Way, way, QueryInvalid),
+            user_only=user_only, with_related=related,
+        )  # fmt: skip
+        return proposing.propose(self._context, wanted)
 
     def store(
         self, content: str, *, subject: str | None = None, kind: Kind | str = Kind.FACT, importance: int = 7,

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+from threading import local
+from typing import TYPE_CHECKING
 
 from nacre.app import tracing
 from nacre.app.context import Context
 from nacre.errors import NacreError
-from nacre.model.prompting import Capabilities, Completion, Prompt, Task, Tokens
+from nacre.lock import Turn
+from nacre.model.prompting import Capabilities, Completion, Prompt, Task
 from nacre.model.trace import Step
 from nacre.protocols import LanguageModel
 from nacre.text import shorten
+
+if TYPE_CHECKING:
+    from nacre.llm.retrying import Hear, Setback
 
 NONE = "none"
 _ASKED_CHARACTERS = 160
@@ -34,73 +40,141 @@ def may_judge(context: Context) -> bool:
     return any(name_for(context, task) != NONE for task in (Task.CLAIMS, Task.CONTRADICTION, Task.TODOS))
 
 
-def model_for(context: Context, task: Task, *, background: bool) -> LanguageModel | None:
+def model_for(context: Context, task: Task, *, background: bool, hear: Hear | None = None) -> LanguageModel | None:
     """The model that does a task; ``None`` where none is set, or where it is for the ``background`` only.
 
     Work that nobody asked for in so many words (what is learned while sessions are read, judging a new memory) is
     background work: no model does it until ``models.background`` is on, and the budgets hold it. Every call is counted
-    and is a step of the run that goes on; what was asked lately is answered from what was kept. Raises ModelRefused
-    where the model that is set cannot be opened.
+    and is a step of the run that goes on, each try of it by itself; what was asked lately is answered from what was
+    kept. ``hear`` is told of tries that failed and are made again. Raises ModelRefused where the model that is set
+    cannot be opened.
     """
     name = name_for(context, task)
     if name == NONE or (background and not context.settings["models.background"]):
         return None
-    return _wrapped(context, context.load_model(context.settings, name), background=background)
+    return _wrapped(context, context.load_model(context.settings, name), hear, background=background)
 
 
-def _wrapped(context: Context, model: LanguageModel, *, background: bool) -> LanguageModel:
-    from nacre.app.spending import HomeAnswers, HomeBooks, OwnConnection  # only where a model is
+def _wrapped(context: Context, model: LanguageModel, hear: Hear | None, *, background: bool) -> LanguageModel:
+    from nacre.app.resting import Resting  # all of these only where a model is
+    from nacre.app.spending import HomeAnswers, HomeBooks, OwnConnection
     from nacre.llm.caching import Cached
     from nacre.llm.metering import Metered
+    from nacre.llm.retrying import RetryingModel
 
     connection = OwnConnection(context)
-    counted: LanguageModel = Metered(model, HomeBooks(context, connection, background=background))
+    books = HomeBooks(context, connection, background=background)
+    told = _Told(model.name, model.capabilities, keeps_prompts=context.settings["models.keep_prompts"])
+    if isinstance(model, RetryingModel):  # each try is a call: it is asked for, and counted
+        hears = [told.hear, *([hear] if hear else [])]
+        model = model.around(lambda each: Metered(each, books), hears)
+    else:
+        model = Metered(model, books)
+    if background:
+        model = Resting(model, context, connection)
     if context.settings["models.cache_days"]:
-        counted = Cached(counted, HomeAnswers(context, connection, background=background))
-    return _Traced(counted, keeps_prompts=context.settings["models.keep_prompts"])
+        model = Cached(model, HomeAnswers(context, connection, background=background))
+    return _Traced(model, context.turn, told)
 
 
 class _Traced:
-    """Another model, each call of which is a step of the run that goes on; implements LanguageModel."""
+    """Another model, each call of which is a step of the run that goes on, and holds up no other thread of the home;
+    implements LanguageModel."""
 
-    def __init__(self, model: LanguageModel, *, keeps_prompts: bool) -> None:
+    def __init__(self, model: LanguageModel, turn: Turn, told: _Told) -> None:
         self.name = model.name
         self.capabilities: Capabilities = model.capabilities
         self._model = model
-        self._keeps_prompts = keeps_prompts
+        self._turn = turn
+        self._told = told
 
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt. Raises what the model raises."""
-        run = tracing.current()
-        if run is None:
+        with self._turn.aside():
+            return self._asked(prompt)
+
+    def _asked(self, prompt: Prompt) -> Completion:
+        if tracing.current() is None:
             return self._model.complete(prompt)
-        began = time.perf_counter()
+        self._told.begin()
         try:
             completion = self._model.complete(prompt)
         except NacreError as error:
-            run.add(self._step(prompt, error.message, time.perf_counter() - began, None))
+            self._told.failed(prompt, error)
             raise
-        run.add(self._step(prompt, completion.text, time.perf_counter() - began, completion))
+        self._told.answered(prompt, completion)
         return completion
 
     def close(self) -> None:
         """Close the model."""
         self._model.close()
 
-    def _step(self, prompt: Prompt, told: str, seconds: float, completion: Completion | None) -> Step:
-        from nacre.llm.answers import REPAIR
+
+class _Told(local):
+    """Tells the run that goes on, if one does, of each try of a call; each thread has its own."""
+
+    def __init__(self, name: str, able: Capabilities, *, keeps_prompts: bool) -> None:
+        self._name = name
+        self._able = able
+        self._keeps_prompts = keeps_prompts
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """A try begins."""
+        self._began = time.perf_counter()
+
+    def answered(self, prompt: Prompt, completion: Completion) -> None:
+        """It was answered."""
         from nacre.llm.metering import cost_of
 
-        title = "has an answer mended" if REPAIR in prompt.text else "asks the model"
-        if completion and completion.is_repeated:
-            title = "takes an answer that was kept"
-        asked = f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _ASKED_CHARACTERS)}"
-        said = shorten(told, _ANSWERED_CHARACTERS) + (" (cut off)" if completion and completion.is_cut else "")
-        whole = "\n\n".join(part for part in (prompt.system, prompt.shared, prompt.text) if part)
-        return Step(
-            title, asked, said, status="done" if completion else "failed", seconds=seconds, model=self.name,
-            tokens=completion.tokens if completion else Tokens(),
-            cost=cost_of(completion, self.capabilities) if completion else None,
-            prompt=whole if self._keeps_prompts else "",
-            answer=told if self._keeps_prompts and completion else "",
+        step = Step(
+            _title(prompt, completion), _asked(prompt),
+            shorten(completion.text, _ANSWERED_CHARACTERS) + (" (cut off)" if completion.is_cut else ""),
+            seconds=self._took(), model=self._name, tokens=completion.tokens, cost=cost_of(completion, self._able),
+            prompt=_whole(prompt) if self._keeps_prompts else "", answer=completion.text if self._keeps_prompts else "",
         )  # fmt: skip
+        self._add(step)
+
+    def failed(self, prompt: Prompt, error: NacreError, more: str = "") -> None:
+        """It was not; what it took is an estimate."""
+        from nacre.llm.metering import of_failed
+
+        tokens, cost = of_failed(prompt, error, self._able)
+        step = Step(
+            _title(prompt), _asked(prompt), shorten(error.message, _ANSWERED_CHARACTERS) + more, "failed",
+            seconds=self._took(), model=self._name, tokens=tokens, cost=cost,
+            prompt=_whole(prompt) if self._keeps_prompts else "",
+        )  # fmt: skip
+        self._add(step)
+
+    def hear(self, prompt: Prompt, setback: Setback) -> None:
+        """A try failed, and is made again."""
+        more = f"; try {setback.number} of {setback.tries}, the next after {setback.wait:.1f} s"
+        self.failed(prompt, setback.error, more)
+        self._began += setback.wait  # the next one begins then
+
+    def _took(self) -> float:
+        """Seconds of this try; what comes next is another one."""
+        before, self._began = self._began, time.perf_counter()
+        return self._began - before
+
+    def _add(self, step: Step) -> None:
+        run = tracing.current()
+        if run:
+            run.add(step)
+
+
+def _title(prompt: Prompt, completion: Completion | None = None) -> str:
+    from nacre.llm.answers import REPAIR
+
+    if completion and completion.is_repeated:
+        return "takes an answer that was kept"
+    return "has an answer mended" if REPAIR in prompt.text else "asks the model"
+
+
+def _asked(prompt: Prompt) -> str:
+    return f"{prompt.version or prompt.task.value}: {shorten(prompt.text, _ASKED_CHARACTERS)}"
+
+
+def _whole(prompt: Prompt) -> str:
+    return "\n\n".join(part for part in (prompt.system, prompt.shared, prompt.text) if part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -12,9 +12,10 @@ import msgspec
 from nacre.app.context import Context
 from nacre.app.models import NONE, model_for, name_for
 from nacre.app.tracing import tracing
-from nacre.errors import AnswerUnusable, InvalidInput, ModelRefused, NacreError
+from nacre.errors import InvalidInput, ModelRefused, NacreError
 from nacre.llm.answers import read, schema_of
 from nacre.llm.registry import describe, obstacle
+from nacre.llm.retrying import Setback
 from nacre.model.prompting import Capabilities, Prompt, Task, Tokens
 from nacre.model.trace import TraceKind
 from nacre.settings import Settings, Value
@@ -78,13 +79,15 @@ def offers(context: Context) -> Sequence[Offer]:
     return [_offer(context.settings, name, tuple(found)) for name, found in tasks.items()]
 
 
-def try_model(context: Context, name: str = "") -> Trial:
+def try_model(context: Context, name: str = "", hear: Callable[[Setback], object] | None = None) -> Trial:
     """Ask a model one short question: that of ``models.default``, or the one that is named.
 
-    Raises InvalidInput where none is, ModelUnavailable, ModelRefused, and AnswerUnusable where it does not keep to a
-    schema.
+    ``hear`` is told of tries that failed and are made again. Raises InvalidInput where none is set, ModelUnavailable,
+    ModelRefused, and AnswerUnusable where it does not keep to a schema.
     """
-    model = model_for(_naming(context, name), Task.TEST, background=False)
+    model = model_for(
+        _naming(context, name), Task.TEST, background=False, hear=(lambda _, setback: hear(setback)) if hear else None
+    )
     if model is None:
         raise InvalidInput("no model is set", hint="nacre setup, or nacre models test provider:model")
     try:
@@ -94,9 +97,6 @@ def try_model(context: Context, name: str = "") -> Trial:
             seconds = time.perf_counter() - began
             answer = read(completion, _Metal, model.name)
             run.outcome = "answered"
-    except AnswerUnusable as error:
-        hint = f'tell what it can be held to: models.capabilities."{model.name}" = {{answers = "text"}}'
-        raise AnswerUnusable(error.message, hint=hint) from error
     finally:
         model.close()
     price = model.capabilities.price

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 
 from nacre.app.comparing import SUPERSEDES, Comparison, compare, last_said, vouches
@@ -77,10 +76,20 @@ def place(
     return outcome
 
 
-def await_models(context: Context, memory: Memory) -> None:
-    """A memory has new words: where models work in the background, one judges it by and by."""
-    if waits_for_models(context):
-        context.claims.wait(memory.id, to_ms(context.now()) or 0)
+def await_models(context: Context, memory: Memory, before: Memory | None = None) -> None:
+    """A memory is new, or has new words: where models work in the background, one judges it by and by.
+
+    Given what it was ``before``, one that says the same, in the same place, and as surely, is left alone.
+    """
+    holds = not memory.retired and not memory.superseded_by
+    if holds and (before is None or _says(before) != _says(memory)) and waits_for_models(context):
+        reworded = before is not None and before.content != memory.content and before.claim == memory.claim
+        context.claims.wait(memory.id, to_ms(context.now()) or 0, reworded=reworded)
+
+
+def _says(memory: Memory) -> tuple[object, ...]:
+    """What a judgement of a memory rests on."""
+    return memory.content, memory.kind, memory.project, memory.speaker, memory.trust
 
 
 def write_touched(context: Context, touched: set[str]) -> None:
@@ -108,7 +117,7 @@ def _follow(
             say_again(target)
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
-        merged = redacted(context, _merged(target, memory, decision, context.now()))
+        merged = united(context, target, memory, decision)
         if not _change(context, merged):
             return None
         await_models(context, merged)
@@ -123,17 +132,21 @@ def _follow(
     return outcome
 
 
-def _merged(target: Memory, memory: Memory, decision: Decision, now: datetime) -> Memory:
-    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay."""
+def united(context: Context, target: Memory, memory: Memory, decision: Decision) -> Memory:
+    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay.
+
+    It is as old as the later of the two: what is read afterwards and was said after them comes after it.
+    """
     again = Confirmation(memory.created, memory.source.session, memory.source.turns)
     is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
-    return replace(
-        target, content=decision.merged, claim=None, updated=max(now, target.updated),
+    merged = replace(
+        target, content=decision.merged, claim=None, updated=max(memory.updated, target.updated),
         confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
         tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
     )  # fmt: skip
+    return redacted(context, merged)
 
 
 def put(context: Context, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:

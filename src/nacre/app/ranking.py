@@ -20,7 +20,7 @@ from nacre.recall.merging import most_of
 from nacre.recall.outdated import fold
 from nacre.recall.prompting import as_prompt, parts_of
 from nacre.recall.question import Question, read_question
-from nacre.storage.search import browse_memories, memory_search
+from nacre.storage.search import browse_memories, memory_search, names_known
 
 DIVERSIFY_FROM = 3
 """Candidates weighed for diversity, per hit asked for."""
@@ -56,7 +56,7 @@ def _read(context: Context, query: RecallQuery, text: str) -> Question:
 
 def read_plainly(context: Context, text: str) -> Question:
     """A question taken apart, with the names that the index knows."""
-    authors, projects = context.sessions.authors(), context.sessions.projects()
+    authors, projects = names_known(context.database)
     return read_question(text, now=context.now(), authors=authors, projects=projects)
 
 

@@ -253,7 +253,8 @@ def _embed_question(context: Context, question: Question) -> tuple[QueryVector |
         told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
         return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
     are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
-    note = "some texts have no vectors yet: nacre ingest goes on with them" if are_missing else None
+    goes_on = "nacre embed tells why" if isinstance(embedder, ManifoldEmbedder) else "nacre ingest goes on with them"
+    note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
     state = LaneState.PARTIAL if are_missing else LaneState.RAN
     return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
 
@@ -282,15 +283,17 @@ def _expanded(
     """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
-    from nacre.app.advising import phrased  # a few milliseconds that no other recall pays
+    from nacre.app.advising import is_guessed, phrased  # a few milliseconds that no other recall pays
 
     phrasings, lane = phrased(context, query.text)
     found = [ranked]
     engine = engine_of(context)
-    for asked in (_read(context, replace(query, text=phrasing)) for phrasing in phrasings):
+    for phrasing in phrasings:
+        asked = _read(context, replace(query, text=phrasing))
         if not asked.is_open:
             lanes = _open_lanes(context, query, asked)
-            found.append(engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
+            hits = engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
+            found.append([replace(one, confidence=0.0) for one in hits] if is_guessed(phrasing, query.text) else hits)
     return most_of(found) if len(found) > 1 else ranked, (lane,)
 
 

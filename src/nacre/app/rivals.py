@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import chain
 
 from nacre.app.comparing import APART, CONTRADICTS, SUPERSEDES, last_said, vouches
@@ -12,6 +12,7 @@ from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable
 from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter
+from nacre.stemming import stem
 from nacre.storage.search import list_memories
 from nacre.text import STOP_WORDS, words
 
@@ -22,19 +23,21 @@ _LOOKED_AT = 60
 _TODOS = 200
 
 
-def rivals(context: Context, memory: Memory) -> list[Memory]:
+def rivals(context: Context, memory: Memory, beside: Sequence[Memory] = ()) -> list[Memory]:
     """Memories of the same project that one may be at odds with, five at most.
 
     First those that the rules doubt, then those with a claim of the same key, then of the same entity and nearly the
     same attribute, then of the same attribute of another entity, then the nearest by their vectors. Events stay true,
-    only a todo moves a todo, and what is not trusted is at odds with nothing that is.
+    only a todo moves a todo, and what is not trusted is at odds with nothing that is. The claims of memories ``beside``
+    it are not in the index yet.
     """
+    told = {other.id: other for other in beside}
     found: dict[str, Memory] = {}
     judged = context.claims.judged()
-    for row in chain(_doubted(context, memory), _by_claim(context, memory), _by_meaning(context, memory)):
+    for row in chain(_doubted(context, memory), _by_claim(context, memory, beside), _by_meaning(context, memory)):
         for other in context.memories.by_rows([row]).values():
             if may_be_at_odds(memory, other, judged):
-                found.setdefault(other.id, other)
+                found.setdefault(other.id, told.get(other.id, other))
         if len(found) == MOST:
             break
     return list(found.values())
@@ -69,21 +72,27 @@ def _doubted(context: Context, memory: Memory) -> Iterator[int]:
             yield row
 
 
-def _by_claim(context: Context, memory: Memory) -> Iterator[int]:
+def _by_claim(context: Context, memory: Memory, beside: Sequence[Memory]) -> Iterator[int]:
     claim = memory.claim
     if claim is None:
         return
-    known = context.claims.of_entity(claim.entity, memory.project, limit=_LOOKED_AT)
+    told = [(row, one.claim) for one in beside if one.claim and (row := context.comparisons.row_of(one.id)) is not None]
+    known = [(row, other.attribute) for row, other in told if other.entity == claim.entity]
+    known += context.claims.of_entity(claim.entity, memory.project, limit=_LOOKED_AT)
     yield from (row for row, attribute in known if attribute == claim.attribute)
     yield from (row for row, attribute in known if are_one_attribute(attribute, claim.attribute))
+    yield from (row for row, other in told if other.attribute == claim.attribute)
     yield from context.claims.of_attribute(claim.attribute, claim.entity, memory.project, limit=_LOOKED_AT)
 
 
 def _by_meaning(context: Context, memory: Memory) -> Iterator[int]:
-    """The nearest by their vectors, from where a link is worth making; the words decide in a home without vectors."""
+    """The nearest by their vectors, from where a link is worth making; in a home without vectors those that share rare
+    words, not only the project's name."""
     near = _near(context, memory)
     if near is None:
-        yield from context.comparisons.alike(memory, limit=MOST)
+        said, rows = _telling(memory), context.comparisons.alike(memory, limit=_LOOKED_AT)
+        found = context.memories.by_rows(rows)
+        yield from [row for row in rows if row in found and said & _telling(found[row])][:MOST]
         return
     yield from near
 
@@ -103,26 +112,33 @@ def _near(context: Context, memory: Memory) -> dict[int, float] | None:
 
 def open_todos(context: Context, memory: Memory) -> list[Memory]:
     """The open todos of its project that an event, fact or decision may show to be done: those nearest to it, five at
-    most, which share a word with it or are near by their vectors."""
+    most, which share a word with it, not only the project's name, or are near by their vectors."""
     if memory.kind not in (Kind.EVENT, Kind.FACT, Kind.DECISION):
         return []
     wanted = Filter(kinds=(Kind.TODO,), projects=(memory.project,) if memory.project else (), strict=True)
     rows, _ = list_memories(context.database, wanted, limit=_TODOS, offset=0)
     near = _near(context, memory) or {}
-    said = _telling(memory)
+    said = _said(memory)
     ranked = []
     for row, todo in context.memories.by_rows(rows).items():
         if todo.project == memory.project and not vouches(todo, memory) and not is_settled(memory, todo, ()):
-            asked = _telling(todo)
+            asked = _said(todo)
             shared = len(said & asked) / max(1, len(asked)) + near.get(row, 0.0)
-            ranked += [(shared, todo.created, todo)] if shared else []
+            is_near = row in near or bool(_telling(memory) & _telling(todo))
+            ranked += [(shared, todo.created, todo)] if shared and is_near else []
     ranked.sort(key=lambda one: one[:2], reverse=True)
     return [todo for _, _, todo in ranked[:MOST]]
 
 
+def _said(memory: Memory) -> set[str]:
+    return {word for word in words(f"{memory.subject} {memory.content}") if word not in STOP_WORDS}
+
+
 def _telling(memory: Memory) -> set[str]:
-    return _without_stop_words(words(f"{memory.subject} {memory.content}"))
+    """The stems of its words, but for those that say nothing within its project."""
+    said = _stems(words(f"{memory.subject} {memory.content}"))
+    return said - _stems(words(memory.project or ""))
 
 
-def _without_stop_words(said: Iterable[str]) -> set[str]:
-    return {word for word in said if word not in STOP_WORDS}
+def _stems(said: Iterable[str]) -> set[str]:
+    return {stem(word) for word in said if word not in STOP_WORDS}

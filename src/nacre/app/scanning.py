@@ -11,6 +11,7 @@ from nacre.app.accepting import is_waiting, place_accepted
 from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
 from nacre.app.operating import intend, left_open, operating, record_apart
+from nacre.app.placing import await_models
 from nacre.app.project_pages import read_pages
 from nacre.app.standing import retire_due
 from nacre.app.superseding import agreed, released
@@ -74,8 +75,11 @@ class _Rest:
     Left are files without an id, memories whose folder and front matter differ, those whose succession a person may
     have changed, and those that went to ``retired/`` or came back. In a file that stayed where it was, front matter was
     edited, so the file moves; in one that was moved, front matter follows. What is ``deferred`` counts as not read yet:
-    what follows from it is known when all is read, and belongs to the same transaction.
+    what follows from it is known when all is read, and belongs to the same transaction. What is new ``awaits`` a model,
+    unless the whole vault is: then only what a person just wrote does, which has no id yet.
     """
+
+    awaits: bool = True
 
     nameless: list[_Nameless] = field(default_factory=list)
     deferred: list[_Found] = field(default_factory=list)
@@ -194,7 +198,7 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
     changed = {path: stat for path, stat in stats.items() if path not in pending and _is_changed(stat, seen.get(path))}
     gone = _gone_paths(context, seen, stats, from_remote=from_remote)
     taken = 0
-    left = _Rest()
+    left = _Rest(awaits=bool(seen))
     is_known = not seen and context.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
     action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
     paths = list(changed)
@@ -225,16 +229,17 @@ def _take_changes(context: Context, *, from_remote: bool) -> int:
     return taken + len(gone)
 
 
-def read_written(context: Context, paths: Iterable[str]) -> None:
+def read_written(context: Context, paths: Iterable[str], *, awaits: bool) -> None:
     """Read files that a sync or a scrub just wrote, and do what follows from them, in one transaction.
 
     Call with the vault lock held, and no write pending. What they say is in the journal already, or history has it.
+    ``awaits``: models are to judge what is new.
     """
     seen = {path: file for path in paths if (file := context.files.at(path))}
     stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(context, path))}
     changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
     gone = [file for path, file in seen.items() if path not in stats]
-    left = _Rest()
+    left = _Rest(awaits=awaits)
     with operating(context, EDIT):
         with context.database.transaction():
             for file in gone:
@@ -399,6 +404,8 @@ def _accept(
     seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
     context.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))
     context.memories.put(memory)
+    if rest.awaits or not found.has_id:
+        await_models(context, memory, before)
     if found.has_id:
         rest.written.append(_seen(context, stat.path, found.text, memory.id, former))
     else:

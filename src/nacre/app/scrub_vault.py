@@ -124,7 +124,7 @@ def _clean(context: Context, names: Sequence[str]) -> None:
     with context.database.transaction():
         for write in writes:
             context.files.distrust(write.path)
-    read_written(context, [write.path for write in writes])
+    read_written(context, [write.path for write in writes], awaits=False)
 
 
 def _cleaned(context: Context, name: str) -> Intent | None:

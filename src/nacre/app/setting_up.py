@@ -7,20 +7,30 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nacre.app import offering
 from nacre.app.context import Context
 from nacre.app.models import NONE
+from nacre.app.sending import told_of
 from nacre.app.signing_in import keep
-from nacre.errors import AnswerUnusable, CredentialsUnusable, ModelRefused, NacreError, Unavailable
+from nacre.errors import (
+    AnswerUnusable,
+    CredentialsUnusable,
+    EmbedderUnavailable,
+    ModelRefused,
+    NacreError,
+    SomethingElseAnswers,
+    Unavailable,
+)
 from nacre.llm import logins
 from nacre.llm.credentials import credential_for, mask, own_variable
 from nacre.llm.methods import BEARER, Method, method_of, methods
 from nacre.llm.providers import is_built_in, provider_of, providers
 from nacre.llm.registry import describe
+from nacre.llm.retrying import Setback
 from nacre.model.prompting import Task
 from nacre.settings import Settings, Value, check, load_settings, write_setting
 
@@ -117,13 +127,16 @@ def wished(settings: Settings, wish: Wish) -> Settings:
     return replace(after, environ={**settings.environ, _variable_of(wish): wish.secret})
 
 
-def try_model(context: Context, wish: Wish) -> Tried:
-    """Ask the model that is wished for one short question. Raises SettingsInvalid."""
+def try_model(context: Context, wish: Wish, hear: Callable[[Setback], object] | None = None) -> Tried:
+    """Ask the model that is wished for one short question; ``hear`` as in :func:`nacre.app.offering.try_model`.
+
+    Where something answers that is no such model, it is refused. Raises SettingsInvalid.
+    """
     began = time.perf_counter()
     try:
-        trial = offering.try_model(replace(context, settings=_soon(wished(context.settings, wish))))
+        trial = offering.try_model(replace(context, settings=_soon(wished(context.settings, wish))), hear=hear)
     except NacreError as error:
-        kinds = {AnswerUnusable: UNUSABLE, Unavailable: UNREACHABLE}
+        kinds = {AnswerUnusable: UNUSABLE, SomethingElseAnswers: REFUSED, Unavailable: UNREACHABLE}
         outcome = next((kinds[kind] for kind in type(error).__mro__ if kind in kinds), REFUSED)
         seconds = time.perf_counter() - began
         return Tried(outcome, seconds, _as_given(wish, error.message), _as_given(wish, error.hint or ""))
@@ -137,13 +150,15 @@ def _soon(settings: Settings) -> Settings:
 
 
 def _as_given(wish: Wish, text: str) -> str:
-    """What is told of a key that is not kept yet: it is tried from a variable of nacre's own."""
+    """What is told of an address that is not set yet, and of a key that is not kept yet: it is tried from a variable of
+    nacre's own."""
+    if wish.base_url:
+        text = text.replace(f"models.providers.{wish.provider}.base_url", "--base-url")
     if not wish.secret:
         return text
     variable = _variable_of(wish)
-    return text.replace(f"put a new one into ${variable}", "give another one").replace(
-        f"in ${variable}", "that was given"
-    )
+    another = "run it again with another key"
+    return text.replace(f"export {variable}=NEW_KEY", another).replace(f"in ${variable}", "that was given")
 
 
 def _variable_of(wish: Wish) -> str:
@@ -164,9 +179,8 @@ def apply(settings: Settings, wish: Wish) -> Done:
         raise Unavailable(f"cannot write {settings.config}: {error.strerror}", hint=hint) from error
     after = load_settings(settings.home, settings.environ)
     notes = [f"${_variable(key)} is set and goes before the file" for key in changed if _is_overridden(settings, key)]
-    return Done(
-        after, changed, kept, mask(wish.secret) if wish.secret else "", (*notes, *_outdone(after, wish), *_idle(after))
-    )
+    notes += [*_outdone(after, wish), *_idle(after), *_sent(after, changed)]
+    return Done(after, changed, kept, mask(wish.secret) if wish.secret else "", tuple(notes))
 
 
 def _outdone(after: Settings, wish: Wish) -> list[str]:
@@ -193,6 +207,17 @@ def _idle(after: Settings) -> list[str]:
         return []
     why = unpriced(name)
     return [f"not in the background yet: {why.message}; {why.hint}"]
+
+
+def _sent(after: Settings, changed: Mapping[str, Any]) -> list[str]:
+    """What becomes of texts with the embedding model that was set."""
+    if "embedding.model" not in changed:
+        return []
+    try:
+        told = told_of(after, after["embedding.model"])
+    except EmbedderUnavailable as error:
+        return [f"{error.message}; {error.hint}"]
+    return [told] if told else []
 
 
 def _providers(settings: Settings, wish: Wish) -> dict[str, dict[str, str]] | None:

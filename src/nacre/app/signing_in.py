@@ -6,11 +6,11 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nacre.errors import NotFound, Unavailable
+from nacre.errors import CredentialsUnusable, ModelRefused, NotFound, Unavailable
 from nacre.ids import Clock, utc_now
 from nacre.llm import key_file, keyrings, logins
 from nacre.llm.credentials import Place, fits, look, variables_for
-from nacre.llm.methods import BEARER, methods
+from nacre.llm.methods import BEARER, method_of, methods
 from nacre.llm.providers import provider_of, providers
 from nacre.model.prompting import Task
 from nacre.settings import Settings, load_settings, write_setting
@@ -108,6 +108,35 @@ def keep(settings: Settings, provider: str, secret: str) -> str:
     return "keyring"
 
 
+def replace_key(settings: Settings, provider: str, secret: str) -> str:
+    """Keep another key of a provider; one in the config goes. Returns where it is kept.
+
+    Raises ModelRefused for a provider that is unknown or has no keys, CredentialsUnusable for a key of another method
+    than the one that is set, and what :func:`keep` raises.
+    """
+    if not provider_of(settings, provider).needs_key:
+        raise ModelRefused(f"{provider_of(settings, provider).label} needs no key", hint="nacre models test")
+    own, wanted = method_of(provider, secret), methods().get(settings["models.auth"])
+    if own and wanted and wanted.provider == provider and own != wanted:
+        raise CredentialsUnusable(
+            f"that is no credential for {wanted.name}, which is set",
+            hint=f"for another way to sign in: nacre setup --auth {own.name}",
+        )
+    kept = keep(settings, provider, secret)
+    _drop_from_config(settings, provider)
+    return kept
+
+
+def _drop_from_config(settings: Settings, provider: str) -> bool:
+    own = settings["models.providers"].get(provider, {})
+    if "api_key" not in own:
+        return False
+    rest = {name: value for name, value in own.items() if name != "api_key"}
+    others = {name: one for name, one in settings["models.providers"].items() if name != provider}
+    write_setting(settings.config, "models.providers", {**others, provider: rest} if rest else others)
+    return True
+
+
 def remove(settings: Settings, provider: str) -> list[str]:
     """Delete a provider's key wherever nacre keeps it; returns from where.
 
@@ -122,11 +151,7 @@ def remove(settings: Settings, provider: str) -> list[str]:
             raise Unavailable(f"{error.message}: the key was not removed", hint=error.hint) from error
     if key_file.drop(settings, provider):
         removed.append(str(key_file.path_of(settings)))
-    own = settings["models.providers"].get(provider, {})
-    if "api_key" in own:
-        rest = {name: value for name, value in own.items() if name != "api_key"}
-        others = {name: one for name, one in settings["models.providers"].items() if name != provider}
-        write_setting(settings.config, "models.providers", {**others, provider: rest} if rest else others)
+    if _drop_from_config(settings, provider):
         removed.append(str(settings.config))
     if not removed:
         raise NotFound(

@@ -2,8 +2,8 @@
 
 A background call is written down at what it may cost at most before it is made, in a transaction of its own over a
 connection of its own, and at what it cost afterwards: calls side by side, of several processes, keep within the budget
-together. One whose process ends on the way stays at what it may have cost. Calls that somebody waits for are noted in a
-spool, and held by no budget.
+together. Each try is a call: one that failed counts what was sent, unless the provider said no. One whose process ends
+on the way stays at what it may have cost. Calls that somebody waits for are noted in a spool, and held by no budget.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from threading import Lock
 from nacre.app import tracing
 from nacre.app.context import Context
 from nacre.app.spooling import fold_notes, note_answer, note_call
-from nacre.errors import BudgetSpent, ModelRefused, ModelUnavailable, NacreError, Unavailable
+from nacre.errors import BudgetSpent, NacreError, Unavailable
 from nacre.model.prompting import Prompt, Tokens
 from nacre.model.spending import DOLLAR, Call, Health, Refusal, Spent, dollars
 from nacre.storage.database import Database
@@ -26,13 +26,6 @@ from nacre.storage.spending import Spending
 
 DAILY = "models.daily_budget_usd"
 TASKS = "models.task_budgets"
-FAILURES = 3
-"""So many in a row, and a model is left alone in the background."""
-
-_FIRST_PAUSE = timedelta(minutes=5)
-_LONGEST_PAUSE = timedelta(hours=6)
-_TOLD_CHARACTERS = 300
-_MOST_DOUBLINGS = 10
 
 
 def today(context: Context) -> date:
@@ -97,7 +90,7 @@ class HomeBooks:
         self._background = background
 
     def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
-        """A call that may cost so much at most. Raises BudgetSpent, ModelUnavailable, where it is not to be made."""
+        """A call that may cost so much at most. Raises BudgetSpent, Unavailable, where it is not to be made."""
         run = tracing.current()
         call = Call(
             self._context.ids(), self._context.clock(), today(self._context), prompt.task.value, model,
@@ -117,16 +110,19 @@ class HomeBooks:
             spending.finish(done)
             spending.recover(call.model)
 
-    def fail(self, call: Call, error: NacreError, seconds: float) -> None:
-        """It was not answered, which costs nothing, as far as anybody can tell."""
-        failed = replace(call, cost=0, seconds=seconds, outcome="failed")
+    def fail(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was not answered; what it may have taken is an estimate."""
+        failed = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="failed")
         if not self._background:
             note_call(self._context, failed)
             return
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.finish(failed)
-            if _is_of_the_model(error):
-                spending.fail(self._after(spending.health(call.model), call.model, error))
+
+    def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was broken off. In the background it stays at what it may cost at most: the provider may go on."""
+        if not self._background:
+            self.fail(call, tokens, cost, seconds)
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -141,15 +137,14 @@ class HomeBooks:
                 else:
                     spending.add(call)
         except NacreError as error:
-            raise ModelUnavailable(f"no call of {call.model} can be noted: {error.message}", hint=error.hint) from error
+            raise BudgetSpent(
+                f"no call of {call.model} can be noted, so no budget can hold it: {error.message}", hint=error.hint
+            ) from error
         if refused:
             raise refused[1]
 
     def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
         """Why a background call is not made, in a word and in full."""
-        health = spending.health(call.model)
-        if health and health.failures >= FAILURES and health.until > call.at:
-            return "failing", _failing(health)
         if call.cost is None:
             return "no price", unpriced(call.model)
         in_all, of_task = spending.in_background(call.day, call.task)
@@ -170,17 +165,6 @@ class HomeBooks:
             f"{whose} may cost {dollars(most)} a day, {dollars(spent)} are used, and a call may take {dollars(wanted)}",
             hint=f"it goes on at {until}; for more: {more}",
         )
-
-    def _after(self, health: Health | None, model: str, error: NacreError) -> Health:
-        failures = (health.failures if health else 0) + 1
-        now = self._context.clock()
-        told = self._context.redactor.clean(error.message)[:_TOLD_CHARACTERS]
-        if failures < FAILURES:
-            return Health(model, failures, now, told)
-        pause = _FIRST_PAUSE * 2 ** min(failures - FAILURES, _MOST_DOUBLINGS)
-        asked = timedelta(seconds=(error.after_seconds or 0) if isinstance(error, ModelUnavailable) else 0)
-        until = now + max(min(pause, _LONGEST_PAUSE), min(asked, _LONGEST_PAUSE))
-        return Health(model, failures, until, told)
 
 
 class HomeAnswers:
@@ -263,22 +247,9 @@ def left_today(context: Context, task: str) -> int:
     return max(0, rest if own is None else min(rest, own - of_task))
 
 
-def _is_of_the_model(error: NacreError) -> bool:
-    """Whether an error says that the next call is likely to fail, too: a prompt that is too long does not."""
-    return isinstance(error, ModelUnavailable) or type(error) is ModelRefused
-
-
 def _is_whole(text: str) -> bool:
     """Whether a text has no half characters, which a database cannot hold."""
     return text.isascii() or text == text.encode("utf-8", "replace").decode()
-
-
-def _failing(health: Health) -> ModelUnavailable:
-    return ModelUnavailable(
-        f"{health.model} failed {health.failures} times in a row ({health.told})",
-        hint=f"it is asked again after {health.until.astimezone():%H:%M}; nacre models test {health.model} asks now",
-        retry=False,
-    )
 
 
 def unpriced(model: str) -> BudgetSpent:
@@ -303,6 +274,7 @@ class Sum:
     cost: int
     unpriced: int
     seconds: float
+    estimated: int
 
 
 def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
@@ -310,12 +282,15 @@ def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
     groups: dict[str, list[Spent]] = {}
     for one in spent:
         groups.setdefault(str(getattr(one, by)), []).append(one)
-    sums = [
-        Sum(
-            name, sum(one.calls for one in group), sum(one.calls for one in group if one.is_background),
-            sum(one.failed for one in group), sum((one.tokens for one in group), Tokens()),
-            sum(one.cost for one in group), sum(one.unpriced for one in group), sum(one.seconds for one in group),
-        )
-        for name, group in groups.items()
-    ]  # fmt: skip
+    sums = [summed(name, group) for name, group in groups.items()]
     return sorted(sums, key=lambda one: one.name if by == "day" else (-one.cost, -one.calls, one.name))
+
+
+def summed(name: str, group: Sequence[Spent]) -> Sum:
+    """Calls as one line."""
+    return Sum(
+        name, sum(one.calls for one in group), sum(one.calls for one in group if one.is_background),
+        sum(one.failed for one in group), sum((one.tokens for one in group), Tokens()),
+        sum(one.cost for one in group), sum(one.unpriced for one in group), sum(one.seconds for one in group),
+        sum(one.estimated for one in group),
+    )  # fmt: skip

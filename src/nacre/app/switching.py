@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,13 +11,20 @@ from typing import TYPE_CHECKING
 
 from nacre.app.context import Context
 from nacre.app.embedding import Embedded, embed_pending, is_switching, passages, passages_by_hash
-from nacre.app.spending import today
-from nacre.app.spooling import note_call
-from nacre.errors import Conflict, EmbedderUnavailable, InvalidInput, NacreError, NotFound, SettingsInvalid
-from nacre.model.prompting import MILLION, Tokens
+from nacre.app.sending import Place, asked, hold, place_of, say_yes, wants_yes
+from nacre.app.spending import left_today
+from nacre.errors import (
+    Conflict,
+    EmbedderHeld,
+    EmbedderUnavailable,
+    InvalidInput,
+    NacreError,
+    NotFound,
+    SettingsInvalid,
+)
+from nacre.model.prompting import MILLION
 from nacre.model.reports import Progress
-from nacre.model.spending import DOLLAR, Call
-from nacre.settings import Settings, check, write_setting
+from nacre.settings import VECTORS, check, write_setting
 from nacre.text import count_tokens
 
 if TYPE_CHECKING:
@@ -26,16 +32,6 @@ if TYPE_CHECKING:
 
 _KEY = "embedding.model"
 _PAGE = 1_000
-_LOCAL = ("minilm", "none")
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where texts go for their vectors: a ``host``, empty where they stay within nacre. ``price``: see Destination."""
-
-    host: str = ""
-    is_here: bool = True
-    price: Decimal | None = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +50,10 @@ class Lot:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How the vectors stand. ``problem`` is what keeps the model that is set from being asked."""
+    """How the vectors stand. ``problem`` is what keeps the model that is set from being asked.
+
+    ``held`` is what keeps texts from going to it by themselves, or to the model in use.
+    """
 
     wanted: str
     place: Place
@@ -62,11 +61,16 @@ class Standing:
     other: Lot | None
     switching: bool
     problem: NacreError | None = None
+    held: EmbedderHeld | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What going over to a model takes. ``cost`` in US dollars, ``None`` where the price is not known."""
+    """What going over to a model takes. ``cost`` in US dollars, ``None`` where the price is not known.
+
+    ``wants_yes``: nobody said yes yet to where the texts go. ``left`` of today's budget for what is made in the
+    background, in millionths of a US dollar.
+    """
 
     setting: str
     model: str
@@ -75,6 +79,8 @@ class Plan:
     texts: int
     tokens: int
     cost: Decimal | None
+    wants_yes: bool = False
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,52 +100,66 @@ def status(context: Context) -> Standing:
     used, other = context.vectors, context.other_vectors
     switching = is_switching(context)
     in_making = "kept" if other.were_used() else "making"
-    place, problem = Place(), None
+    place, problem, held = Place(), None, None
     try:
         place = place_of(context.settings, wanted)
+        held = hold(context, wanted)
+        if switching and not held:
+            held = hold(context, str(used.setting()))
         if wanted != "none":
             context.embedder_of(wanted)
     except EmbedderUnavailable as error:
         problem = error
-    return Standing(wanted, place, _lot(used, "in_use"), _lot(other, in_making), switching, problem)
+    return Standing(wanted, place, _lot(used, "in_use"), _lot(other, in_making), switching, problem, held)
 
 
 def plan(context: Context, name: str) -> Plan:
-    """What it takes to go over to a model. Sends nothing. Raises EmbedderUnavailable, SettingsInvalid."""
+    """What it takes to go over to a model, or on with it. Sends nothing, and needs no key.
+
+    Raises EmbedderUnavailable, SettingsInvalid.
+    """
     setting = _named(name)
-    embedder = context.embedder_of(setting)
-    texts = tokens = 0
-    if context.vectors.model() != embedder.name:
-        for text in _texts_to_embed(context, embedder.name):
-            texts += 1
-            tokens += count_tokens(text)
     place = place_of(context.settings, setting)
+    model = _model_of(context, setting, place)
+    texts = tokens = 0
+    for text in _texts_to_embed(context, model):
+        texts += 1
+        tokens += count_tokens(text)
     cost = None if place.price is None else place.price * tokens / MILLION
-    return Plan(setting, embedder.name, context.vectors.setting(), place, texts, tokens, cost)
+    return Plan(
+        setting, model, context.vectors.setting(), place, texts, tokens, cost,
+        wants_yes=wants_yes(context.settings, setting) is not None, left=left_today(context, VECTORS),
+    )  # fmt: skip
+
+
+def plan_back(context: Context) -> Plan:
+    """What it takes to go back to the model of before. Raises as :func:`back`."""
+    return plan(context, _before(context))
 
 
 def try_one(context: Context, name: str) -> Trial:
     """Embed one short text. Raises EmbedderUnavailable."""
     started = time.perf_counter()
-    vectors = context.embedder_of(_named(name)).embed(["Does this model answer?"])
+    vectors = asked(context.embedder_of(_named(name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
 def switch(context: Context, name: str, notify: Callable[[Progress], None], *, forgets_old: bool = False) -> Embedded:
     """Set a model, make its vectors beside those in use, and exchange them; the old ones are kept, or forgotten then.
 
-    An interruption loses little: :func:`resume`, the next ingest or the watcher goes on. Raises SettingsInvalid.
+    That is a yes to where the texts go, these and those to come. An interruption loses little: :func:`resume`, the next
+    ingest or the watcher goes on. Raises SettingsInvalid.
     """
     changed = _with(context, _named(name))
-    made = embed_pending(changed, notify)
+    made = embed_pending(changed, notify, is_asked=True)
     if forgets_old and not is_switching(changed):
         forget_old(changed)
     return made
 
 
 def resume(context: Context, notify: Callable[[Progress], None]) -> Embedded:
-    """Go on with the vectors that are missing."""
-    return embed_pending(context, notify)
+    """Go on with the vectors that are missing; a yes, as :func:`switch` is one."""
+    return embed_pending(say_yes(context, context.settings[_KEY]), notify, is_asked=True)
 
 
 def back(context: Context, notify: Callable[[Progress], None]) -> tuple[str, Embedded]:
@@ -148,18 +168,25 @@ def back(context: Context, notify: Callable[[Progress], None]) -> tuple[str, Emb
     In the middle of going over to another, that is given up; what was made for it stays. Raises NotFound where nothing
     is kept, EmbedderUnavailable where the model of before is not there any more.
     """
+    setting = _before(context)
     if is_switching(context):
-        setting = str(context.vectors.setting())
-        return setting, embed_pending(_with(context, setting), notify)
+        return setting, embed_pending(_with(context, setting), notify, is_asked=True)
     kept = context.other_vectors
-    if kept.model() is None or not kept.were_used():
-        raise NotFound("no vectors of another model are kept", hint="nacre embed switch makes them anew")
-    setting = str(kept.setting())
     if context.embedder_of(setting).name != kept.model():
         raise EmbedderUnavailable(f"the model that made the kept vectors, {kept.model()}, is not there any more")
     before = _with(context, setting)  # first: if all ends here, the next ingest goes back
     before.other_vectors.take_place()
-    return setting, embed_pending(before, notify)
+    return setting, embed_pending(before, notify, is_asked=True)
+
+
+def _before(context: Context) -> str:
+    """The setting of the model to go back to. Raises NotFound."""
+    if is_switching(context):
+        return str(context.vectors.setting())
+    kept = context.other_vectors
+    if kept.model() is None or not kept.were_used():
+        raise NotFound("no vectors of another model are kept", hint="nacre embed switch makes them anew")
+    return str(kept.setting())
 
 
 def forget_old(context: Context) -> int:
@@ -172,27 +199,6 @@ def forget_old(context: Context) -> int:
     size = context.other_vectors.size()
     context.other_vectors.drop()
     return size
-
-
-def note_cost(context: Context, setting: str, tokens: int, seconds: float) -> None:
-    """Enter into the ledger what a provider's model read, as far as its price is known."""
-    price = place_of(context.settings, setting).price
-    cost = None if price is None else math.ceil(price * tokens / MILLION * DOLLAR)
-    call = Call(
-        context.ids(), context.clock(), today(context), "embedding", setting, is_background=False,
-        tokens=Tokens(tokens), cost=cost, seconds=seconds, outcome="done",
-    )  # fmt: skip
-    note_call(context, call)
-
-
-def place_of(settings: Settings, setting: str) -> Place:
-    """Where the texts go that a model embeds. Raises EmbedderUnavailable."""
-    if setting in _LOCAL or setting.startswith("onnx:"):
-        return Place()
-    from nacre.llm.embedding import destination  # httpx and all that, for whoever has a provider
-
-    found = destination(settings, setting)
-    return Place(found.host, found.is_here, found.price)
 
 
 def _named(name: str) -> str:
@@ -208,9 +214,10 @@ def _named(name: str) -> str:
 def _with(context: Context, setting: str) -> Context:
     """The home with another model, from now on. Raises SettingsInvalid where a variable says otherwise."""
     origin = context.settings.values[_KEY].origin
+    if context.settings[_KEY] != setting and origin.startswith("$"):
+        raise SettingsInvalid(f"{origin} says {context.settings[_KEY]!r}", hint=f"unset {origin.removeprefix('$')}")
+    context = say_yes(context, setting)  # first: alone it changes nothing
     if context.settings[_KEY] != setting:
-        if origin.startswith("$"):
-            raise SettingsInvalid(f"{origin} says {context.settings[_KEY]!r}", hint=f"unset {origin.removeprefix('$')}")
         write_setting(context.settings.config, _KEY, setting)
     return replace(context, settings=context.settings.having(_KEY, setting))
 
@@ -226,9 +233,20 @@ def _lot(vectors: Vectors, state: str) -> Lot | None:
     )  # fmt: skip
 
 
+def _model_of(context: Context, setting: str, place: Place) -> str:
+    """The name that vectors of a model have; a provider's is known without a key. Raises EmbedderUnavailable."""
+    try:
+        return context.embedder_of(setting).name
+    except EmbedderUnavailable:
+        if not place.model:
+            raise
+        return place.model
+
+
 def _texts_to_embed(context: Context, model: str) -> Iterator[str]:
     """The passages that have no vector of a model yet, each once."""
-    vectors = context.other_vectors
+    is_in_use = context.vectors.model() == model
+    vectors = context.vectors if is_in_use else context.other_vectors
     is_begun = vectors.model() == model
     memories = vectors.memories_to_embed(-1) if is_begun else [(0, *one) for one in vectors.memory_texts()]
     for _, subject, content in memories:

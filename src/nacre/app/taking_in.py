@@ -17,7 +17,9 @@ from nacre.app.committing import step_index
 from nacre.app.context import Context
 from nacre.app.erasing import apply_tombstones
 from nacre.app.joining import Change, Plan, counted
+from nacre.app.models import waits_for_models
 from nacre.app.operating import intend, operating, running
+from nacre.app.placing import await_models
 from nacre.app.scanning import read_written, scan
 from nacre.app.writing import apply_intents, without_secrets
 from nacre.errors import EditConflict, VaultUnusable
@@ -32,6 +34,7 @@ from nacre.vault.layout import LEDGER, is_memory_file
 from nacre.vault.merging import merge_ledgers
 
 _FILES_A_PART = 30
+_MANY = 100
 _MEANWHILE = "the vault changed meanwhile"
 _SUPERSEDES = b"supersedes"
 _TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
@@ -82,23 +85,42 @@ def _in_parts(context: Context, plan: Plan, files: Mapping[str, Change], held: M
             return obstacle
         apply_tombstones(context)
         parts = list(_parts(context, files, plan.given_up))  # nobody is to wait for that
+        here = context.memories.all_ids()
+        awaits = _new(files) <= max(_MANY, len(here))
         with context.vault_lock:
             for part in parts:
-                obstacle = _take_part(context, part, held)
+                obstacle = _take_part(context, part, held, awaits=awaits)
                 if obstacle:
                     return obstacle
                 context.vault_lock.let_others()
+            if not awaits:
+                _await_models(context, here)
     return None
 
 
-def _take_part(context: Context, part: _Part, held: Mapping[str, str]) -> str | None:
+def _new(files: Mapping[str, Change]) -> int:
+    """How many memories come that are not here."""
+    return sum(one.before is None for path, one in files.items() if is_memory_file(path))
+
+
+def _await_models(context: Context, here: Collection[str]) -> None:
+    """So much came that it is cheaper to judge what was here: each of the one is looked at beside the other.
+
+    What came together was judged where it was made.
+    """
+    with context.database.transaction():
+        for memory in context.memories.in_any_state(sorted(here)) if waits_for_models(context) else ():
+            await_models(context, memory)
+
+
+def _take_part(context: Context, part: _Part, held: Mapping[str, str], *, awaits: bool) -> str | None:
     """Write and read a part; returns what stands in the way."""
     apply_intents(context)  # an edit leaves its line of the ledger to whoever writes next
     if context.files.has_intents():
         return _MEANWHILE
     obstacle = _edited(context, part.changes, held) or _written(context, part)
     if not obstacle:
-        read_written(context, part.changes)
+        read_written(context, part.changes, awaits=awaits)
     return obstacle
 
 

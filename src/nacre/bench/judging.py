@@ -145,13 +145,40 @@ class Judges:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What one judge made of a pair: the relation, how sure (``None`` of rules), why in a sentence, and what would have
+    become of it.
+
+    ``score`` is that of a model; ``problem`` tells in words what went wrong, if anything did.
+    """
+
+    judge: str
+    relation: Bearing
+    confidence: float | None
+    explanation: str
+    outcome: Outcome
+    score: float | None
+    problem: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """One pair: what it tries, the relation and the outcome that are right, and what each judge made of it."""
+
+    id: str
+    why: str
+    wanted: Bearing
+    expected: Outcome
+    judged: tuple[Judged, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class JudgeResult:
-    """A run over all pairs: the model, where there is one, the rules beside it, and each case of the model's (or of the
-    rules', without one)."""
+    """A run over all pairs: the model, where there is one, the rules beside it, and each pair with what both said."""
 
     pairs: int
     judges: tuple[Judges, ...]
-    cases: tuple[CaseResult, ...]
+    cases: tuple[PairResult, ...]
 
 
 def load(file: Path | None, name: str, type_: type[D]) -> D:
@@ -215,59 +242,73 @@ def _object_score(came: str, wanted: str) -> float:
 
 def measure_judge(data: PairData, model: LanguageModel | None, notify: Notify = lambda _: None) -> JudgeResult:
     """Judge every pair, by the rules and by a model where one is given. Raises Unavailable, ModelRefused."""
-    rules = [_by_rules(case) for case in data.cases]
-    told = [Bearing.UNRELATED if one is Relation.UNRELATED else _BEARINGS.get(one, Bearing.COEXISTS) for one in rules]
-    by_rules = _judges("rules", data.cases, told, [_OUTCOMES.get(one, Outcome.COEXIST) for one in rules])
-    if model is None:
-        cases = [
-            CaseResult(case.id, float(case.relation is one), case.relation.value, one.value)
-            for case, one in zip(data.cases, told, strict=True)
-        ]
-        return JudgeResult(len(data.cases), (by_rules,), tuple(cases))
-    found: list[CaseResult] = []
-    judged: list[Judgement] = []
+    cases = []
     for at, case in enumerate(data.cases, 1):
-        one = _by_model(case, model)
-        score = 0.8 * (one.bearing is case.relation) + 0.2 * (
-            case.confidence[0] <= one.confidence <= case.confidence[1]
-        )
-        came = f"{one.bearing.value} ({one.confidence:.2f}): {one.explanation}"
-        judged.append(one)
-        found.append(CaseResult(case.id, round(score, 4), case.relation.value, came))
-        notify(Progress("asking", at, len(data.cases)))
-    outcomes = [resolve(*_sides(case), one) for case, one in zip(data.cases, judged, strict=True)]
-    by_model = _judges(model.name, data.cases, [one.bearing for one in judged], outcomes, _mean(found), _passed(found))
-    return JudgeResult(len(data.cases), (by_model, by_rules), tuple(found))
+        earlier, later = _sides(case)
+        expected = resolve(earlier, later, Judgement(case.relation, 1.0))
+        by_model = [_by_model(case, model, expected)] if model else []
+        cases.append(PairResult(case.id, case.why, case.relation, expected, (*by_model, _by_rules(case, expected))))
+        if model:
+            notify(Progress("asking", at, len(data.cases)))
+    columns = zip(*(case.judged for case in cases), strict=True)
+    return JudgeResult(len(cases), tuple(_judges(column, cases) for column in columns), tuple(cases))
 
 
-def _by_rules(case: PairCase) -> Relation:
+def _by_rules(case: PairCase, expected: Outcome) -> Judged:
     earlier, later = _sides(case)
-    relation = judge_by_rules(earlier, later, None, calibration_of(None)).relation
+    verdict = judge_by_rules(earlier, later, None, calibration_of(None))
+    relation = verdict.relation
     is_only_agents = later.speaker is not Speaker.OWNER and earlier.speaker is Speaker.OWNER
-    return Relation.DOUBTS if is_only_agents and relation is Relation.SUPERSEDES else relation
+    if is_only_agents and relation is Relation.SUPERSEDES:
+        relation = Relation.DOUBTS
+    is_apart = relation is Relation.UNRELATED
+    bearing = Bearing.UNRELATED if is_apart else _BEARINGS.get(relation, Bearing.COEXISTS)
+    outcome = _OUTCOMES.get(relation, Outcome.COEXIST)
+    return Judged("rules", bearing, None, verdict.reason, outcome, None, _PROBLEMS.get((expected, outcome)))
 
 
-def _by_model(case: PairCase, model: LanguageModel) -> Judgement:
+def _by_model(case: PairCase, model: LanguageModel, expected: Outcome) -> Judged:
     earlier, later = _sides(case)
-    prompt = judge_prompt(later, case.later.date, [(earlier, case.earlier.date)], schema_of(JudgeAnswer))
     try:
-        return judgements(ask(model, prompt, JudgeAnswer), 1)[0]
+        answer = ask(model, judge_prompt(later, [earlier], schema_of(JudgeAnswer)), JudgeAnswer)
+        one = judgements(answer, 1)[0]
     except AnswerUnusable:
-        return Judgement(Bearing.UNRELATED, -1.0, "no answer of use")
+        none = Bearing.UNRELATED, -1.0, "", Outcome.COEXIST, 0.0, "no answer of use"
+        return Judged(model.name, *none)
+    outcome = resolve(earlier, later, one)
+    least, most = case.confidence
+    is_fit = least <= one.confidence <= most
+    score = round(0.8 * (one.bearing is case.relation) + 0.2 * is_fit, 4)
+    problem = _PROBLEMS.get((expected, outcome))
+    if problem is None and one.bearing is not case.relation:
+        problem = f"the relation is {case.relation.value}, which comes to the same here"
+    if problem is None and not is_fit:
+        problem = f"as sure as {least:g} to {most:g} is right"
+    return Judged(model.name, one.bearing, one.confidence, one.explanation, outcome, score, problem)
 
 
-def _judges(
-    name: str, cases: Sequence[PairCase], told: Sequence[Bearing], outcomes: Sequence[Outcome],
-    score: float | None = None, passed: int | None = None,
-) -> Judges:  # fmt: skip
-    wanted = [resolve(*_sides(case), Judgement(case.relation, 1.0)) for case in cases]
-    ended = sum(
-        one is Outcome.SUPERSEDED and case.relation is not Bearing.SUPERSEDES
-        for one, case in zip(outcomes, cases, strict=True)
+def _judges(column: Sequence[Judged], cases: Sequence[PairResult]) -> Judges:
+    pairs = list(zip(column, cases, strict=True))
+    scores = [one.score for one in column if one.score is not None]
+    return Judges(
+        column[0].judge,
+        sum(one.relation is case.wanted for one, case in pairs),
+        sum(one.outcome is case.expected for one, case in pairs),
+        sum(one.outcome is Outcome.SUPERSEDED and case.wanted is not Bearing.SUPERSEDES for one, case in pairs),
+        round(sum(scores) / len(scores), 4) if scores else None,
+        sum(score >= PASS for score in scores) if scores else None,
     )
-    right = sum(one is case.relation for one, case in zip(told, cases, strict=True))
-    same = sum(one is other for one, other in zip(outcomes, wanted, strict=True))
-    return Judges(name, right, same, ended, score, passed)
+
+
+_PROBLEMS = {
+    (Outcome.SUPERSEDED, Outcome.PENDING): "a person is asked although it is plain",
+    (Outcome.SUPERSEDED, Outcome.COEXIST): "both stay, although the later one takes the place of the earlier one",
+    (Outcome.PENDING, Outcome.SUPERSEDED): "the earlier one is ended, and nobody is asked",
+    (Outcome.PENDING, Outcome.COEXIST): "both stay, and nobody is asked which of them holds",
+    (Outcome.COEXIST, Outcome.SUPERSEDED): "the earlier one is ended, although it holds",
+    (Outcome.COEXIST, Outcome.PENDING): "a person is asked although both hold",
+}
+"""What goes wrong, by the outcome that is right and the one that came."""
 
 
 def _sides(case: PairCase) -> tuple[Memory, Memory]:

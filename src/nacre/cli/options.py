@@ -90,9 +90,20 @@ def limit_option(default: int | None, what: str) -> Decorator:
     )
 
 
+def _keep_prompts(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        run: Run = ctx.obj
+        run.settings = run.settings.having("models.keep_prompts", value=True)
+
+
+TRACE_PROMPTS = click.option(
+    "--trace-prompts", is_flag=True, expose_value=False, callback=_keep_prompts,
+    help="Keep whole prompts and answers of models in the trace, this once: nacre traces show ID --prompts.",
+)  # fmt: skip
 SESSION = click.option(
     "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
 )
+NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
 OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
 
 
@@ -148,17 +159,12 @@ def project_slug(context: Context, name: str) -> str:
 
     Raises NotFound when that folder belongs to no project.
     """
+    from nacre.app.asking import project_called
     from nacre.app.locating import project_of_folder
     from nacre.app.looking import projects
-    from nacre.vault.layout import slugify
 
     if name != HERE:
-        slug = slugify(context.redactor.clean(name))
-        known = projects(context)
-        if name in known:
-            return name
-        found = context.files.project_by("alias", name)
-        return found or next((other for other in known if slugify(other) == slug), slug)
+        return project_called(context, name, projects(context))
     found = project_of_folder(context, Path.cwd())
     if found is None:
         raise NotFound(

@@ -7,10 +7,13 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import click
+
 if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from nacre.cli.run import Run
+    from nacre.llm.retrying import Setback
     from nacre.model.reports import Progress
 
 _STAGES = {
@@ -32,6 +35,36 @@ _STAGES = {
     "proving": "Reading transcripts again",
     "vectors": "Making vectors, Ctrl-C is fine",
 }
+
+
+@contextlib.contextmanager
+def waiting(run: Run, told: str) -> Iterator[Callable[[Setback], None] | None]:
+    """What is waited for, and how long already, while the block runs; tries that failed get a line each.
+
+    In a pipe there are only these lines, with ``--json`` nothing: then it is ``None``.
+    """
+    if run.as_json:
+        yield None
+        return
+    if not sys.stderr.isatty():
+        yield lambda setback: click.echo(_setback(setback), err=True)
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bars
+    from rich.progress import TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True, no_color=bool(run.environ.get("NO_COLOR")) or None, highlight=False)
+    with Bars(TextColumn("{task.description}"), TimeElapsedColumn(), console=console, transient=True) as bars:
+        bars.add_task(told, total=None)
+        yield lambda setback: console.print(_setback(setback), markup=False)
+
+
+def _setback(setback: Setback) -> str:
+    wait = f"in {setback.wait:.0f} s" if setback.wait >= 1 else "at once"
+    return (
+        f"try {setback.number} of {setback.tries} failed after {setback.seconds:.1f} s: {setback.error.message}; "
+        f"asking again {wait}"
+    )
 
 
 @contextlib.contextmanager

@@ -24,9 +24,11 @@ class Entry:
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
+        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
+        "mcp": Entry("mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
         "serve": Entry("serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
@@ -34,6 +36,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
+        "handoff": Entry("handing:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
         "did": Entry("deeds:did", "Tell who changed a file, when and why."),
         "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
@@ -68,7 +71,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Models": {
         "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
         "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
-        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with, and take keys back."),
+        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
         "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
         "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
         "traces": Entry("traces:traces", "Tell what models and answers went through."),
@@ -91,6 +94,9 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     },
 }
 
+HIDDEN = {"chores": Entry("handing:chores", "Do what hooks left to be done.")}
+"""What programs run, and people need not know."""
+
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
@@ -103,7 +109,7 @@ class Root(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command's module. Raises UsageError when it is not part of this installation."""
-        entry = _ENTRIES.get(cmd_name)
+        entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")

@@ -5,81 +5,112 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
-from pathlib import Path
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import nacre
+from nacre.app.catalogue import CATALOGUE
 from nacre.app.context import Context
-from nacre.app.watching import standing
+from nacre.daemon.answering import Answering
+from nacre.daemon.following import Following
+from nacre.daemon.greeting import Greeting, ask_to_stop, greet, memory_mb
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
+from nacre.daemon.tending import Tending
+from nacre.daemon.web import Web
 from nacre.errors import Conflict, NacreError
-from nacre.link.client import PROTOCOL, Away, ask
-from nacre.lock import FileLock, is_held
+from nacre.link.address import LOCK
+from nacre.link.client import PROTOCOL
+from nacre.lock import FileLock
+from nacre.model.hooking import HookCall, HookEvent
+from nacre.model.recall import RecallQuery
+from nacre.settings import Settings
 
 if TYPE_CHECKING:
     from nacre.app.watching.watcher import WatchEvent
 
-LOCK = "daemon.lock"
-_LOOK_SECONDS = 1.0
-_END_SECONDS = 2.0
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 1.5
 _MINUTE = 60.0
+_WARMING = "what was decided here, and why?"
+
+
+class End(StrEnum):
+    """Why a daemon ended."""
+
+    ASKED = "it was asked to"
+    IDLE = "nobody asked for a while"
+    UPGRADED = "nacre was changed on disk"
+    OUTDATED = "another version of nacre changed the database"
+    GONE = "its home was moved or deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
-    """``idle_minutes`` without a question end it, where set; ``watches`` says whether it follows sessions."""
+    """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
+    not. ``watches`` says whether it follows sessions, ``http`` where it serves agents over HTTP."""
 
-    idle_minutes: float | None = None
+    on_demand: bool = False
+    idle_minutes: float = 30.0
     watches: bool = True
+    http: str = ""
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Greeting:
-    """What a daemon says of itself. ``at_work`` counts the questions it is answering, this one left out."""
+class Voice:
+    """Who is told what a daemon does, and what its watcher does."""
 
-    pid: int
-    version: str
-    protocol: int
-    seconds: float
-    at_work: int
-    watches: bool
+    tell: Callable[[str], None]
+    watched: Callable[[WatchEvent], None]
 
 
 class Daemon:
     """Serves one home until it is told to stop, or has no reason to stay. Not to be run twice."""
 
     def __init__(
-        self, home: Path, open_home: Callable[[], Context], options: DaemonOptions, tell: Callable[[str], None]
-    ) -> None:
-        self._home = home
-        self._open_home = open_home
+        self, settings: Settings, open_home: Callable[[], Context], options: DaemonOptions, voice: Voice
+    ) -> None:  # fmt: skip
+        self._settings = settings
         self._options = options
-        self._tell = tell
-        self._homes = Homes(open_home)
+        self._tell = voice.tell
+        self._homes = Homes(open_home, settings.home, settings.config)
         self._stop = threading.Event()
         self._began = time.monotonic()
         self._program = _program()
-        self._watching: threading.Thread | None = None
-        self._server = Server(home, self._homes, tell, {"hello": self._greeting, "stop": self._asked_to_stop})
+        self._is_warm = False
+        self._problems: list[str] = []
+        self._threads: list[threading.Thread] = []
+        self._following = (
+            Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
+        )
+        everything = settings["mcp.tools"] == "all" if "mcp.tools" in settings.values else False
+        self._web = Web(settings.home, options.http, everything=everything) if options.http else None
+        own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
+        self._answering = Answering(self._homes, voice.tell, own)
+        self._server = Server(settings.home, self._answering.answer, voice.tell)
 
-    def run(self, stop: threading.Event) -> str:
-        """Serve until ``stop`` is set; returns why it ended. Raises Conflict where a daemon serves this home."""
+    @property
+    def is_at_work(self) -> bool:
+        """Whether questions are still being answered; after the end, those that took too long."""
+        return self._server.at_work > 0
+
+    def run(self, stop: threading.Event) -> End:
+        """Serve until ``stop`` is set; returns why it ended.
+
+        Raises Conflict where a daemon serves this home, and what opening it raises.
+        """
         self._stop = stop
-        lock = FileLock(self._home / LOCK)
-        if not lock.acquire():
-            raise Conflict(f"a daemon serves {self._home} already", hint="nacre serve status tells how it is")
+        lock = FileLock(self._settings.home / LOCK)
+        with self._homes.lent():
+            pass  # a home that cannot be opened is told to whoever starts it
+        self._take_place(lock)
         try:
-            with self._homes.lent():
-                pass  # a home that cannot be opened is told to whoever starts it
-            self._server.start()
-            self._watch()
-            self._tell(f"serves {self._home}, process {os.getpid()}")
+            self._begin()
             why = self._wait()
             self._tell(f"ends: {why}")
             return why
@@ -87,86 +118,117 @@ class Daemon:
             self._end()
             lock.release()
 
-    def _wait(self) -> str:
+    def _take_place(self, lock: FileLock) -> None:
+        """Be the only daemon of the home. One that was started on demand gives way to one that is to stay."""
+        home = self._settings.home
+        if lock.acquire():
+            return
+        there = greet(home)
+        if there and there.on_demand and not self._options.on_demand:
+            ask_to_stop(home)
+            if lock.acquire(1.0):
+                return
+        told = f" (process {there.pid})" if there else ""
+        raise Conflict(f"a daemon serves {home} already{told}", hint="nacre serve status tells how it is")
+
+    def _begin(self) -> None:
+        self._server.start()
+        if self._web:
+            try:
+                self._web.start()
+            except (NacreError, ImportError) as error:
+                if not self._options.on_demand:
+                    raise
+                self._problems.append(f"not served over HTTP: {error}")
+        tending = Tending(self._settings, self._homes, self._tell)
+        self._start("minding", lambda: self._answering.mind(self._stop))
+        self._start("tending", lambda: tending.run(self._stop))
+        self._start("warming", self._warm)
+        if self._following:
+            following = self._following
+            self._start("following", lambda: following.run(self._stop))
+        http = f", and agents at {self._web.address}" if self._web and self._web.address else ""
+        self._tell(f"serves {self._settings.home}{http}; process {os.getpid()}")
+        for problem in self._problems:
+            self._tell(problem)
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        def guarded() -> None:
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - the others go on
+                self._tell("".join(traceback.format_exception(error)).rstrip())
+
+        self._threads.append(threading.Thread(target=guarded, daemon=True, name=name))
+        self._threads[-1].start()
+
+    def _wait(self) -> End:
         while not self._stop.wait(_LOOK_SECONDS):
+            if not self._server.is_in_place():
+                return End.GONE
+            if self._homes.outdated:
+                return End.OUTDATED
+            if self._is_upgraded():
+                return End.UPGRADED
             if self._is_idle():
-                return f"nobody asked for {self._options.idle_minutes:g} minutes"
-            if _program() != self._program:
-                return "nacre was changed on disk"
-        return "it was asked to"
+                return End.IDLE
+        return End.ASKED
+
+    def _is_upgraded(self) -> bool:
+        """Whether another nacre lies where this one was loaded from, and has come to rest there."""
+        seen = _program()
+        if seen == self._program:
+            return False
+        while not self._stop.wait(2 * _LOOK_SECONDS):
+            before, seen = seen, _program()
+            if seen == before:
+                return True
+        return False
 
     def _is_idle(self) -> bool:
-        minutes = self._options.idle_minutes
-        if minutes is None or self._server.at_work:
+        if not self._options.on_demand or self._server.at_work:
             return False
-        return time.monotonic() - self._server.asked_at > minutes * _MINUTE
+        return time.monotonic() - self._server.asked_at > self._options.idle_minutes * _MINUTE
 
     def _end(self) -> None:
         self._stop.set()
         self._server.stop()
+        if self._web:
+            self._web.stop()
         until = time.monotonic() + _END_SECONDS
         while self._server.at_work and time.monotonic() < until:
             time.sleep(0.01)
-        if self._watching:
-            self._watching.join(max(0.0, until - time.monotonic()))
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
         self._homes.close()
 
-    def _watch(self) -> None:
-        """Follow sessions, unless a watcher does."""
-        if not self._options.watches:
-            return
-        self._watching = threading.Thread(target=self._follow, daemon=True, name="watching")
-        self._watching.start()
-
-    def _follow(self) -> None:
-        from nacre.app.watching.watcher import Watcher, WatchOptions
-
-        def tell(event: WatchEvent) -> None:
-            if event.kind in ("problem", "learned", "read"):
-                self._tell(f"{event.kind}: {event.note or f'{event.turns} turns, {event.memories} memories'}")
-
+    def _warm(self) -> None:
+        """Load what the first questions need, before they are asked; nothing is told, and no use is noted."""
         try:
-            Watcher(self._open_home, WatchOptions(), tell, self._options.version).run(self._stop)
-        except Conflict:
-            self._tell("a watcher follows the sessions already")
+            with self._homes.lent() as context:
+                CATALOGUE["recall"].run(context, RecallQuery(_WARMING, limit=1, turns=1, update=False))
+                CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
         except NacreError as error:
-            self._tell(f"sessions are not followed: {error.message}")
+            self._tell(f"nothing could be loaded beforehand: {error.message}")
+        self._is_warm = True
 
     def _greeting(self) -> Greeting:
-        watches = standing.standing(self._home, _now(self._homes)).lives
+        options, web = self._options, self._web
         return Greeting(
-            os.getpid(), self._options.version, PROTOCOL, round(time.monotonic() - self._began, 1),
-            self._server.at_work - 1, watches,
+            os.getpid(), options.version, PROTOCOL, round(time.monotonic() - self._began, 1), self._server.answered,
+            self._server.at_work - 1, bool(self._following and self._following.follows), self._is_warm,
+            web.address or None if web else None, options.on_demand,
+            options.idle_minutes if options.on_demand else None, memory_mb(), tuple(self._problems),
         )  # fmt: skip
 
-    def _asked_to_stop(self) -> None:
+    def _asked_to_stop(self) -> bool:
         self._stop.set()
+        return True
 
-
-def greet(home: Path, seconds: float = 1.0) -> dict[str, object] | None:
-    """What the daemon of a home says of itself; ``None`` where none answers."""
-    try:
-        told = ask(str(home), "hello", {}, seconds=seconds)
-    except Away:
-        return None
-    return told if isinstance(told, dict) else None
-
-
-def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
-    """Have the daemon of a home finish and end; returns whether there was one, and it is gone."""
-    try:
-        ask(str(home), "stop", {}, seconds=1.0)
-    except Away:
-        return False
-    until = time.monotonic() + seconds
-    while is_held(home / LOCK) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not is_held(home / LOCK)
-
-
-def _now(homes: Homes) -> datetime:
-    with homes.lent() as context:
-        return context.now()
+    def _asked_to_follow(self) -> bool:
+        if self._following:
+            self._following.again()
+        return bool(self._following)
 
 
 def _program() -> tuple[int, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -85,14 +84,22 @@ class Judgement:
     confidence: float
     explanation: str = ""
 
+    @property
+    def says_both_hold(self) -> bool:
+        """Whether both surely hold, so that nobody need doubt it."""
+        return self.bearing in (Bearing.COEXISTS, Bearing.UNRELATED) and self.confidence > AUTO_SUPERSEDE
 
-def judge_prompt(memory: Memory, said: date, others: Sequence[tuple[Memory, date]], answer: dict[str, Any]) -> Prompt:
-    """Ask how others stand to a memory; each comes with the day on which it was said last."""
+
+def judge_prompt(memory: Memory, others: Sequence[Memory], answer: dict[str, Any]) -> Prompt:
+    """Ask how others stand to a memory; each comes with the day on which it was said last, and whether that was later.
+
+    The order is the one by which code decides what ends what; of one day, the days do not tell it.
+    """
     lines = [
-        _told(other, day, number=number, order="later" if day > said else "earlier")
-        for number, (other, day) in enumerate(others, 1)
+        _told(other, number=number, order="later" if other.is_said_after(memory) else "earlier")
+        for number, other in enumerate(others, 1)
     ]
-    text = f"The memory in question:\n{_told(memory, said)}\n\nThe others:\n" + "\n".join(lines)
+    text = f"The memory in question:\n{_told(memory)}\n\nThe others:\n" + "\n".join(lines)
     return Prompt(
         Task.CONTRADICTION, system("judge-1"), text, answer, name="judgement", version="judge/1",
         output_tokens=200 + _TOKENS_A_VERDICT * len(others),
@@ -109,11 +116,11 @@ def todos_prompt(memory: Memory, todos: Sequence[Memory], answer: dict[str, Any]
     )  # fmt: skip
 
 
-def _told(memory: Memory, said: date, **more: object) -> str:
+def _told(memory: Memory, **more: object) -> str:
     since, until = memory.valid.since, memory.valid.until
     known = {"holds_from": since and since.isoformat(), "holds_until": until and until.isoformat()}
     dates = {name: day for name, day in known.items() if day}
-    return as_data(memory, **more, said=said.isoformat(), by=memory.speaker.value, **dates)
+    return as_data(memory, **more, said=memory.last_said.date().isoformat(), by=memory.speaker.value, **dates)
 
 
 def judgements(answer: JudgeAnswer, count: int) -> list[Judgement]:

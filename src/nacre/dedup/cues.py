@@ -22,7 +22,10 @@ _LISTS = ("capital", "common")
 
 @dataclass(frozen=True, slots=True)
 class Mood:
-    """Words that make a statement something else than a claim about the present."""
+    """Words that make a statement something else than a claim about the present.
+
+    ``ahead`` tells what will be or may be from what is, and ``firm`` what has no other case from what may have one.
+    """
 
     asks: Pattern
     supposes: Pattern
@@ -32,6 +35,8 @@ class Mood:
     chats: Pattern
     done: Pattern
     undone: Pattern
+    ahead: Pattern
+    firm: Pattern
 
 
 @dataclass(frozen=True, slots=True)

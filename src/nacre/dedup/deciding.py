@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from nacre.dedup.judge import LONGEST
-from nacre.dedup.keeping import MOST_LEFT_OUT, adds, leaves_out, lost
+from nacre.dedup.keeping import MOST_LEFT_OUT, adds, leaves_out, lost, swaps
 from nacre.ids import content_hash
 from nacre.llm.answers import schema_of
 from nacre.model.memory import Kind, Memory
@@ -29,13 +29,10 @@ VERSION = "decide-1"
 NAME = "decide"
 
 SHORTEST = 20
-"""Characters of a merged memory at least (seed facts 1.5)."""
+"""Characters of a merged memory at least (seed facts 1.5), where neither of the two has fewer."""
 
 MOST_ADDED = 100
 """A merged memory is at most so many characters longer than both together."""
-
-MOST_NEW_WORDS = 2
-"""Topical words of a merged memory that neither has: to join two statements takes one or two, three tell something."""
 
 _REASON_CHARACTERS = 160
 _OUTPUT_TOKENS = 4_096
@@ -130,8 +127,10 @@ def _no_repetition(_: Decision, memory: Memory, target: Memory) -> str | None:
     """A memory is left out only where another one of its kind says all of it, as surely, and by who counts as much."""
     if why := _no_one_memory(memory, target):
         return why
-    missing = lost(memory.content, [target.content])
-    return f"the other does not say {missing}" if missing else None
+    if missing := lost(memory.content, [target.content]):
+        return f"the other does not say {missing}"
+    swapped = swaps(memory.content, [target.content])
+    return f"the other has {swapped}" if swapped else None
 
 
 def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
@@ -141,16 +140,15 @@ def _no_union(decision: Decision, memory: Memory, target: Memory) -> str | None:
     if (memory.speaker is Speaker.OWNER) != (target.speaker is Speaker.OWNER):
         return "the owner and the agent said them"
     merged, both = decision.merged, (target.content, memory.content)
-    if not SHORTEST <= len(merged) <= min(sum(map(len, both)) + MOST_ADDED, LONGEST):
+    shortest = min(SHORTEST, *map(len, both))
+    if not shortest <= len(merged) <= min(sum(map(len, both)) + MOST_ADDED, LONGEST):
         return "the merged words are too few or too many"
     for one in both:
         if missing := lost(one, [merged]):
             return f"the merged words leave out {missing}"
         if leaves_out(one, merged) > MOST_LEFT_OUT:
             return "the merged words leave out most of one"
-    if adds(merged, both) > MOST_NEW_WORDS:
-        return "the merged words add what neither says"
-    added = lost(merged, both)
+    added = adds(merged, both)
     return f"the merged words add {added}" if added else None
 
 

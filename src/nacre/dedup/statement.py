@@ -184,7 +184,16 @@ def read(text: str, project: str | None = None) -> Statement:
     return Statement(text, main, language, tuple(tokens(main, language)), _project_stems(project, language))
 
 
-_NEGATION = re.compile(r"\b(?:not|never|no|\w+n't|cannot|without|avoid)\b|不|别|没|无|禁止")
+@lru_cache(maxsize=4096)
+def read_whole(text: str) -> Statement:
+    """Read a statement with its reasons and with what leads in."""
+    language = language_of(text)
+    return Statement(text, text, language, tuple(tokens(text, language)), frozenset())
+
+
+_NEGATION = re.compile(
+    r"\b(?:not|never|no|none|nobody|nothing|nowhere|neither|nor|\w+n't|cannot|without|avoid)\b|不|别|没|无|禁止"
+)
 
 
 def negations(text: str) -> int:

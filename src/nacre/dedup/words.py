@@ -24,6 +24,8 @@ _TOKEN = re.compile(
 )
 _IDENTIFIER = re.compile(r"[/_@#]|\w\.\w|[a-z][A-Z]|[A-Z].*[A-Z]|\d")
 _VERSION = re.compile(r"[vV]?\d+(?:\.\d+)+|[vV]\d+")
+_TIME = re.compile(r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?")
+_NOON = 12
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _DURATIONS = {
     "ms": 0.001, "millisecond": 0.001, "second": 1, "sec": 1, "s": 1, "minute": 60, "min": 60, "hour": 3600, "h": 3600,
@@ -147,8 +149,8 @@ def _amount(words: list[Word], at: int, text: str, language: ChangeLanguage) -> 
     word = words[at]
     lower = word.text.lower()
     after = [one.text.lower() for one in words[at + 1 : at + 4]]
-    if re.fullmatch(r"\d{1,2}:\d\d", lower):
-        return Amount("time", lower.zfill(5), "", word.start), 1
+    if clock := _clock(lower, after[0] if after else ""):
+        return Amount("time", clock[0], "", word.start), clock[1]
     if re.fullmatch(r"\d{4}-\d\d-\d\d", lower):
         return Amount("date", lower[5:], "", word.start), 1
     if lower in _MONTH and word.text[:1].isupper() and after and after[0].isdigit():
@@ -156,13 +158,24 @@ def _amount(words: list[Word], at: int, text: str, language: ChangeLanguage) -> 
     if singular(lower) in _WEEKDAYS:
         return Amount("weekday", singular(lower), "", word.start), 1
     if lower in _FREQUENCIES:
-        return Amount("frequency", f"{_FREQUENCIES[lower]:g}", "", word.start), 1
+        return Amount("frequency", f"{_FREQUENCIES[lower]:.15g}", "", word.start), 1
     if _VERSION.fullmatch(word.text):
         return Amount("version", lower.lstrip("v"), _label(words, at, text), word.start), 1
     number = _number_of(lower, language)
     if number is not None:
         return _measure(words, at, number, text, language)
     return None, 1
+
+
+def _clock(lower: str, after: str) -> tuple[str, int] | None:
+    """A time of day as hours and minutes of 24 hours, and how many words tell it: "14:30", "2 pm"."""
+    match = _TIME.fullmatch(lower)
+    half = after.replace(".", "")
+    is_half = half in ("am", "pm") and match is not None and 1 <= int(match["hour"]) <= _NOON
+    if match is None or not (match["minute"] or is_half):
+        return None
+    hour = int(match["hour"]) % _NOON + _NOON * (half == "pm") if is_half else int(match["hour"])
+    return f"{hour:02}:{match['minute'] or '00'}", 1 + is_half
 
 
 def _number_of(lower: str, language: ChangeLanguage) -> float | None:
@@ -184,27 +197,25 @@ def _measure(
     if word.text.lower() in _TIMES or unit == "time":
         rest = after if word.text.lower() in _TIMES else after[1:]
         if len(rest) > 1 and rest[0] in _PER and singular(rest[1]) in _DURATIONS:
-            return Amount("frequency", f"{_DURATIONS[singular(rest[1])] / number:g}", "", word.start), 3
-        return (Amount("number", f"{number:g}", "time", word.start) if unit == "time" else None), 1
+            return Amount("frequency", f"{_DURATIONS[singular(rest[1])] / number:.15g}", "", word.start), 3
+        return (Amount("number", f"{number:.15g}", "time", word.start) if unit == "time" else None), 1
     before = words[at - 1].text.lower() if at else ""
     if unit in _DURATIONS:
         sort = "frequency" if before in ("every", "each", "per") else "duration"
-        return Amount(sort, f"{number * _DURATIONS[unit]:g}", "", word.start), 2
+        return Amount(sort, f"{number * _DURATIONS[unit]:.15g}", "", word.start), 2
     if unit in _SIZES:
-        return Amount("size", f"{number * _SIZES[unit]:g}", "", word.start), 2
+        return Amount("size", f"{number * _SIZES[unit]:.15g}", "", word.start), 2
     if text[max(0, word.start - 1) : word.start] in ("$", "€", "£", "¥"):
-        return Amount("money", f"{number:g}", "", word.start), 1
+        return Amount("money", f"{number:.15g}", "", word.start), 1
     if unit in ("%", "percent"):
-        return Amount("share", f"{number:g}", "", word.start), 2
+        return Amount("share", f"{number:.15g}", "", word.start), 2
     period = _period(after, text[word.start : word.start + 40])
     if period:
-        return Amount("rate", f"{number / period:g}", "", word.start), 2
-    if not word.text.isdigit() and not _NUMBER.fullmatch(word.text):
-        return (Amount("number", f"{number:g}", unit, word.start), 1) if unit else (None, 1)
+        return Amount("rate", f"{number / period:.15g}", "", word.start), 2
     label = _label(words, at, text)
     silent = language.words.stop | language.words.border
     counted = "" if unit in silent or (after and after[0] in silent) else unit
-    return Amount("number", f"{number:g}", label or counted, word.start), 1
+    return Amount("number", f"{number:.15g}", label or counted, word.start), 1
 
 
 def _period(after: list[str], text: str) -> float | None:

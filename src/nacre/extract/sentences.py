@@ -142,7 +142,7 @@ def _split(text: str) -> tuple[Statement, ...]:
         body = _LINK.sub("", line[item.end() :] if item else line).strip()
         if not item:
             lead = None
-        parts = [part for part in _sentences(body) if len(part) <= _MAX_STATEMENT]
+        parts = [part for part in sentences(body) if len(part) <= _MAX_STATEMENT]
         statements += [Statement(part, item["mark"] if item else None, lead) for part in parts]
         if parts and not item and parts[-1].endswith((":", "：")):
             lead = parts[-1]
@@ -211,7 +211,8 @@ def is_pasted(line: str) -> bool:
     return len(line) > 20 and len(_SIGN.findall(line)) > _MOSTLY_SIGNS * len(line)
 
 
-def _sentences(line: str) -> list[str]:
+def sentences(line: str) -> list[str]:
+    """The sentences of a line."""
     parts: list[str] = []
     for part in _BOUNDARY.split(line):
         if parts and (_ABBREVIATION.search(parts[-1]) or _open(parts[-1])):

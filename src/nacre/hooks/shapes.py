@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _HOOK_CONTEXT = re.compile(r"<hook_context>.*?</hook_context>\s*", re.DOTALL)
+_APART = re.compile(r":(?:subagent|cron|heartbeat)\b|[/\\]subagents[/\\]")
 _PROMPT_CHARACTERS = 20_000
 
 Given = Mapping[str, Any]
 Asked = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """``events`` are the host's names of what :class:`nacre.model.hooking.HookEvent` lists; ``read`` makes a call of
-    what it hands over; ``tell`` makes its output of a context, empty where there is none.
+    what it hands over; ``tell`` makes its output of the event, as the host and as nacre calls it, and a context.
 
     ``tool`` is the name of the adapter that reads the host's transcripts: it makes the session's name.
     """
@@ -26,7 +25,7 @@ class Shape:
     tool: str
     events: Mapping[str, str]
     read: Callable[[Given], Asked]
-    tell: Callable[[str, str], str]
+    tell: Callable[[str, str, str], str]
     silent: str = ""
     """What is written where there is nothing to tell."""
 
@@ -47,7 +46,7 @@ def _like_claude(given: Given) -> Asked:
         "occasion": _occasion(_text(given, "source")),
         "transcript": _text(given, "transcript_path") or None,
         "reason": _text(given, "reason", "trigger"),
-        "is_apart": bool(given.get("agent_id") or given.get("agent_type")),
+        "is_apart": _is_apart(given),
         "tool": _text(given, "tool_name"),
     }
 
@@ -69,24 +68,45 @@ def _like_cursor(given: Given) -> Asked:
     }
 
 
+def _like_cline(given: Given) -> Asked:
+    roots, said = given.get("workspaceRoots"), given.get("userPromptSubmit")
+    folder = roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else None
+    return {
+        **_like_claude(given),
+        "session": _text(given, "taskId"),
+        "folder": folder,
+        "prompt": _text(said, "prompt")[:_PROMPT_CHARACTERS] if isinstance(said, dict) else "",
+        "occasion": "resume" if given.get("hookName") == "TaskResume" else "startup",
+    }
+
+
+def _is_apart(given: Given) -> bool:
+    """Whether nobody talks in this session: a sub-agent's, a scheduled one, a heartbeat."""
+    names = (_text(given, "session_id"), _text(given, "transcript_path"))
+    return bool(given.get("agent_id") or given.get("isSidechain") or any(map(_APART.search, names)))
+
+
 def _occasion(source: str) -> str:
     return source if source in ("startup", "resume", "clear", "compact") else "startup"
 
 
-def _additional(event: str, context: str) -> str:
+def _additional(event: str, _: str, context: str) -> str:
     """No key but those that Codex' closed schema knows."""
     told = {"hookEventName": event, "additionalContext": context}
-    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False) if context else ""
+    return json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
 
 
-def _additional_or_empty(event: str, context: str) -> str:
-    return _additional(event, context) or "{}"
+def _cursor(_: str, name: str, context: str) -> str:
+    """With a prompt it takes nothing but whether to go on."""
+    return json.dumps({"additional_context": context}, ensure_ascii=False) if name == "session-start" else "{}"
 
 
-def _cursor(event: str, context: str) -> str:
-    if event == "sessionStart":
-        return json.dumps({"additional_context": context} if context else {}, ensure_ascii=False)
-    return "{}"
+def _cline(_: str, __: str, context: str) -> str:
+    return json.dumps({"cancel": False, "contextModification": context}, ensure_ascii=False)
+
+
+def _plain(_: str, __: str, context: str) -> str:
+    return context
 
 
 _CLAUDE = {
@@ -101,7 +121,7 @@ SHAPES: Mapping[str, Shape] = {
         "gemini-cli",
         {"SessionStart": "session-start", "BeforeAgent": "prompt", "AfterAgent": "turn-end", "BeforeTool": "tool",
          "PreCompress": "pre-compact", "SessionEnd": "session-end"},
-        _like_gemini, _additional_or_empty, silent="{}",
+        _like_gemini, _additional, silent="{}",
     ),
     "cursor": Shape(
         "cursor",
@@ -109,13 +129,14 @@ SHAPES: Mapping[str, Shape] = {
          "preCompact": "pre-compact", "sessionEnd": "session-end"},
         _like_cursor, _cursor, silent="{}",
     ),
-    "openclaw": Shape("openclaw", {}, _like_claude, _additional),
-    "opencode": Shape("opencode", {}, _like_claude, _additional),
-    "generic": Shape("generic", {}, _like_claude, lambda _, context: context),
+    "cline": Shape(
+        "cline",
+        {"TaskStart": "session-start", "TaskResume": "session-start", "UserPromptSubmit": "prompt",
+         "PreToolUse": "tool", "PreCompact": "pre-compact", "TaskComplete": "session-end", "TaskCancel": "turn-end"},
+        _like_cline, _cline, silent='{"cancel": false}',
+    ),
+    "openclaw": Shape("openclaw", {}, _like_claude, _plain),
+    "opencode": Shape("opencode", {}, _like_claude, _plain),
+    "generic": Shape("generic", {}, _like_claude, _plain),
 }  # fmt: skip
 """By the host's name. Those without events of their own speak nacre's."""
-
-
-def event_of(shape: Shape, name: str) -> str:
-    """nacre's name of a host's event; nacre's own are known to all."""
-    return shape.events.get(name, name)

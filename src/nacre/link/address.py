@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+LOCK = "daemon.lock"
+"""In the home: held by its daemon, free as soon as that is gone."""
+
 _LONGEST = 100
 """A path of a socket holds some 104 bytes at most."""
 
@@ -30,10 +33,7 @@ def run_folder() -> str:
 
 def session_file(home: str, session: str) -> str:
     """Where it is kept what a host's session was given already."""
-    name = "".join(one if one.isascii() and (one.isalnum() or one in "-_.") else f"%{ord(one):x};" for one in session)
-    if len(name) > _LONGEST_NAME:
-        name = _hash(session.encode("utf-8", "surrogatepass"))
-    return os.path.join(home, "run", "sessions", f"{name}.json")
+    return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
 def chores_folder(home: str) -> str:
@@ -41,7 +41,18 @@ def chores_folder(home: str) -> str:
     return os.path.join(home, "run", "chores")
 
 
+def _name(text: str) -> str:
+    """A text as a file's name: no other text has it, and it is not hidden."""
+    name = "".join(one if one.isascii() and (one.isalnum() or one in "-_.") else f"={ord(one):x}=" for one in text)
+    return name if len(name) <= _LONGEST_NAME and name[:1] != "." else _hash(text.encode("utf-8", "surrogatepass"))
+
+
 def _hash(data: bytes) -> str:
     from hashlib import sha256  # 3 ms that most calls of a hook need not pay
 
     return sha256(data).hexdigest()
+
+
+def is_own(path: str) -> bool:
+    """Whether the folder of a socket is the user's: what another one listens at is told nothing. Raises OSError."""
+    return not hasattr(os, "getuid") or os.stat(os.path.dirname(path)).st_uid == os.getuid()

@@ -17,6 +17,7 @@ A = TypeVar("A", bound=msgspec.Struct)
 
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _SHOWN_CHARACTERS = 4_000
+_OTHERWISE = "choose another model: nacre setup; or say what this one can do, in models.capabilities (docs/models.md)"
 
 REPAIR = "\n\nYou answered:\n"
 """What stands between a prompt and the answer that is sent back with it."""
@@ -61,12 +62,18 @@ def read(completion: Completion, answer: type[A], model: str) -> A:
     try:
         return msgspec.json.decode(fenced[1] if fenced else text, type=answer)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        told = "was cut off: it ran out of tokens" if completion.is_cut else f"is not of the shape asked for: {error}"
-        raise AnswerUnusable(f"{_answer_of(model)} {told}") from error
+        raise AnswerUnusable(f"{_answer_of(model)} {_wrong(completion, error)}", hint=_OTHERWISE) from error
 
 
 def _answer_of(model: str) -> str:
     return f"the answer of {model}"
+
+
+def _wrong(completion: Completion, error: Exception) -> str:
+    if completion.is_cut:
+        return "was cut off: it ran out of tokens"
+    told = error if isinstance(error, msgspec.ValidationError) else "it is no JSON"
+    return f"is not of the shape asked for: {told}"
 
 
 def _repair(prompt: Prompt, completion: Completion, wrong: str) -> str:

@@ -12,7 +12,7 @@ from nacre.llm.calling import Calls
 from nacre.llm.connecting import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
 from nacre.llm.failing import Asked
 from nacre.llm.schemas import strict, told
-from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
+from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens, most_written
 
 STREAMED_TOKENS = 8_192
 """Longer answers are streamed: a connection on which nothing comes for minutes is cut by what lies in between."""
@@ -121,7 +121,7 @@ def _request(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     system = f"{prompt.system}\n\n{told(prompt)}" if is_told else prompt.system
     content = [{"type": "text", "text": prompt.shared, **mark}] if prompt.shared else []
     request: dict[str, Any] = {
-        "max_tokens": min(prompt.output_tokens, able.output),
+        "max_tokens": most_written(prompt, able),
         "system": [{"type": "text", "text": system, **mark}],
         "messages": [{"role": "user", "content": [*content, {"type": "text", "text": prompt.text}]}],
     }

@@ -23,6 +23,9 @@ _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
 _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")
 _FIXED = ("claude-cli", "codex-cli", "mcp-sampling")
 """Formats that hold every model to a schema in the same way."""
+_COMMANDS = ("claude-cli", "codex-cli")
+_THINKING_TOKENS = 8_192
+"""Models that think spend the allowance of their answer on it; without room for that it would be cut off."""
 
 
 class _Own(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,11 +47,27 @@ def capabilities_of(settings: Settings, provider: Provider, model: str) -> Capab
         able = replace(able, answers=provider.answers)
     if provider.free:
         able = replace(able, price=Price())
+    return _as_told(settings, provider, model, able)
+
+
+def own_price(settings: Settings, provider: Provider, model: str) -> Decimal | None:
+    """What the owner says a million tokens cost that ``provider:model`` reads, if they do. Raises ModelRefused."""
+    price = _as_told(settings, provider, model, Capabilities()).price
+    return price.input if price else None
+
+
+def _as_told(settings: Settings, provider: Provider, model: str, able: Capabilities) -> Capabilities:
     own: Mapping[str, Mapping[str, Any]] = settings["models.capabilities"]
     for pattern, table in own.items():
         if _matches(pattern, (f"{provider.name}:{model}", model, bare_name(model))):
             able = _changed(able, pattern, table)
-    return able
+    return replace(able, thinking=_thinking(provider, able))
+
+
+def _thinking(provider: Provider, able: Capabilities) -> int:
+    if provider.api in _COMMANDS:
+        return able.output  # no option of theirs bounds what they write
+    return _THINKING_TOKENS if provider.api == "openai" else 0
 
 
 def bare_name(model: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nacre.errors import ModelRefused, NacreError, PromptTooLong
+from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLong
 from nacre.llm import failing
 from nacre.llm.calling import Calls, CutOff
 from nacre.llm.failing import Asked
@@ -77,9 +77,10 @@ def call(calls: Calls, asked: Asked, library: ModuleType, seconds: float, work: 
     except CutOff:
         raise failing.cut_off(asked) from None
     except library.APIStatusError as error:
-        raise failing.refusal(asked, error.status_code, _said(error.body), error.response.headers) from error
+        codes, said = _said(error.body)
+        raise failing.refusal(asked, error.status_code, said, error.response.headers, codes) from error
     except (TimeoutError, library.APITimeoutError, httpx2.TimeoutException) as error:
-        raise failing.late(asked, seconds) from error
+        raise _late(asked, seconds, error) from error
     except library.APIConnectionError as error:
         raise failing.unreachable(asked, error) from error
     except httpx2.TransportError as error:
@@ -112,12 +113,21 @@ def post(
     except CutOff:
         raise failing.cut_off(asked) from None
     except (TimeoutError, httpx2.TimeoutException) as error:
-        raise failing.late(asked, seconds) from error
+        raise _late(asked, seconds, error) from error
     except (httpx2.HTTPError, httpx2.InvalidURL, RuntimeError, ValueError) as error:
         raise failing.unreachable(asked, error) from error
     if response.status_code >= 300:
-        raise failing.refusal(asked, response.status_code, _said(_parsed(response.content)), response.headers)
+        codes, said = _said(_parsed(response.content))
+        raise failing.refusal(asked, response.status_code, said, response.headers, codes)
     return response
+
+
+def _late(asked: Asked, seconds: float, error: BaseException) -> ModelUnavailable:
+    """The error for a wait that was too long: for an answer, or for a connection."""
+    import httpx2
+
+    has_connected = not any(isinstance(one, httpx2.ConnectTimeout) for one in (error, error.__cause__))
+    return failing.late(asked, seconds) if has_connected else failing.unreachable(asked, error)
 
 
 def _parsed(body: bytes) -> Any:
@@ -133,6 +143,11 @@ def body_of(asked: Asked, response: Any, shape: type[S]) -> S:
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        told = _parsed(body)
+        if isinstance(told, Mapping) and told.get("error"):  # as some gateways tell it, with a success
+            codes, said = _said(told)
+            status = re.match(r"[45]\d\d\b", codes)
+            raise failing.refusal(asked, int(status[0]) if status else 500, said, {}, codes) from error
         raise failing.strange(asked, response.headers.get("content-type", ""), body) from error
 
 
@@ -146,11 +161,12 @@ def less(able: Capabilities, error: ModelRefused, steps: Mapping[str, str]) -> C
     return replace(able, answers=steps[able.answers])
 
 
-def _said(body: Any) -> str:
-    """What a provider says of an error: its message and its codes."""
+def _said(body: Any) -> tuple[str, str]:
+    """What a provider says of an error: its codes, and its message."""
+    if isinstance(body, list) and body:  # as Gemini writes it
+        body = body[0]
     inner = body.get("error", body) if isinstance(body, Mapping) else body
     if isinstance(inner, Mapping):
-        return " ".join(str(inner[key]) for key in ("code", "type", "message") if inner.get(key))
-    if isinstance(body, list) and body:  # as Gemini writes it
-        return json.dumps(body[0])
-    return "" if "<" in str(inner or "")[:200] else str(inner or "")
+        codes = " ".join(str(inner[key]) for key in ("code", "type", "status") if inner.get(key))
+        return codes, str(inner.get("message") or "")
+    return "", "" if "<" in str(inner or "")[:200] else str(inner or "")

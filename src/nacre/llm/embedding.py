@@ -9,23 +9,25 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from nacre.errors import EmbedderUnavailable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
 from nacre.llm import failing
 from nacre.llm.calling import Calls
+from nacre.llm.capabilities import own_price
 from nacre.llm.connecting import body_of, plain_client, post
 from nacre.llm.credentials import credential_for
 from nacre.llm.embedding_wires import Given, Wanted, wire_of
 from nacre.llm.failing import Asked
 from nacre.llm.providers import provider_of
 from nacre.llm.retrying import Pace
+from nacre.model.spending import Call
 from nacre.settings import Settings
 
 if TYPE_CHECKING:
@@ -90,21 +92,56 @@ def open_embedder(settings: Settings, name: str) -> RemoteEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where texts go for their vectors, and what a million tokens cost; ``None`` where that is not known."""
+    """Where texts go for their vectors, and what a million tokens cost; ``None`` where that is not known.
 
+    ``model`` is the name that their vectors have. ``is_local``: nothing says that they go on from this machine.
+    """
+
+    model: str
     host: str
     is_here: bool
+    is_local: bool
     price: Decimal | None
 
 
 def destination(settings: Settings, name: str) -> Destination:
-    """Where the texts go that ``provider:model`` embeds. Raises EmbedderUnavailable."""
+    """Where the texts go that ``provider:model`` embeds; needs no key and no library. Raises EmbedderUnavailable."""
     try:
-        asked, _ = _describe(settings, name)
+        asked, dimensions = _describe(settings, name)
+        told = own_price(settings, asked.provider, asked.model)
     except ModelRefused as error:
         raise _unavailable(error) from error
-    price = Decimal(0) if asked.provider.free else traits_of(asked.model).price
-    return Destination(asked.host, asked.is_here, price)
+    is_local = asked.is_here and not asked.provider.needs_key
+    listed = Decimal(0) if asked.provider.free else traits_of(asked.model).price
+    price = next((one for one in (told, listed) if one is not None), Decimal(0) if is_local else None)
+    return Destination(_vectors_of(asked, dimensions), asked.host, asked.is_here, is_local, price)
+
+
+def _vectors_of(asked: Asked, dimensions: int) -> str:
+    return f"{asked.name}@{dimensions}" if dimensions else asked.name
+
+
+class Meter(Protocol):
+    """Hears of each call before and after it is made. Calls come from threads."""
+
+    def begin(self, tokens: int) -> Call:
+        """A call with about so many tokens. Raises EmbedderUnavailable where it is not to be made."""
+
+    def end(self, call: Call, tokens: int, seconds: float) -> None:
+        """It was answered, for so many tokens."""
+
+    def fail(self, call: Call, tokens: int, seconds: float) -> None:
+        """It was not; so many tokens may be charged all the same."""
+
+
+@dataclass
+class _Shared:
+    """What a model and those that ``within`` and ``counted_by`` give of it have in common."""
+
+    dimensions: int
+    tokens: int = 0
+    calls: Calls = field(default_factory=Calls)
+    lock: Lock = field(default_factory=Lock)
 
 
 def tokens_of(text: str) -> int:
@@ -136,22 +173,30 @@ class RemoteEmbedder:
     step = STEP_TURNS
 
     def __init__(self, asked: Asked, dimensions: int = 0, *, seconds: float = 120.0) -> None:
-        self.name = f"{asked.name}@{dimensions}" if dimensions else asked.name
-        self.dimensions = dimensions
+        self.name = _vectors_of(asked, dimensions)
         self.host = asked.host
         self.is_here = asked.is_here
         self.traits = traits_of(asked.model)
-        self.tokens = 0
         self._asked = asked
         self._wanted_dimensions = dimensions
         self._seconds = seconds
         self._pace = Pace()
         self._is_question = False
-        self._calls = Calls()
-        self._lock = Lock()
+        self._shared = _Shared(dimensions)
+        self._meter: Meter | None = None
         self._wire = wire_of(asked.provider.name)
         self._url = self._wire.base(asked.provider.base_url).rstrip("/")
         self._client = plain_client(asked)
+
+    @property
+    def dimensions(self) -> int:
+        """Components of a vector; 0 as long as that is not known."""
+        return self._shared.dimensions
+
+    @property
+    def tokens(self) -> int:
+        """What was used so far."""
+        return self._shared.tokens
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
@@ -174,9 +219,19 @@ class RemoteEmbedder:
         other._is_question = question
         return other
 
+    def counted_by(self, meter: Meter) -> RemoteEmbedder:
+        """The same model, each call of which is told to a meter."""
+        other = copy.copy(self)
+        other._meter = meter
+        return other
+
+    def size_of(self, texts: Sequence[str]) -> int:
+        """About how many tokens are sent for some texts, rather too many."""
+        return sum(tokens_of(self._prepared(text)) for text in texts)
+
     def close(self) -> None:
         """Cut off the calls that run, and let go of connections."""
-        self._calls.close()
+        self._shared.calls.close()
         self._client.close()
 
     def _prepared(self, text: str) -> str:
@@ -202,8 +257,8 @@ class RemoteEmbedder:
         try:
             return list(pool.map(self._batch, batches))
         except BaseException:
-            self._calls.close()  # what still runs is of no use
-            self._calls = Calls()
+            self._shared.calls.close()  # what still runs is of no use
+            self._shared.calls = Calls()
             raise
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -223,7 +278,7 @@ class RemoteEmbedder:
             return self._batch([texts[0][: len(texts[0]) // 2]])
 
     def _again(self, texts: list[str]) -> Given:
-        calls, end = self._calls, time.monotonic() + self._seconds
+        calls, end = self._shared.calls, time.monotonic() + self._seconds
         for number in range(1, self._pace.tries + 1):
             try:
                 return self._ask(calls, texts, end - time.monotonic())
@@ -236,10 +291,21 @@ class RemoteEmbedder:
     def _ask(self, calls: Calls, texts: list[str], seconds: float) -> Given:
         wanted = Wanted(texts, self._wanted_dimensions, self._is_question)
         path, body, headers = self._wire.request(self._asked, wanted)
-        response = post(calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds)
-        given = self._wire.given(body_of(self._asked, response, self._wire.answer))
-        with self._lock:
-            self.tokens += given.tokens or sum(tokens_of(text) for text in texts)
+        sent = sum(tokens_of(text) for text in texts)
+        call, began = self._meter.begin(sent) if self._meter else None, time.monotonic()
+        try:
+            response = post(calls, self._asked, self._client, f"{self._url}{path}", body, headers, seconds)
+            given = self._wire.given(body_of(self._asked, response, self._wire.answer))
+        except NacreError as error:
+            if self._meter and call:
+                may_cost = isinstance(error, ModelUnavailable) and error.may_cost
+                self._meter.fail(call, sent if may_cost else 0, time.monotonic() - began)
+            raise
+        used = given.tokens or sent
+        if self._meter and call:
+            self._meter.end(call, used, time.monotonic() - began)
+        with self._shared.lock:
+            self._shared.tokens += used
         return given
 
     def _unit(self, given: Given, count: int) -> NDArray[np.float32]:
@@ -257,7 +323,7 @@ class RemoteEmbedder:
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or (lengths < 1e-12).any():
             raise self._unusable("gave a vector that has no direction")
-        self.dimensions = size
+        self._shared.dimensions = size
         unit: NDArray[np.float32] = vectors / lengths
         return unit
 

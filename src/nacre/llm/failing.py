@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import ssl
 from collections.abc import Callable, Mapping
@@ -9,15 +10,26 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-from nacre.errors import ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.errors import (
+    ModelDeclined,
+    ModelRefused,
+    ModelUnavailable,
+    NacreError,
+    PromptTooLong,
+    SomethingElseAnswers,
+)
+from nacre.llm import key_file
 from nacre.llm.credentials import Credential
+from nacre.llm.methods import BEARER, methods
 from nacre.llm.providers import Provider, is_loopback
 from nacre.text import shorten
 
 _SAID_CHARACTERS = 200
 _KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
 _RETRIED = frozenset({408, 409, 425, 429})
-ANOTHER = "choose another model: nacre config set models.default provider:model"
+_UNREAD = _RETRIED | {503, 529}
+"""A provider that says so has not begun to work."""
+ANOTHER = "choose another model: nacre setup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +92,23 @@ _ROWS = (
     ),
     _Row((413,), "", "the text is too long for {name}{window}",
          "a model with a larger window reads it whole: nacre models", PromptTooLong),
-    _Row((404,), "", "{label} has no model {model}{said}", "{pull}"),
+    _Row((404,), "response_format|json_schema|tool_choice|structured", "{label} refuses the call of {name}{said}",
+         "{another}"),
+    _Row((404,), "model|deployment|engine", "{label} has no model {model} ({name})", "{pull}"),
+    _Row((404,), "", "{host} knows no such address, or no model {model} ({name}){said}",
+         "check models.providers.{provider}.base_url and the model's name, or {another}"),
     _Row((400,), r"model.{0,60}(not (found|exist)|does not exist|unknown|invalid|not a valid)|unknown model",
-         "{label} has no model {model}{said}", "{pull}"),
+         "{label} has no model {model} ({name})", "{pull}"),
 )  # fmt: skip
 
 
-def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str]) -> NacreError:
-    """The error for a status that is no success. ``said`` is what the provider says of it, its codes included."""
+def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str], codes: str = "") -> NacreError:
+    """The error for a status that is no success. ``said`` is what the provider says of it, ``codes`` are for programs:
+    they are looked at, and not told where there are words."""
+    whole = f"{codes} {said}"
+    said = said or codes
     for row in _ROWS:
-        if (not row.statuses or status in row.statuses) and re.search(row.words, said, re.I | re.S):
+        if (not row.statuses or status in row.statuses) and re.search(row.words, whole, re.I | re.S):
             return row.kind(_filled(row.message, asked, said), hint=_filled(row.hint, asked, said))
     if status in _RETRIED or status >= 500:
         return _busy(asked, status, said, headers)
@@ -100,7 +119,9 @@ def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str]) ->
 def _busy(asked: Asked, status: int, said: str, headers: Mapping[str, str]) -> ModelUnavailable:
     told = "asks for fewer calls" if status == 429 else "is overloaded" if status in (503, 529) else f"fails ({status})"
     message = f"{asked.provider.label} {told}: {asked.name} does not answer now{_quoted(asked, said)}"
-    return ModelUnavailable(message, hint="try again later", after_seconds=_after(headers))
+    return ModelUnavailable(
+        message, hint=f"try again later, or {ANOTHER}", after_seconds=_after(headers), may_cost=status not in _UNREAD
+    )
 
 
 def unreachable(asked: Asked, error: BaseException) -> ModelUnavailable:
@@ -108,21 +129,24 @@ def unreachable(asked: Asked, error: BaseException) -> ModelUnavailable:
     causes = list(_causes(error))
     told = " ".join(str(cause) for cause in causes)
     if "CERTIFICATE" in told.upper():
-        return ModelUnavailable(
+        return SomethingElseAnswers(
             f"the connection to {asked.host} for {asked.name} cannot be trusted: its certificate is not accepted",
             hint="a proxy may be in between: set SSL_CERT_FILE to its certificate, or check models.providers",
-            retry=False,
-        )
+            retry=False, may_cost=False,
+        )  # fmt: skip
     if any(isinstance(cause, ssl.SSLError) for cause in causes):
         hint = f"check models.providers.{asked.provider.name}.base_url: a server on a machine of yours may want http"
-        return ModelUnavailable(f"{asked.host} does not speak TLS ({asked.name})", hint=hint, retry=False)
+        message = f"{asked.host} does not speak TLS ({asked.name})"
+        return SomethingElseAnswers(message, hint=hint, retry=False, may_cost=False)
+    has_begun = _broke(told)
     if asked.is_here:
         hint = f"start {asked.provider.label}, or check models.providers.{asked.provider.name}.base_url"
-        return ModelUnavailable(f"nothing answers at {asked.host} for {asked.name}", hint=hint, retry=_broke(told))
+        message = f"nothing answers at {asked.host} for {asked.name}"
+        return ModelUnavailable(message, hint=hint, retry=has_begun, may_cost=has_begun)
     return ModelUnavailable(
         f"{asked.provider.label} cannot be reached at {asked.host} for {asked.name}",
-        hint="check the network, and HTTPS_PROXY if there is a proxy",
-    )
+        hint="check the network, and HTTPS_PROXY if there is a proxy", may_cost=has_begun,
+    )  # fmt: skip
 
 
 def _broke(told: str) -> bool:
@@ -150,17 +174,29 @@ def broken(asked: Asked) -> ModelUnavailable:
 def strange(asked: Asked, kind: str = "", body: bytes = b"") -> ModelUnavailable:
     """The error for a success that is not the provider's: another's page, bytes that are no JSON."""
     if "html" in kind or body.lstrip()[:1] == b"<":
-        return ModelUnavailable(
+        return SomethingElseAnswers(
             f"{asked.host} answers with a web page, not as {asked.provider.label} does ({asked.name})",
             hint=f"a network may want a sign-in, or models.providers.{asked.provider.name}.base_url is wrong",
-            retry=False,
-        )
+            retry=False, may_cost=False,
+        )  # fmt: skip
+    if _is_json(body):
+        return SomethingElseAnswers(
+            f"{asked.host} answers in another form than {asked.provider.label} does ({asked.name})",
+            hint=f"check models.providers.{asked.provider.name}.base_url and api", retry=False,
+        )  # fmt: skip
     if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
         return broken(asked)
-    return ModelUnavailable(
+    return SomethingElseAnswers(
         f"{asked.host} answers with something that is no JSON ({asked.name})",
         hint=f"check models.providers.{asked.provider.name}.base_url, or try again later",
     )
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict | list)
+    except (ValueError, RecursionError):
+        return False
 
 
 def program_failed(asked: Asked, said: str) -> NacreError:
@@ -171,7 +207,7 @@ def program_failed(asked: Asked, said: str) -> NacreError:
         return ModelRefused(message, hint=f"sign in with {label} itself, then run the command again")
     if re.search(r"rate.?limit|usage limit|limit reached|too many requests|\b429\b|overloaded|\b529\b", said, re.I):
         message = f"{label} answers no more for now ({asked.name}){_quoted(asked, said)}"
-        return ModelUnavailable(message, hint="try again later, or choose another model", retry=False)
+        return ModelUnavailable(message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False)
     if re.search(r"too long|context", said, re.I):
         return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
     if re.search(r"model", said, re.I):
@@ -182,30 +218,42 @@ def program_failed(asked: Asked, said: str) -> NacreError:
 
 def declined(asked: Asked) -> ModelRefused:
     """The error for a model that says it does not want to answer."""
-    return ModelRefused(f"{asked.name} declined to answer", hint=ANOTHER)
+    return ModelDeclined(f"{asked.name} declined to answer", hint=ANOTHER)
 
 
 def _filled(text: str, asked: Asked, said: str) -> str:
     credential, provider = asked.credential, asked.provider
-    key = f"the {credential.kind.replace('-', ' ')} in {credential.origin}" if credential else "a call without a key"
-    where = f"put a new one into {credential.origin}" if credential else _where_key(provider)
+    kind = "token" if credential and credential.kind == BEARER else "API key"
+    key = f"the {kind} in {credential.origin}" if credential else "a call without a key"
     pull = f"ollama pull {asked.model}" if provider.name == "ollama" else f"check its name, or {ANOTHER}"
     return text.format(
         label=provider.label, name=asked.name, model=asked.model, another=ANOTHER, key=key, pull=pull,
-        renew=f"{where}, or run nacre setup", said=_quoted(asked, said),
+        renew=_renew(asked), said=_quoted(asked, said), host=asked.host, provider=provider.name,
         window=f", whose window is {asked.window:,} tokens" if asked.window else "",
     )  # fmt: skip
 
 
+def _renew(asked: Asked) -> str:
+    """The command that gives nacre another key."""
+    credential, provider = asked.credential, asked.provider
+    if credential and credential.origin.startswith("$"):
+        return f"export {credential.origin[1:]}=NEW_KEY"
+    if credential and credential.kind == BEARER:
+        is_kept = credential.origin == "keyring" or credential.origin.endswith(key_file.NAME)
+        own = [one for one in methods().values() if one.provider == provider.name and one.kind == BEARER]
+        return next((one.renew for one in own if bool(one.login) != is_kept), f"nacre auth set {provider.name}")
+    return f"nacre auth set {provider.name}"
+
+
 def _where_key(provider: Provider) -> str:
-    return f"set {provider.variables[0]}" if provider.variables else f"add a key to models.providers.{provider.name}"
+    return f"nacre auth set {provider.name}" + (f", or set {provider.variables[0]}" if provider.variables else "")
 
 
 def no_key(asked: Asked) -> ModelRefused:
     """The error for a provider that wants a key where there is none."""
     return ModelRefused(
         f"there is no key for {asked.provider.label}, which {asked.name} needs",
-        hint=f"{_where_key(asked.provider)}, or run nacre setup",
+        hint=f"{_where_key(asked.provider)}; nacre setup chooses another model",
     )
 
 
@@ -227,7 +275,7 @@ def _quoted(asked: Asked, said: str) -> str:
     if asked.credential and asked.credential.secret:
         text = text.replace(asked.credential.secret, "…")
     text = _KEYS.sub("…", text)
-    return f": {shorten(text, _SAID_CHARACTERS)}" if text else ""
+    return f": {shorten(text, _SAID_CHARACTERS).rstrip('.')}" if text else ""
 
 
 def _after(headers: Mapping[str, str]) -> float | None:

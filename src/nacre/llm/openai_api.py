@@ -13,10 +13,7 @@ from nacre.llm.calling import Calls
 from nacre.llm.connecting import body_of, call, http_client, keep_to_maker, less, load_library, timeout_of
 from nacre.llm.failing import Asked
 from nacre.llm.schemas import strict, told
-from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens
-
-_THINKING_TOKENS = 8_192
-"""Models that think spend the same allowance on it; without room for that their answer would be cut off."""
+from nacre.model.prompting import Capabilities, Completion, Prompt, Tokens, most_written
 
 _LESS = {"schema": "json", "tool": "json", "json": "text"}
 
@@ -139,8 +136,8 @@ class OpenAIModel:
         raw = self._client.responses.with_raw_response.create(**request)
         response = body_of(self._asked, raw.http_response, _Response)
         if response.error:
-            said = " ".join(str(value) for value in response.error.values())
-            raise failing.refusal(self._asked, 500, said, {})
+            codes, said = str(response.error.get("code") or ""), str(response.error.get("message") or "")
+            raise failing.refusal(self._asked, 500, said, {}, codes)
         parts = [part for item in response.output for part in item.content or [] if item.type == "message"]
         why = (response.incomplete_details or {}).get("reason")
         if any(part.type == "refusal" for part in parts) or why == "content_filter":
@@ -167,7 +164,7 @@ def _as_chat(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     text = f"{prompt.shared}\n\n{prompt.text}" if prompt.shared else prompt.text
     request: dict[str, Any] = {
         "messages": [{"role": "system", "content": _system(prompt, able)}, {"role": "user", "content": text}],
-        "max_tokens": min(prompt.output_tokens, able.output),
+        "max_tokens": most_written(prompt, able),
     }
     if able.answers == "schema":
         shape = {"name": prompt.name, "strict": True, "schema": strict(prompt.answer)}
@@ -186,7 +183,7 @@ def _as_response(prompt: Prompt, able: Capabilities) -> dict[str, Any]:
     request: dict[str, Any] = {
         "instructions": _system(prompt, able),
         "input": [{"role": "user", "content": [{"type": "input_text", "text": part} for part in parts]}],
-        "max_output_tokens": min(prompt.output_tokens + _THINKING_TOKENS, able.output),
+        "max_output_tokens": most_written(prompt, able),
         "store": False,
     }
     if able.answers == "schema":

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -91,10 +92,16 @@ def _with_own(provider: Provider, own: Mapping[str, str]) -> Provider:
     changed = replace(provider, **plain)
     if "key" in own:
         changed = replace(changed, variables=(own["key"],), needs_key=True)
-    if "free" in own:
-        changed = replace(changed, free=own["free"].lower() in _YES)
+    is_here = is_loopback(_host(changed)) and not (changed.needs_key or changed.api_key)
+    changed = replace(changed, free=own["free"].lower() in _YES if "free" in own else changed.free or is_here)
     _check_address(where, changed, own.get("plain_http", "").lower() in _YES)
     return changed
+
+
+def _host(provider: Provider) -> str:
+    with suppress(ValueError):  # an address that is none is refused further on
+        return urlsplit(provider.base_url).hostname or ""
+    return ""
 
 
 def _check_choice(where: str, key: str, own: Mapping[str, str], choices: tuple[str, ...]) -> None:

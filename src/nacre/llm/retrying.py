@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 
@@ -13,6 +14,21 @@ from nacre.model.prompting import TIMEOUT_SECONDS, Capabilities, Completion, Pro
 from nacre.protocols import LanguageModel
 
 Sleep = Callable[[float], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A try that failed, which is made again: the how manieth of how many, the seconds it took and those until then."""
+
+    number: int
+    tries: int
+    error: ModelUnavailable
+    seconds: float
+    wait: float
+
+
+Hear = Callable[[Prompt, Setback], object]
+"""Is told of each try that failed, before the wait for the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +74,7 @@ class RetryingModel:
         self._sleep: Sleep = sleep or self._closed.wait
         self._now = now
         self._draw = draw
+        self._hears: tuple[Hear, ...] = ()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -68,18 +85,26 @@ class RetryingModel:
     def capabilities(self, able: Capabilities) -> None:
         self._model.capabilities = able
 
+    def around(self, wrap: Callable[[LanguageModel], LanguageModel], hears: Sequence[Hear] = ()) -> RetryingModel:
+        """The same model with each of its tries wrapped, and ``hears`` told of those that fail."""
+        other = copy.copy(self)
+        other._model = wrap(self._model)
+        other._hears = (*self._hears, *hears)
+        return other
+
     def complete(self, prompt: Prompt) -> Completion:
         """Answer a prompt, after some tries if need be. Raises ModelUnavailable, ModelRefused."""
         seconds = self._patience(prompt)
         end = self._now() + seconds
         for number in range(1, self._pace.tries + 1):
-            left = end - self._now()
+            began = self._now()
             try:
-                return self._model.complete(replace(prompt, timeout_seconds=min(left, seconds)))
+                return self._model.complete(replace(prompt, timeout_seconds=min(end - began, seconds)))
             except ModelUnavailable as error:
                 wait = self._wait(number, error)
                 if wait is None or self._now() + wait >= end:
                     raise
+                self._tell(prompt, Setback(number, self._pace.tries, error, self._now() - began, wait))
                 self._sleep(wait)
                 if self._closed.is_set():
                     raise
@@ -95,6 +120,10 @@ class RetryingModel:
             return prompt.timeout_seconds
         is_default = prompt.timeout_seconds == TIMEOUT_SECONDS
         return self._seconds if is_default else min(prompt.timeout_seconds, self._seconds)
+
+    def _tell(self, prompt: Prompt, setback: Setback) -> None:
+        for hear in self._hears:
+            hear(prompt, setback)
 
     def _wait(self, number: int, error: ModelUnavailable) -> float | None:
         return None if self._closed.is_set() else self._pace.wait(number, error, self._draw)

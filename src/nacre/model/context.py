@@ -111,7 +111,8 @@ class SessionState:
 
     ``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
     prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
-    when. ``turns`` counts the prompts since something was stored, ``nudges`` the reminders.
+    when. ``turns`` counts the prompts since something was stored, up to the row ``stored_mark``, ``nudges`` the
+    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given.
     """
 
     given: tuple[str, ...] = ()
@@ -122,6 +123,9 @@ class SessionState:
     signal_at: int = 0
     turns: int = 0
     nudges: int = 0
+    stored_mark: int = -1
+    started: int = 0
+    handed: bool = False
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """The same after more was given."""

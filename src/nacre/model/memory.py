@@ -10,6 +10,7 @@ from typing import Any
 from nacre.model.session import Speaker, Trust
 
 MAX_BODY_BYTES = 1_000_000
+HANDOFF_TAGS = frozenset({"handoff", "session"})
 
 
 class Kind(StrEnum):
@@ -152,6 +153,21 @@ class Memory:
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
 
     @property
+    def is_handoff(self) -> bool:
+        """Whether a session handed it over to the next one: it is given once, and compared with no other memory."""
+        return self.kind is Kind.EVENT and set(self.tags) >= HANDOFF_TAGS
+
+    @property
     def last_said(self) -> datetime:
         """When it was last said or written down."""
         return max((self.created, self.updated, *(one.at for one in self.confirmed)))
+
+    def is_said_after(self, other: Memory) -> bool:
+        """Whether it was said later. Of one second: what was said again after what was new, and by when it was stored
+        (ids tell).
+        """
+        return self._place() > other._place()
+
+    def _place(self) -> tuple[datetime, bool, str]:
+        said = self.last_said
+        return said, said > self.created, self.id

@@ -36,12 +36,14 @@ class Capabilities:
 
     ``answers`` says how it is held to a schema: ``schema`` (the provider enforces it), ``tool`` (as a tool that must be
     called), ``json`` (JSON of some kind), ``text`` (it is only told). ``price`` is unknown where it is ``None``.
+    ``thinking`` tokens are asked for beyond those of the answer.
     """
 
     window: int = 32_000
     output: int = 4_096
     answers: str = "json"
     caches: bool = False
+    thinking: int = 0
     price: Price | None = None
     known: bool = False
     """Whether the registry has the model: one that it has not is given transcripts in chunks."""
@@ -104,3 +106,8 @@ class Completion:
     """Whether the answer was kept from an earlier call, and cost nothing."""
     more: Mapping[str, Any] = field(default_factory=dict)
     """What else the provider told: its id of the call, the time it took in seconds."""
+
+
+def most_written(prompt: Prompt, able: Capabilities) -> int:
+    """The most tokens a model is asked to write for a prompt, its thinking counted."""
+    return min(prompt.output_tokens + able.thinking, able.output)

@@ -16,7 +16,8 @@ class Call:
     """One call of a model, at a time and on a day of the owner's clock.
 
     ``cost`` is millionths of a US dollar, ``None`` where the price is not known. ``outcome`` is ``open`` (it runs, or
-    its process ended: then the cost is what it could be at most), ``done`` or ``failed``. ``trace`` is its run.
+    its process ended: then the cost is what it could be at most), ``done`` or ``failed`` (then tokens and cost are an
+    estimate of what that took). ``trace`` is its run.
     """
 
     id: str
@@ -34,7 +35,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls of one day, task and model, added up; ``cost`` leaves out those of unknown price, the ``unpriced``."""
+    """Calls of one day, task and model, added up; ``cost`` leaves out those of unknown price, the ``unpriced``.
+
+    ``estimated`` is what of the cost is an estimate: of calls that failed, or of which nobody heard again.
+    """
 
     day: date
     task: str
@@ -46,6 +50,7 @@ class Spent:
     cost: int
     unpriced: int
     seconds: float
+    estimated: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nacre.embed.calibration import Calibration, Seen, calibration_of
@@ -94,7 +94,7 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 
     ``model`` made the vectors, and sees so.
     """
-    table = tomllib.loads(files("nacre.recall").joinpath("confidence.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(Path(__file__).with_name("confidence.toml").read_text(encoding="utf-8"))
     found = table[kind]
     return Sureness(
         with_meaning=Weights(**found["with_meaning"]),

@@ -19,6 +19,15 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class Due:
+    """A memory that may be tried now, how often it was, and whether it has other words than its claim was told of."""
+
+    memory: str
+    tries: int = 0
+    reworded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Judged:
     """How a model judged a pair: the relation, how sure it was (0 to 1), which model, when."""
 
@@ -58,13 +67,17 @@ class Claims:
         """A model said that a memory claims nothing: it is not asked again."""
         self._db.run("insert_claimless", memory=memory_id)
 
-    def wait(self, memory_id: str, at: int) -> None:
-        """A new memory waits for a model, from a time (epoch milliseconds) on."""
-        self._db.run("insert_claims_waiting", memory=memory_id, at=at)
+    def wait(self, memory_id: str, at: int, *, reworded: bool = False) -> None:
+        """A memory waits for a model, from a time (epoch milliseconds) on.
 
-    def due(self, at: int, limit: int) -> list[tuple[str, int]]:
-        """What may be tried at a time (epoch milliseconds), and how often it was, the longest waiting first."""
-        return [(memory, tries) for memory, tries in self._db.all("list_claims_due", at=at, limit=limit)]
+        ``reworded``: it has other words than those of which its claim was told.
+        """
+        self._db.run("insert_claims_waiting", memory=memory_id, at=at, reworded=reworded)
+
+    def due(self, at: int, limit: int) -> list[Due]:
+        """What may be tried at a time (epoch milliseconds), the longest waiting first."""
+        rows = self._db.all("list_claims_due", at=at, limit=limit)
+        return [Due(memory, tries, bool(reworded)) for memory, tries, reworded in rows]
 
     def done(self, memory_id: str) -> None:
         """It waits no more."""

@@ -179,6 +179,16 @@ class Database:
         """A value that is another one when another connection has committed meanwhile."""
         return self._connection.pragma("data_version")
 
+    def schema(self) -> int:
+        """The number of the last migration that the file went through, by whichever program."""
+        with _translated(self.path):
+            return int(self._connection.pragma("user_version"))
+
+    def interrupt(self) -> None:
+        """End the statement that another thread runs here, if one does: it raises Unavailable there."""
+        with contextlib.suppress(apsw.Error):
+            self._connection.interrupt()
+
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         """A part of a transaction that is taken back alone when the block raises."""
@@ -293,6 +303,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreBusy(f"another process is writing to {path}", hint="try again when it has finished") from error
     except apsw.FullError as error:
         raise _disk_full(path) from error
+    except apsw.InterruptError as error:
+        raise Unavailable("it was interrupted", hint="ask again") from error
     except apsw.NotADBError as error:
         raise StoreUnusable(
             f"{path} is not a nacre database",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from nacre.ids import content_hash
@@ -39,6 +39,21 @@ class Known:
     kind: Kind
     subject: str
     turns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is news to a session: stored after the row ``mark``, with an id from ``first_id`` on (ids tell when they
+    were made), said after ``said``, at least so important, not by the ``session``, of the ``project`` or of none,
+    trusted. Where the database was made anew since the mark was taken, everything is after it."""
+
+    mark: int
+    first_id: str
+    said: datetime
+    session: str
+    project: str | None
+    least: int
+    limit: int
 
 
 def memory_hash(content: str, project: str | None) -> bytes:
@@ -165,6 +180,28 @@ class Memories:
             Known(memory_id, Kind(kind), subject, frozenset(json.loads(turns)))
             for memory_id, kind, subject, turns in self._db.all("list_memories_of_session", session=session)
         ]
+
+    def handoffs(self, project: str, since: datetime, *, in_any_state: bool = False) -> list[Memory]:
+        """What sessions of a project handed over since a time, the latest first; with retired ones, if wanted."""
+        rows = self._db.all("list_handoffs", project=project, since=to_ms(since), retired=in_any_state)
+        return self._build(rows)
+
+    def news(self, wanted: News) -> list[tuple[int, Memory]]:
+        """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
+        rows = self._db.all(
+            "list_news", mark=wanted.mark, least=wanted.least, first_id=wanted.first_id, said=to_ms(wanted.said),
+            session=wanted.session, project=wanted.project, today=wanted.said.date().isoformat(), limit=wanted.limit,
+        )  # fmt: skip
+        return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
+
+    def last_row(self) -> int:
+        """The row of what was stored last; 0 where nothing was."""
+        row = self._db.one("find_last_row")
+        return int(row[0] or 0) if row else 0
+
+    def has_stored(self, mark: int, session: str, project: str | None) -> bool:
+        """Whether a session, or an agent in its project, stored anything after a row."""
+        return self._db.one("find_stored", mark=mark, session=session, project=project) is not None
 
     def all_ids(self) -> set[str]:
         """The ids of all memories in the index."""

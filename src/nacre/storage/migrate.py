@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import apsw
@@ -12,6 +11,7 @@ import apsw
 from nacre import private
 from nacre.errors import SchemaTooNew
 
+_FOLDER = Path(__file__).parent / "sql" / "migrations"
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 def migrations() -> dict[int, str]:
     """Number → SQL, in order."""
     found = {}
-    for file in files("nacre.storage").joinpath("sql/migrations").iterdir():
+    for file in _FOLDER.iterdir():
         match = _NAME.match(file.name)
         if match:
             found[int(match.group(1))] = file.read_text(encoding="utf-8")
@@ -29,7 +29,7 @@ def migrations() -> dict[int, str]:
 @cache
 def newest() -> int:
     """The number of the present schema, by the files' names alone."""
-    names = (_NAME.match(file.name) for file in files("nacre.storage").joinpath("sql/migrations").iterdir())
+    names = (_NAME.match(file.name) for file in _FOLDER.iterdir())
     return max(int(name.group(1)) for name in names if name)
 
 

@@ -43,9 +43,9 @@ class Spending:
         return [
             Spent(
                 date.fromisoformat(on), task, model, bool(background), calls, failed,
-                Tokens(read, written, from_cache, to_cache), cost, unpriced, seconds,
+                Tokens(read, written, from_cache, to_cache), *sums,
             )
-            for on, task, model, background, calls, failed, read, written, from_cache, to_cache, cost, unpriced, seconds
+            for on, task, model, background, calls, failed, read, written, from_cache, to_cache, *sums
             in self._db.all("sum_model_calls", since=day.isoformat())
         ]  # fmt: skip
 

@@ -25,11 +25,13 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What is to be told. ``state`` is true once all of ``items`` were told; what does not fit is not counted."""
+    """What is to be told. ``state`` is true once all of ``items`` were told; what does not fit is not counted, and
+    ``declined`` hears of it."""
 
     items: tuple[ContextItem, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     state: SessionState | None = None
+    declined: Callable[[ContextItem], object] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,3 @@ class Addition:
     part: Part
     moments: frozenset[Moment]
     find: Callable[[Asked], Added]
-
-
-ADDITIONS: tuple[Addition, ...] = ()
-"""In the order in which they are asked."""

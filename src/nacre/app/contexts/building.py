@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from nacre.app.context import Context
-from nacre.app.contexts.additions import ADDITIONS, Asked
+from nacre.app.contexts.adding import ADDITIONS
+from nacre.app.contexts.additions import Asked
 from nacre.app.contexts.drafting import OVER_BUDGET, Draft
 from nacre.app.contexts.session_state import read_state
 from nacre.app.contexts.starting import tell_learned, tell_pages, tell_previous
@@ -96,8 +97,10 @@ def _add(draft: Draft, moment: Moment) -> None:
             continue
         added = addition.find(Asked(draft.context, draft.request, draft.state, draft.project))
         draft.left_out += added.left_out
-        fits = [draft.add(item) for item in added.items]
-        if added.state is not None and all(fits):
+        too_much = [item for item in added.items if not (draft.has_told(item.ref) or draft.add(item))]
+        for item in too_much:
+            added.declined(item)
+        if added.state is not None and not too_much:
             draft.state = added.state
 
 

@@ -17,6 +17,7 @@ OVER_BUDGET = "over the budget"
 GIVEN = "given already"
 ABOVE = "told above"
 SUPPRESSED = "suppressed here"
+HANDED_OVER = "handed over apart"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
@@ -86,9 +87,15 @@ class Draft:
         """Why a memory is not told, whatever the budget; empty where it may be."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if any(item.ref == memory.id for item in self.items):
+        if memory.is_handoff:
+            return HANDED_OVER
+        if self.has_told(memory.id):
             return ABOVE
         return GIVEN if memory.id in self.state.given else ""
+
+    def has_told(self, ref: str | None) -> bool:
+        """Whether this context tells of a memory or turn already."""
+        return ref is not None and any(item.ref == ref for item in self.items)
 
     def leave(self, part: Part, ref: str | None, why: str) -> None:
         """Note what is not told."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 from nacre.cli.command import TEXT, Group
 from nacre.cli.run import Run
 
 
-@click.group(
-    "auth", cls=Group, examples=["nacre auth status", "nacre auth status --json", "nacre auth remove anthropic"]
-)
+@click.group("auth", cls=Group, examples=["nacre auth status", "nacre auth set openai", "nacre auth remove anthropic"])
 def auth() -> None:
-    """Tell what nacre can sign in to models with, and take keys back."""
+    """Tell what nacre can sign in to models with; set and remove keys."""
 
 
 @auth.command("status", examples=["nacre auth status", "nacre auth status --json"])
@@ -28,6 +28,31 @@ def status(run: Run) -> None:
 
     found = signing_in.status(run.settings)
     run.answer(status_record(found), lambda paper: render_status(paper, found))
+
+
+@auth.command("set", examples=["nacre auth set openai", "pass show openai | nacre auth set openai"])
+@click.argument("provider", type=TEXT)
+@click.pass_obj
+def set_key(run: Run, provider: str) -> None:
+    """Keep another key of a provider: typed without being shown, or from standard input.
+
+    It goes into the system's keyring, where none works into credentials.toml. nacre setup chooses models.
+    """
+    from nacre.app import signing_in
+    from nacre.cli.commands.setup import MOST_KEY_CHARACTERS, checked_key
+    from nacre.llm.credentials import credential_for, mask
+    from nacre.settings import load_settings
+
+    if run.is_interactive:
+        secret = str(click.prompt(f"Key of {provider} (not shown)", hide_input=True, err=True)).strip()
+    else:
+        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
+    kept = signing_in.replace_key(run.settings, provider, checked_key(secret, "standard input"))
+    taken = credential_for(load_settings(run.settings.home, run.settings.environ), provider)
+    if taken and taken.secret != secret:
+        run.warnings.append(f"{taken.origin} holds another key, and goes before the one that was kept")
+    record = {"provider": provider, "kept": kept, "masked": mask(secret)}
+    run.answer(record, lambda paper: paper.line(f"Kept: the key {mask(secret)} of {provider}, in {kept}."))
 
 
 @auth.command("remove", examples=["nacre auth remove anthropic", "nacre auth remove openai --yes"])

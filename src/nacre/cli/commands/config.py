@@ -10,6 +10,7 @@ import click
 from nacre.cli.command import TEXT, Group
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
+from nacre.errors import NacreError
 
 
 @click.group(
@@ -89,7 +90,8 @@ def get(run: Run, key: str) -> None:
 def set_value(run: Run, key: str, value: str) -> None:
     """Write one setting to the config file.
 
-    VALUE is text, a number, true or false; lists and tables are written as in TOML.
+    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
+    empties it.
     """
     from nacre.app.hiding import hidden
     from nacre.settings import known, load_settings, write_setting
@@ -102,6 +104,8 @@ def set_value(run: Run, key: str, value: str) -> None:
     variable = known(key).variable
     if run.settings.values[key].origin == f"${variable}":
         run.warnings.append(f"${variable} is set and goes before the file")
+    if key == "embedding.model":
+        run.warnings += _told_of(written)
     run.answer(
         {"key": key, "value": shown, "path": str(path)},
         lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
@@ -114,6 +118,18 @@ def path(run: Run) -> None:
     """Print where the config file is, or would be."""
     found = run.settings.config
     run.answer({"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found)))
+
+
+def _told_of(model: str) -> list[str]:
+    """What becomes of texts with an embedding model elsewhere."""
+    from nacre.app.sending import told_of
+    from nacre.settings import load_settings
+
+    try:
+        told = told_of(load_settings(), model)
+    except NacreError:  # nacre embed tells what is wrong with it
+        return []
+    return [told] if told else []
 
 
 def _told(value: Any) -> str:

@@ -8,6 +8,7 @@ import click
 
 from nacre.cli import progress
 from nacre.cli.command import TEXT, DefaultGroup, command
+from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ def history(run: Run, limit: int) -> None:
 
 
 @conflicts.command("judge", examples=["nacre conflicts judge", "nacre conflicts judge --json"])
+@TRACE_PROMPTS
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing when all went well.")
 @click.option("--background", is_flag=True, hidden=True, help="Nobody asked for it in so many words.")
 @click.pass_obj
@@ -160,6 +162,7 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
 @click.option(
     "--batch-size", type=click.IntRange(1, 500), default=10, show_default=True, help="So many are written together."
 )
+@TRACE_PROMPTS
 @click.option("--estimate", is_flag=True, help="Tell what it would cost, and ask no model.")
 @click.pass_obj
 def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool) -> None:

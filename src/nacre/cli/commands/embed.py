@@ -68,6 +68,12 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
     if bool(name) == back and not (forget_old and not name):
         raise click.UsageError("name one model, or say --back or --forget-old", click.get_current_context())
     if back:
+        planned = switching.plan_back(run.context)
+        if estimate:
+            _answer_plan(run, planned)
+            return
+        if planned.wants_yes:
+            _ask(run, planned, yes=yes)
         with progress.shown(run) as notify:
             setting, made = switching.back(run.context, notify or (lambda _: None))
         _answer(run, setting, made)
@@ -77,7 +83,8 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
             _answer_plan(run, planned)
             return
         trial = switching.try_one(run.context, name)
-        _ask(run, planned, trial, yes=yes)
+        if planned.texts or planned.wants_yes:
+            _ask(run, planned, trial, yes=yes)
         with progress.shown(run) as notify:
             made = switching.switch(run.context, name, notify or (lambda _: None), forgets_old=forget_old)
         _answer(run, planned.setting, made)
@@ -85,22 +92,35 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
         _forget(run)
 
 
-@embed.command("resume", examples=["nacre embed resume"])
+@embed.command("resume", examples=["nacre embed resume", "nacre embed resume --estimate"])
+@click.option("--estimate", is_flag=True, help="Tell what is left to do, send nothing and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def resume(run: Run) -> None:
-    """Go on with the vectors that are missing."""
+def resume(run: Run, estimate: bool, yes: bool) -> None:
+    """Go on with the vectors that are missing.
+
+    It asks first where texts would leave this machine and nobody said yes to that, as after nacre config set. No budget
+    holds it: you ask for it.
+    """
     from nacre.app import switching
 
+    if run.settings["embedding.model"] != "none":
+        planned = switching.plan(run.context, run.settings["embedding.model"])
+        if estimate:
+            _answer_plan(run, planned)
+            return
+        if planned.wants_yes:
+            _ask(run, planned, yes=yes)
     with progress.shown(run) as notify:
         made = switching.resume(run.context, notify or (lambda _: None))
     _answer(run, run.settings["embedding.model"], made)
 
 
-def _ask(run: Run, planned: Plan, trial: Trial, *, yes: bool) -> None:
+def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> None:
     """Before texts leave this machine."""
     from nacre.cli.render.embed import render_plan, told
 
-    if yes or planned.place.is_here or not planned.texts:
+    if yes or planned.place.is_local:
         return
     if not run.is_interactive:
         raise click.UsageError(f"{told(planned)}: look with --estimate, then add --yes", click.get_current_context())

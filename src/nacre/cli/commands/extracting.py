@@ -14,6 +14,7 @@ import click
 
 from nacre.cli import progress
 from nacre.cli.command import TEXT, command
+from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--user-only", is_flag=True, help="Show the model what you said, and nothing of the agent's.")
 @click.option("--no-related", is_flag=True, help="Do not show the model what is known of the topic.")
 @click.option("--markdown", is_flag=True, help="Answer in Markdown.")
+@TRACE_PROMPTS
 @click.option("--output", type=_NEW_FILE, help="Write the answer there: Markdown, or JSON with --json.")
 @click.pass_obj
 def extract(  # noqa: PLR0913 - one parameter an option

@@ -8,6 +8,7 @@ import click
 
 from nacre.cli import progress
 from nacre.cli.command import command
+from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 
 
@@ -23,6 +24,7 @@ from nacre.cli.run import Run
 @click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
 @click.option("--no-extract", is_flag=True, help="Make sessions searchable, write no memories.")
 @click.option("--force", is_flag=True, help="Read files again that did not change.")
+@TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would be read, and read nothing.")
 @click.option("--estimate", is_flag=True, help="Say what learning with a model would cost, and store nothing.")
 @click.pass_obj

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from nacre.cli import progress
 from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.run import Run
 
@@ -33,11 +34,13 @@ def models(ctx: click.Context) -> None:
 def test(run: Run, name: str) -> None:
     """Ask a model one short question, and tell its time, tokens and cost.
 
-    Without a name it is the model of models.default. The question is sent to its provider.
+    Without a name it is the model of models.default. The question is sent to its provider. Where it does not answer
+    now, it is asked again for models.timeout_seconds; Ctrl-C ends that at once.
     """
     from nacre.app import offering
     from nacre.cli.records.models import trial_record
     from nacre.cli.render.models import render_trial
 
-    trial = offering.try_model(run.context, name)
+    with progress.waiting(run, f"Asking {name or run.settings['models.default']}") as hear:
+        trial = offering.try_model(run.context, name, hear)
     run.answer(trial_record(trial), lambda paper: render_trial(paper, trial))

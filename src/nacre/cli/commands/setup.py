@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nacre.cli import progress
 from nacre.cli.command import TEXT, command
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput, ModelRefused
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from nacre.app.setting_up import Tried, Wish
 
 METHODS = ("anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription")
-_MOST_KEY_CHARACTERS = 20_000
+MOST_KEY_CHARACTERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +115,7 @@ def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None
     if variable and key_stdin:
         raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
     if key_stdin:
-        secret = sys.stdin.read(_MOST_KEY_CHARACTERS).strip()
+        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
         where = "standard input"
     elif variable:
         secret = run.environ.get(variable, "").strip()
@@ -140,9 +141,8 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
 
     if not tests or not wish.provider:
         return Tried(SKIPPED, message="nobody asked for a test" if wish.provider else "")
-    if run.is_interactive:
-        click.echo(f"Asking {wish.model} …", err=True)
-    tried = try_model(run.context, wish)
+    with progress.waiting(run, f"Asking {wish.model}") as hear:
+        tried = try_model(run.context, wish, hear)
     if tried.outcome != REFUSED:
         return tried
     if may_ask:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import EXPIRY, IMPORTANCE, KIND, SCOPE, project_slug, read_content
+from nacre.cli.options import EXPIRY, IMPORTANCE, KIND, SCOPE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 )
 @click.option("--aggressive", is_flag=True, default=None, help="Ask about memories that are less alike, too.")
 @click.option("--dedup-threshold", type=click.FloatRange(0, 1), help="Ask from this cosine on.")
+@TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
 @click.pass_obj
 def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...], dry_run: bool, **values: Any) -> None:

@@ -50,7 +50,7 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 
 @traces.command("show", examples=["nacre traces show 5f0c2a4d", "nacre traces show 5f0c2a4d --prompts"])
 @click.argument("reference", metavar="ID", type=TEXT)
-@click.option("--prompts", is_flag=True, help="Also whole prompts and answers, where models.keep_prompts kept them.")
+@click.option("--prompts", is_flag=True, help="Also whole prompts and answers, where they were kept: --trace-prompts.")
 @click.pass_obj
 def show(run: Run, reference: str, prompts: bool) -> None:
     """Tell a trace step by step."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.cli.records.values import Record
+from nacre.model.spending import DOLLAR
 
 if TYPE_CHECKING:
     from nacre.app.embedding import Embedded
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
 
 def standing_record(standing: Standing) -> Record:
     """How the vectors stand."""
-    problem = standing.problem
+    problem, held = standing.problem, standing.held
     return {
         "wanted": standing.wanted, "switching": standing.switching,
         "host": standing.place.host or None, "local": standing.place.is_here,
         "in_use": _lot_record(standing.in_use), "other": _lot_record(standing.other),
         "problem": {"message": problem.message, "hint": problem.hint} if problem else None,
+        "held": {"reason": held.reason, "message": held.message, "hint": held.hint} if held else None,
     }  # fmt: skip
 
 
@@ -36,7 +38,8 @@ def plan_record(plan: Plan) -> Record:
     return {
         "setting": plan.setting, "model": plan.model, "from": plan.used, "host": plan.place.host or None,
         "local": plan.place.is_here, "texts": plan.texts, "tokens": plan.tokens,
-        "cost_usd": None if plan.cost is None else float(plan.cost),
+        "cost_usd": None if plan.cost is None else float(plan.cost), "asks": plan.wants_yes,
+        "left_usd": plan.left / DOLLAR,
     }  # fmt: skip
 
 

@@ -33,7 +33,8 @@ def cost_record(report: CostReport, by: str) -> Record:
         "spent": [
             {
                 "name": one.name, "calls": one.calls, "failed": one.failed, "background_calls": one.background,
-                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR, "unpriced": one.unpriced,
+                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR,
+                "estimated_usd": one.estimated / DOLLAR, "unpriced": one.unpriced,
                 "seconds": round(one.seconds, 3),
             }
             for one in added_up(report.spent, by)
@@ -52,6 +53,7 @@ def cost_record(report: CostReport, by: str) -> Record:
 
 def estimate_record(estimate: Estimate) -> Record:
     """What learning with models would cost."""
+    vectors = estimate.vectors
     return {
         "estimate": True,
         "sessions": estimate.waiting,
@@ -69,6 +71,10 @@ def estimate_record(estimate: Estimate) -> Record:
         "background": estimate.is_background_on,
         "left_usd": estimate.left / DOLLAR,
         "now": estimate.now,
+        "vectors": {
+            "model": vectors.model, "tokens": vectors.tokens, "left_usd": vectors.left / DOLLAR, "held": vectors.held,
+            "cost_usd": None if vectors.cost is None else vectors.cost / DOLLAR,
+        } if vectors else None,
         "problems": [{"path": one.path, "message": one.message, "hint": one.hint} for one in estimate.problems],
     }  # fmt: skip
 

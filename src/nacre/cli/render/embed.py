@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.render.words import count, size
+from nacre.model.spending import dollars
 
 if TYPE_CHECKING:
     from nacre.app.embedding import Embedded
-    from nacre.app.switching import Lot, Place, Plan, Standing, Trial
+    from nacre.app.sending import Place
+    from nacre.app.switching import Lot, Plan, Standing, Trial
 
 _STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
 
@@ -23,6 +25,9 @@ def render_standing(paper: Paper, standing: Standing) -> None:
     if standing.problem:
         paper.line(Span(standing.problem.message, "red"), indent=2)
         paper.line(dim(standing.problem.hint or ""), indent=2)
+    if standing.held:
+        paper.line(Span(standing.held.message, "yellow"), indent=2)
+        paper.line(dim(standing.held.hint or ""), indent=2)
     for lot in (standing.in_use, standing.other):
         if lot:
             paper.blank()
@@ -34,7 +39,8 @@ def render_standing(paper: Paper, standing: Standing) -> None:
     if standing.switching:
         paper.blank()
         paper.line("Recall goes by the vectors in use until the others are whole.")
-        paper.line(dim("nacre embed resume, nacre ingest or the watcher goes on with them"))
+        if not standing.held:
+            paper.line(dim("nacre embed resume, nacre ingest or the watcher goes on with them"))
 
 
 def _facts(lot: Lot) -> list[tuple[str, Cell]]:
@@ -54,7 +60,8 @@ def _where(place: Place) -> str:
 
 def told(plan: Plan) -> str:
     """What would be sent, in a sentence."""
-    return f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_cost(plan.cost)}) go to {plan.place.host}"
+    now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_cost(plan.cost)})"
+    return f"{now} go to {plan.place.host}, and what comes later, questions too"
 
 
 def render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
@@ -64,13 +71,25 @@ def render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
     paper.facts(
         [
             *answers,
-            ("instead of", plan.used or "no vectors yet"),
+            ("instead of", plan.used or "no vectors yet") if plan.used != plan.setting else ("goes on with", "its own"),
             ("texts", f"{plan.texts:,}"),
             ("tokens", f"about {plan.tokens:,}"),
             ("cost", _cost(plan.cost)),
+            ("later", _later(plan)),
         ],
         indent=2,
     )
+
+
+def _later(plan: Plan) -> str:
+    """What becomes of texts that come afterwards, by themselves."""
+    if plan.place.is_local:
+        return ""
+    if plan.cost is None:
+        return "new texts wait for nacre embed resume until models.capabilities says the price"
+    if not plan.place.price:
+        return "new texts, and each question, go there too"
+    return f"new texts, and each question, go there within the budget of a day; {dollars(plan.left)} of today's is left"
 
 
 def _cost(cost: Decimal | None) -> str:

@@ -151,11 +151,14 @@ def _skipped(report: IngestReport) -> str:
 
 
 def _vectors(report: IngestReport) -> str:
-    if report.vectors_note and not report.vectors_made:
-        return report.vectors_note
+    note = report.vectors_note
+    if note and not report.vectors_made and not report.vectors_left:
+        return note
     made = f"{report.vectors_made:,} texts" if report.vectors_made else ""
-    left = f"{report.vectors_left:,} wait for the next nacre ingest" if report.vectors_left else ""
-    return ", ".join(text for text in (made, left) if text)
+    left = (
+        f"{report.vectors_left:,} wait" + ("" if note else " for the next nacre ingest") if report.vectors_left else ""
+    )
+    return "; ".join(text for text in (", ".join(text for text in (made, left) if text), note) if text)
 
 
 def _render_oddities(paper: Paper, report: IngestReport) -> None:

@@ -84,7 +84,7 @@ def _whole(paper: Paper, step: Step) -> None:
             paper.line(dim(f"{name}:"), indent=5)
             paper.framed(text, "what went to a model or came from it", indent=7)
     if step.model and not step.prompt:
-        paper.line(dim("prompt and answer were not kept: nacre config set models.keep_prompts true"), indent=5)
+        paper.line(dim("prompt and answer were not kept: --trace-prompts does, or models.keep_prompts"), indent=5)
 
 
 def _model(step: Step) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ def _model(step: Step) -> tuple[str, ...]:
     cached = f", {amount(step.tokens.cached)} from a cache" if step.tokens.cached else ""
     cost = "price unknown" if step.cost is None else dollars(int(step.cost * DOLLAR))
     if step.status == "failed":
-        return (step.model,)
+        return (step.model, *((f"about {amount(read)} read", f"{cost} by estimate") if read else ()))
     return step.model, f"{amount(read)} read{cached}, {amount(step.tokens.output)} written", cost
 
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
+from nacre.errors import AnswerUnusable, BudgetSpent, ModelLeftAlone, ModelRefused, ModelUnavailable, NacreError
 from nacre.extract.by_model.answer import tidied
 from nacre.llm.answers import ask
 from nacre.model.prompting import Completion, Prompt, Tokens
@@ -123,7 +123,8 @@ class Caller:
         return self.stopped is not None and not (self.answered and _may_pass(self.stopped))
 
     def _failed(self, error: NacreError) -> None:
-        self.problem = error
+        if not (self.problem and isinstance(error, ModelLeftAlone)):  # which follows from what came before
+            self.problem = error
         self._failures += 1
         never_fits = isinstance(error, AnswerUnusable) and not self.answered
         if not _may_pass(error) or self._failures >= (_UNUSABLE_AT_FIRST if never_fits else _FAILURES_IN_A_ROW):

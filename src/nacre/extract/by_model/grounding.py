@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 
 from nacre.extract.by_model.answer import Told
+from nacre.extract.by_model.bearing import is_turned_round, mood_refusal, said_in
+from nacre.extract.by_model.stances import data
 from nacre.extract.by_model.voices import Voice, Voices, is_in
 from nacre.extract.candidate import Candidate
 from nacre.extract.course import doubted
@@ -51,15 +53,6 @@ _TAG = re.compile(r"[\w.+#-]{2,30}")
 _DIRECTIVE = re.compile(
     r"\b(?:always|never|from now on|must|ignore|disregard|remember to|make sure|do not|don't)\b|\|\s*(?:ba|z)?sh\b"
     r"|总是|永远|务必|必须|一律|不要|记住|从现在起|以后都",
-    re.IGNORECASE,
-)
-_DENIED = re.compile(
-    r"\b(?:not|never|no|without|cannot|stop|avoid|\w+n['’ ]?t)(?: \w+){0,2} ?$|(?:不|别|勿|莫|禁止)\w{0,4} ?$",
-    re.IGNORECASE,
-)
-_DENIAL = re.compile(
-    r"\b(?:not?|never|none|nothing|nobody|neither|nor|without|cannot|instead|rather|stop\w*|avoid\w*|forbid\w*|forbidden"
-    r"|prohibit\w*|ban\w*|unless|only|free of|\w+n['’]t)\b|[不别勿莫没无非未]|禁止",
     re.IGNORECASE,
 )
 
@@ -114,6 +107,7 @@ class Grounds:
         reason = self._voice_refusal(quoted, evidence, content) or self._word_refusal(content, evidence, language)
         said = self._as_said(quoted, evidence, content)
         reason = reason or self._voice_refusal(said, evidence, content)
+        reason = reason or self._stance_refusal(Kind(told.kind), content, quoted, evidence)
         reason = reason or self._later_refusal(Kind(told.kind), content, said, evidence[-1])
         return Dropped(reason) if reason else self._candidate(told, content, subject, said, evidence)
 
@@ -139,7 +133,7 @@ class Grounds:
 
     def _holds(self, at: int, parts: Sequence[str]) -> bool:
         said = self.voices.said(at)
-        if sum(map(len, parts)) < _LEAST_QUOTE and parts != [said]:
+        if sum(map(_length, parts)) < _LEAST_QUOTE and parts != [said]:
             return False
         return all(is_in(part, said) for part in parts)
 
@@ -176,6 +170,7 @@ class Grounds:
         if len(words & self._foreign) > MOST_FOREIGN or content_words(telling, language) & self._foreign:
             return "untrusted"
         least = LEAST_SAID if language.joiner else LEAST_SAID_IN_PAIRS
+        words = content_words(content, language, data().silent) or words
         if self._support(words, evidence) < LEAST_SHOWN or _share(words, self._trusted) < least:
             return "unsupported"
         return None
@@ -187,21 +182,19 @@ class Grounds:
         parts = name.lower().split("/")
         return len(parts) > 1 and all(part in self._names and _NAME.search(part) for part in parts)
 
+    def _stance_refusal(self, kind: Kind, content: str, quoted: _Quoted, evidence: Sequence[int]) -> str | None:
+        """Whether the evidence says the opposite, or only asks, supposes, or tells what others want."""
+        every = said_in(self.voices, evidence)
+        if is_turned_round(content, every, self._trusted):
+            return "turned round"
+        return mood_refusal(kind, content, _parts(quoted.words), quoted.at, every, self.voices)
+
     def _later_refusal(self, kind: Kind, content: str, quoted: _Quoted, last: int) -> str | None:
         """Whether what was said after the evidence takes it back."""
         spoken = self.voices.spoken
-        if quoted.voice is Voice.OWNER and self._is_turned_round(quoted, content):
-            return "turned round"
         if quoted.voice is not Voice.OWNER and doubted(quoted.words, quoted.at + 1, self.turns, spoken):
             return "refuted"
         return "taken back" if taken_back(kind, content, last, spoken) else None
-
-    def _is_turned_round(self, quoted: _Quoted, content: str) -> bool:
-        """Whether a quote begins behind the denial of its own sentence, and the content has none."""
-        first = next(iter(_parts(quoted.words)), "")
-        before = [one.partition(first)[0] for one in self.voices.statements(quoted.at) if first in one]
-        is_denied = bool(before) and all(_DENIED.search(one) for one in before)
-        return is_denied and not _DENIAL.search(f"{quoted.words} {content}")
 
     def _candidate(
         self, told: Told, content: str, subject: str, quoted: _Quoted, evidence: tuple[int, ...]
@@ -257,6 +250,11 @@ def _refusal(told: Told, content: str, subject: str, language: Language) -> str 
 def _parts(quote: str) -> list[str]:
     """What a quote joins with an ellipsis, normalised."""
     return [part for part in (normalise(one) for one in _ELLIPSIS.split(quote)) if part]
+
+
+def _length(part: str) -> int:
+    """How long words are; a Chinese character says as much as two letters, at least."""
+    return len(part) + sum(character > "\u2e7f" for character in part)
 
 
 def _share(words: frozenset[str], known: frozenset[str]) -> float:

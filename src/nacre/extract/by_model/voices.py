@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from functools import cached_property
 
-from nacre.extract.course import objects, said_by_agent, stretches, welcome
+from nacre.extract.course import changed, objects, said_by_agent, stretches, welcome
 from nacre.extract.cues import language_of
 from nacre.extract.speech import Answered, Utterance, acceptance, forms, is_content, trusted_agent, utterances
 from nacre.model.session import Speaker, Trust, Turn
@@ -90,11 +90,15 @@ class Voices:
 
     def typed(self, at: int) -> str:
         """The owner's own words in a turn: those that declined its calls, where it is an agent's."""
-        return " ".join(said.text for one in self._own.get(at, ()) for said in one.statements)
+        return " ".join(self.sentences(at))
+
+    def sentences(self, at: int) -> list[str]:
+        """What the owner stated in a turn, sentence by sentence, as they typed it."""
+        return [said.text for one in self._own.get(at, ()) for said in one.statements]
 
     def statements(self, at: int) -> list[str]:
         """What the owner stated in a turn, sentence by sentence, normalised."""
-        return [normalise(said.text) for one in self._own.get(at, ()) for said in one.statements]
+        return [normalise(text) for text in self.sentences(at)]
 
     def said(self, at: int) -> str:
         """All words of a turn, normalised, with those that declined its calls."""
@@ -115,6 +119,15 @@ class Voices:
         """Whether the owner's next words after a turn are against it."""
         after = self.next_of_owner(at)
         return after is not None and objects(after, language_of(after.text))
+
+    def is_followed(self, at: int) -> bool:
+        """Whether the agent did something about a message of the owner's, and they went on from that without a word
+        against it; or accepted in words what it said.
+        """
+        after = self.next_of_owner(at)
+        end = after.index if after else len(self.turns)
+        voices = {self.of(one) for one in range(at + 1, end)}
+        return Voice.ACCEPTED in voices or (Voice.CARRIED in voices and changed(self.turns, at + 1, end))
 
     @cached_property
     def _accepted(self) -> frozenset[int]:

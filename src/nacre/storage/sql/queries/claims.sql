@@ -26,7 +26,9 @@ WHERE c.attribute = :attribute AND c.entity <> :entity AND m.project IS :project
 -- list_unclaimed --
 -- Active memories without a claim, the latest first.
 SELECT m.id FROM active_memories m LEFT JOIN claims c ON c.memory = m.id
-WHERE c.memory IS NULL AND m.id NOT IN (SELECT memory FROM claimless) ORDER BY m.created DESC, m.row DESC LIMIT :limit;
+WHERE c.memory IS NULL AND m.id NOT IN (SELECT memory FROM claimless)
+    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+ORDER BY m.created DESC, m.row DESC LIMIT :limit;
 
 -- insert_claimless --
 -- A model said that it claims nothing.
@@ -37,12 +39,13 @@ INSERT OR IGNORE INTO claimless (memory) VALUES (:memory);
 DELETE FROM claimless WHERE memory = :id;
 
 -- insert_claims_waiting --
--- A new memory whose claim is to be told.
-INSERT OR IGNORE INTO claims_waiting (memory, since, due) VALUES (:memory, :at, 0);
+-- A memory that is to be judged; one that waits already goes on waiting, with what is new of it.
+INSERT INTO claims_waiting (memory, since, due, reworded) VALUES (:memory, :at, 0, :reworded)
+ON CONFLICT (memory) DO UPDATE SET reworded = max(reworded, excluded.reworded);
 
 -- list_claims_due --
--- What waits and may be tried now, the longest waiting first: (memory, tries).
-SELECT memory, tries FROM claims_waiting WHERE due <= :at ORDER BY since, memory LIMIT :limit;
+-- What waits and may be tried now, the longest waiting first: (memory, tries, reworded).
+SELECT memory, tries, reworded FROM claims_waiting WHERE due <= :at ORDER BY since, memory LIMIT :limit;
 
 -- delete_claims_waiting --
 -- Done, or given up.

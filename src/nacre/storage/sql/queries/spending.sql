@@ -19,7 +19,7 @@ FROM model_calls WHERE day = :day AND background;
 -- sum_model_calls --
 -- Since a day.
 SELECT day, task, model, background, count(*), sum(outcome = 'failed'), sum(input), sum(output), sum(cached), sum(written),
-    coalesce(sum(cost), 0), sum(cost IS NULL), sum(seconds)
+    coalesce(sum(cost), 0), sum(cost IS NULL), sum(seconds), coalesce(sum(cost) FILTER (WHERE outcome <> 'done'), 0)
 FROM model_calls WHERE day >= :since GROUP BY day, task, model, background ORDER BY day, task, model, background;
 
 -- mean_model_calls --

@@ -1,0 +1,181 @@
+"""Memories that nobody stored just now, but wrote, synced, imported or accepted: models judge them like any other."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app.context import Context
+from nacre.app.contradicting import judge_waiting
+from nacre.app.importing import ImportOptions, carry_out, plan_import
+from nacre.app.maintenance import rebuild
+from nacre.app.remembering import get
+from nacre.app.scanning import catch_up
+from nacre.app.syncing import Wanted, sync
+from nacre.model.prompting import Prompt, Task
+from tests.app.conftest import World
+from tests.app.test_contradictions import NEW, OLD, Judge, claim, home, put, state
+
+NOTE = f"# Pictures\n\n{OLD}\n"
+WRITTEN = "projects/acme/fact/pictures.md"
+
+Arrive = Callable[[World, Path], None]
+
+
+def by_hand(world: World, _: Path) -> None:
+    world.write(WRITTEN, NOTE)
+
+
+def by_import(world: World, tmp_path: Path) -> None:
+    other = World(tmp_path / "other")
+    other.user_home.mkdir()
+    with home(other, NACRE_MODELS_BACKGROUND="false") as (context, _):
+        put(context, OLD)
+    with home(world) as (context, _):
+        plan = plan_import(context, ImportOptions(other.vault, trust=True, vectors=False))
+        assert carry_out(context, plan).added
+
+
+def by_accept(world: World, _: Path) -> None:
+    with home(world) as (busy, _), busy.vault_lock, home(world) as (context, _):
+        put(context, OLD)
+        assert not context.memories.same_content(OLD, "acme")
+
+
+def by_sync(world: World, tmp_path: Path) -> None:
+    remote = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    machines = [world, World(tmp_path / "other")]
+    machines[1].user_home.mkdir()
+    for machine in machines:
+        with home(machine, NACRE_MODELS_BACKGROUND="false") as (context, _):
+            put(context, "The kettle is blue.")
+            if machine is machines[1]:
+                put(context, OLD)
+    for machine in (*machines, world):
+        with home(machine, NACRE_MODELS_BACKGROUND="true" if machine is world else "false") as (context, _):
+            sync(context, Wanted(str(remote), timeout=20.0))
+
+
+ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "accept": by_accept, "sync": by_sync}
+
+
+@pytest.mark.parametrize("name", ARRIVALS)
+def test_what_comes_in_any_way_is_judged_against_what_is_there(world: World, tmp_path: Path, name: str) -> None:
+    with home(world) as (context, _):
+        newer = put(context, NEW)
+        judge_waiting(context)
+    world.clock.pass_days(-1)
+    ARRIVALS[name](world, tmp_path)
+    world.clock.pass_days(2)
+    with home(world) as (context, model):
+        catch_up(context)
+        judge_waiting(context)
+        older = context.memories.same_content(OLD, "acme") or ""
+        assert get(context, older).claim
+        asked = [prompt for prompt in model.prompts if prompt.task is Task.CONTRADICTION]
+        assert len(asked) == 1
+        assert OLD in asked[0].text
+        assert NEW in asked[0].text
+        assert "superseded" in (state(context, older, newer), state(context, newer, older))
+        assert judge_waiting(context).waiting == 0
+
+
+def test_without_a_model_what_comes_in_waits_for_none(world: World, tmp_path: Path) -> None:
+    with home(world, NACRE_MODELS_BACKGROUND="false") as (context, model):
+        put(context, NEW)
+        for arrive in (by_hand, by_accept):
+            arrive(world, tmp_path)
+            world.environ["NACRE_MODELS_BACKGROUND"] = "false"
+        catch_up(context)
+        assert context.claims.waiting().count == 0
+        assert model.prompts == []
+
+
+def test_words_that_a_person_changes_by_hand_get_a_claim_of_their_own(world: World) -> None:
+    def told(prompt: Prompt) -> Any:
+        return claim(said="a shelf" if "shelf" in prompt.text else "the tower")
+
+    with home(world, Judge(claims=told)) as (context, _):
+        memory = put(context, OLD)
+        judge_waiting(context)
+        rewrite(world, memory, "the tower in the cellar.", "a shelf.")
+        judge_waiting(context)
+        found = get(context, memory)
+    assert found.content == "Pictures of the gallery lie on a shelf."
+    assert found.claim
+    assert found.claim.object == "a shelf"
+    assert world.memory_file(memory).read_text().count("claim:") == 1
+
+
+def test_words_that_claim_nothing_any_more_lose_their_claim(world: World) -> None:
+    nothing = {"entity": "", "attribute": "", "predicate": "", "object": "", "confidence": 0.0}
+    judge = Judge(claims=lambda prompt: nothing if "shelf" in prompt.text else claim())
+    with home(world, judge) as (context, _):
+        memory = put(context, OLD)
+        judge_waiting(context)
+        rewrite(world, memory, "the tower in the cellar.", "a shelf.")
+        judge_waiting(context)
+        assert get(context, memory).claim is None
+    assert "claim:" not in world.memory_file(memory).read_text()
+
+
+def test_what_changes_beside_the_words_is_judged_by_nobody(world: World) -> None:
+    with home(world) as (context, _):
+        memory = put(context, OLD)
+        judge_waiting(context)
+        rewrite(world, memory, "importance: 7", "importance: 8")
+        catch_up(context)
+        assert get(context, memory).importance == 8
+        assert context.claims.waiting().count == 0
+
+
+def test_a_vault_that_is_read_anew_is_not_judged_anew(world: World, tmp_path: Path) -> None:
+    with home(world) as (context, _):
+        put(context, OLD)
+        judge_waiting(context)
+    with home(world) as (context, model):
+        settings = context.settings
+        context.database.close()
+
+        def opened(settings: Any) -> Context:
+            return replace(world.context(settings), load_model=lambda *_: model)
+
+        rebuild(settings, opened, vectors=False)
+    with home(world) as (context, model):
+        catch_up(context)
+        assert context.claims.waiting().count == 0
+    (world.home / "nacre.db").unlink()
+    with home(world) as (context, model):
+        catch_up(context)
+        assert len(context.memories.all_ids()) == 1
+        assert context.claims.waiting().count == 0
+
+
+def test_where_much_more_comes_than_is_here_what_is_here_is_judged(world: World, tmp_path: Path) -> None:
+    other = World(tmp_path / "other")
+    other.user_home.mkdir()
+    remote = tmp_path / "remote.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    with home(other, NACRE_MODELS_BACKGROUND="false") as (context, _):
+        for at in range(101):
+            put(context, f"Remark {at} is that box {at} holds {at} apples.", force=True)
+        sync(context, Wanted(str(remote), timeout=20.0))
+    with home(world) as (context, _):
+        here = put(context, OLD)
+        judge_waiting(context)
+        sync(context, Wanted(str(remote), timeout=20.0))
+        assert len(context.memories.all_ids()) == 102
+        assert [one.memory for one in context.claims.due(2**60, 1000)] == [here]
+
+
+def rewrite(world: World, memory: str, before: str, after: str) -> None:
+    file = world.memory_file(memory)
+    text = file.read_text(encoding="utf-8")
+    assert before in text
+    file.write_text(text.replace(before, after), encoding="utf-8")

@@ -1,0 +1,145 @@
+"""Texts that go to a provider for their vectors: what they cost is noted, and never more than the budget."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from nacre.app import switching
+from nacre.app.context import Context, open_context
+from nacre.app.embedding import embed_pending
+from nacre.app.memory_home import MemoryHome
+from nacre.app.spending import costs
+from nacre.errors import EmbedderHeld, EmbedderUnavailable
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.app.conftest import World, says
+
+MODEL = "openai:text-embedding-3-small"
+TEXT = "The harbour crane at the northern quay is painted every second spring. "
+"""72 bytes: at most 25 tokens, of which a million cost two cents, so that one costs a millionth of a dollar."""
+
+
+@pytest.fixture
+def provider(world: World) -> Iterator[FakeProvider]:
+    """OpenAI on loopback, to which the owner lets texts go."""
+    world.home.mkdir(mode=0o700)
+    with FakeProvider() as provider:
+        host = provider.url.removeprefix("http://")
+        world.environ |= {"OPENAI_API_KEY": "sk-harbour-0123456789abcdef", "NACRE_EMBEDDING_MODEL": MODEL}
+        (world.home / "config.toml").write_text(
+            f'[embedding]\nsends_to = ["{host}"]\n[models.providers.openai]\nbase_url = "{provider.url}/v1"\n',
+            encoding="utf-8",
+        )
+        yield provider
+
+
+Opened = Callable[[], Context]
+
+
+@pytest.fixture
+def opened(world: World) -> Iterator[Opened]:
+    """Opens the home; all are closed at the end."""
+    found: list[Context] = []
+
+    def open_one() -> Context:
+        found.append(open_context(world.settings(), clock=world.clock))
+        return found[-1]
+
+    yield open_one
+    for context in found:
+        context.close()
+
+
+def spent(context: Context) -> list[tuple[bool, int, int, int]]:
+    """By who wanted it: whether in the background, calls, failed ones, millionths of a dollar."""
+    return [(one.is_background, one.calls, one.failed, one.cost) for one in costs(context).spent]
+
+
+def test_calls_side_by_side_keep_within_the_budget(world: World, provider: FakeProvider, opened: Opened) -> None:
+    world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.000005}"
+    homes = [opened() for _ in range(4)]
+
+    def embed(number: int) -> str:
+        try:
+            homes[number % 4].embedder.embed([TEXT])
+        except EmbedderHeld as held:
+            return held.reason
+        return "done"
+
+    with ThreadPoolExecutor(4) as pool:
+        done = Counter(pool.map(embed, range(16)))
+    assert done == {"done": 5, "task budget": 11}
+    assert len(provider.requests) == 5
+    assert spent(homes[0]) == [(True, 5, 0, 5)]
+
+
+def test_a_call_that_fails_counts_at_what_was_sent_unless_the_provider_says_no(
+    provider: FakeProvider, opened: Opened
+) -> None:
+    context = opened()
+    provider.embedding_faults += [Reply(status=401)]
+    with pytest.raises(EmbedderUnavailable):
+        context.embedder.embed([TEXT])
+    assert spent(context) == [(True, 1, 1, 0)]
+    provider.embedding_faults += [Reply(status=500, headers={"retry-after": "0"})]
+    context.embedder.embed([TEXT])
+    assert spent(context) == [(True, 3, 2, 2)], "each try is a call"
+
+
+def test_a_step_that_is_too_dear_is_made_smaller_and_what_is_left_waits(
+    world: World, provider: FakeProvider, opened: Opened
+) -> None:
+    world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.00005}"
+    world.transcript("s1", *[says("user", f"{TEXT} Number {n}.", uuid=f"u{n}") for n in range(300)])
+    with MemoryHome(opened()) as memory:
+        report = memory.ingest()
+    assert 60 < report.vectors_made < 200
+    assert report.vectors_left == 300 - report.vectors_made
+    assert "a day in the background" in (report.vectors_note or "")
+    sent = len(provider.requests)
+    again = embed_pending(opened(), lambda _: None)
+    assert (again.made, len(provider.requests)) == (0, sent)
+    world.clock.pass_days(1)
+    assert embed_pending(opened(), lambda _: None).made > 60, "midnight is over"
+    assert switching.resume(opened(), lambda _: None).left == 0
+    assert [asked for asked, *_ in spent(opened())] == [True, False, True]
+
+
+def test_texts_leave_questions_a_part_of_the_budget(world: World, provider: FakeProvider, opened: Opened) -> None:
+    world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.0002"
+    context = opened()
+    for number in range(198):
+        context.embedder.embed([f"{TEXT}{number}"[-60:]])
+    with pytest.raises(EmbedderHeld):
+        context.embedder.embed([TEXT])
+    with MemoryHome(context) as memory:
+        memory.store("The ferry office closes at noon on Sundays.")
+    context = opened()
+    context.vectors.begin(context.embedder.name, MODEL)
+    sent = len(provider.requests)
+    with MemoryHome(context) as memory:
+        assert memory.recall("when does the ferry office close?").hits
+    assert len(provider.requests) == sent + 1
+
+
+def test_a_question_is_noted_and_recall_writes_in_no_database(
+    world: World, provider: FakeProvider, opened: Opened
+) -> None:
+    with MemoryHome(opened()) as memory:
+        memory.store("The ferry office closes at noon on Sundays.")
+        memory.ingest()
+    context = opened()
+    costs(context)  # which counts what was noted before
+    before = context.database.rows("SELECT count(*), sum(cost) FROM model_calls")
+    with MemoryHome(context) as memory:
+        assert memory.recall("when does the ferry office close?").lanes[1].state == "ran"
+        assert context.database.rows("SELECT count(*), sum(cost) FROM model_calls") == before
+        notes = (world.home / "notes.jsonl").read_text(encoding="utf-8").splitlines()
+        (call,) = (json.loads(line)["call"] for line in notes if '"call"' in line)
+    assert (call["task"], call["model"], call["is_background"], call["cost"]) == ("embedding", MODEL, True, 1)
+    calls, cost = before[0]
+    assert spent(opened()) == [(True, calls + 1, 0, cost + 1)]

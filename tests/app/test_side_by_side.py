@@ -1,0 +1,152 @@
+"""While a language model is waited for, nothing else is: neither other threads of an open home nor other questions."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from nacre.app.memory_home import MemoryHome
+from nacre.model.prompting import Prompt, Task
+from nacre.model.reports import StoreOutcome
+from nacre.testing.scripted import ScriptedModel
+from tests.app.conftest import World, says
+
+PATIENCE = 20.0
+"""Seconds after which a thread that was held up is a failure."""
+
+OLD = "The nightly export of invoices runs on the machine in the cellar"
+NEW = "Invoices are exported every night by the machine in the cellar, and the log is kept"
+BOTH = "The nightly export of invoices runs on the machine in the cellar, and the log is kept"
+
+
+@dataclass
+class Thinking:
+    """A model that answers when it is let; ``is_asked`` is set when it was asked."""
+
+    answer: Callable[[Prompt], Any]
+    is_asked: threading.Event = field(default_factory=threading.Event)
+    may_answer: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(self, prompt: Prompt) -> Any:
+        self.is_asked.set()
+        assert self.may_answer.wait(PATIENCE), "nobody let it answer"
+        return self.answer(prompt)
+
+
+@pytest.fixture
+def thread() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1) as pool:
+        yield pool
+
+
+def thinking(world: World, answer: Callable[[Prompt], Any], **environ: str) -> Thinking:
+    model = Thinking(answer)
+    world.model = ScriptedModel(model)
+    world.environ |= {
+        "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "minilm", "NACRE_MODELS_DEFAULT": "none",
+        "NACRE_DEDUP_MODEL_SECONDS": str(PATIENCE), **environ,
+    }  # fmt: skip
+    return model
+
+
+def merge(_: Prompt) -> dict[str, Any]:
+    return {"action": "UPDATE", "target": 1, "merged": BOTH, "reason": "adds the log"}
+
+
+def store(memory: MemoryHome, content: str) -> StoreOutcome:
+    return memory.store(content, project="acme", dedup_threshold=0.1)
+
+
+def others_go_on(memory: MemoryHome) -> None:
+    """Recall and store, from this thread."""
+    assert [hit.memory.content for hit in memory.recall("where does the export of invoices run").hits] == [OLD]
+    assert memory.store("The kettle is blue", project="kitchen").action == "stored"
+
+
+def within_patience(future: Future[Any]) -> Any:
+    return future.result(PATIENCE)
+
+
+def test_other_threads_recall_and_store_while_a_store_waits_for_its_model(
+    world: World, thread: ThreadPoolExecutor
+) -> None:
+    model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
+    with world.open() as memory:
+        store(memory, OLD)
+        world.clock.now += timedelta(minutes=1)
+        waits = thread.submit(store, memory, NEW)
+        try:
+            assert model.is_asked.wait(PATIENCE)
+            with ThreadPoolExecutor(1) as second:
+                within_patience(second.submit(others_go_on, memory))
+            assert not waits.done()
+        finally:
+            model.may_answer.set()
+        assert within_patience(waits).action == "updated"
+        assert sorted(one.content for one in memory.list()) == ["The kettle is blue", BOTH]
+
+
+def test_what_another_thread_did_meanwhile_is_seen_before_the_decision_is_followed(
+    world: World, thread: ThreadPoolExecutor
+) -> None:
+    model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
+    with world.open() as memory:
+        old = store(memory, OLD).memory_id
+        waits = thread.submit(store, memory, NEW)
+        try:
+            assert model.is_asked.wait(PATIENCE)
+            memory.retire(old)
+        finally:
+            model.may_answer.set()
+        assert within_patience(waits).action == "stored"
+        assert [one.content for one in memory.list()] == [NEW]
+        assert memory.get(old).content == OLD
+
+
+def test_other_threads_go_on_while_an_ingest_or_a_recall_waits_for_its_model(
+    world: World, thread: ThreadPoolExecutor
+) -> None:
+    nothing = {"memories": []}
+    model = thinking(
+        world, lambda prompt: nothing if prompt.task is Task.EXTRACTION else {"phrasings": []},
+        NACRE_MODELS_EXTRACTION="scripted:1", NACRE_MODELS_RECALL="scripted:1",
+    )  # fmt: skip
+    said = "We decided that the harbour office keeps its ledgers on paper until the spring, whatever the others do."
+    world.transcript("one", says("user", said, uuid="u1"))
+    with world.open() as memory:
+        store(memory, OLD)
+        asks: tuple[Callable[[], object], ...] = (
+            memory.ingest,
+            lambda: memory.recall("where does the export run", expand=True),
+        )
+        for ask in asks:
+            model.is_asked.clear()
+            model.may_answer.clear()
+            waits = thread.submit(ask)
+            try:
+                assert model.is_asked.wait(PATIENCE)
+                with ThreadPoolExecutor(1) as second:
+                    assert within_patience(second.submit(memory.recall, "the export of invoices")).hits
+                assert not waits.done()
+            finally:
+                model.may_answer.set()
+            within_patience(waits)
+
+
+def test_a_home_is_closed_when_nobody_waits_for_a_model_any_more(world: World, thread: ThreadPoolExecutor) -> None:
+    model = thinking(world, merge, NACRE_MODELS_DEDUP="scripted:1")
+    memory = MemoryHome(world.context())
+    store(memory, OLD)
+    waits = thread.submit(store, memory, NEW)
+    assert model.is_asked.wait(PATIENCE)
+    with ThreadPoolExecutor(1) as second:
+        closes = second.submit(memory.close)
+        model.may_answer.set()
+        within_patience(closes)
+    assert within_patience(waits).action == "updated"

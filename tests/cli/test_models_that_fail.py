@@ -1,0 +1,114 @@
+"""Whatever a provider does wrong, extract and ingest say it in one line, and the rules do the work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.app.conftest import World, says
+from tests.cli.conftest import Nacre
+
+KEY = "sk-boat-0123456789abcdefghij"
+SAID = (
+    "Let's decide: the ferry timetable is stored in SQLite, not in YAML files, because two clerks edit it at once.",
+    "I always want the tests run before a commit.",
+)
+ABLE = '[models.capabilities."fake:m"]\noutput = 4000\nprice = {input = 1.0, output = 5.0}\n'
+FAILURES = [
+    (Reply(status=401, message="invalid_api_key"), "does not accept the API key in $BOAT_KEY", "export BOAT_KEY="),
+    (Reply(status=403, message="This key was revoked."), "does not let the API key in $BOAT_KEY", "allow the model"),
+    (Reply(status=429, message="no", code="insufficient_quota"), "has no credit left", "add credit"),
+    (Reply(status=404, message="no such model"), "has no model m", "check its name"),
+    (Reply(fault="html"), "answers with a web page", "base_url"),
+    (Reply("I would rather not."), "it is no JSON", "choose another model"),
+    (Reply(fault="truncated", headers={"retry-after-ms": "1"}), "broke off", "later"),
+    (Reply(fault="hang"), "did not answer within 1 seconds", "proxy"),
+]
+
+
+@pytest.fixture
+def transcript(user_home: Path) -> Path:
+    said = [says("user", text, uuid=f"u{number}") for number, text in enumerate(SAID)]
+    return World(user_home).transcript("harbour", *said, folder="-code-harbour")
+
+
+def configure(provider: FakeProvider, user_home: Path, more: str = "background = true\ntimeout_seconds = 1\n") -> None:
+    home = user_home / ".nacre"
+    home.mkdir(mode=0o700, exist_ok=True)
+    config = provider.config(more=more).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
+    (home / "config.toml").write_text(config + ABLE, encoding="utf-8")
+
+
+def stored(nacre: Nacre) -> list[str]:
+    return sorted(one["content"] for one in nacre("list", "--json").json["memories"])
+
+
+@pytest.mark.parametrize(
+    ("reply", "told", "remedy"), FAILURES, ids=["wrong key", "revoked", "no credit", "unknown", "html", "no schema",
+    "half", "hangs"],
+)  # fmt: skip
+def test_a_model_that_fails_is_one_line_and_the_rules_do_the_work(
+    nacre: Nacre, user_home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch, reply: Reply, told: str,
+    remedy: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("BOAT_KEY", KEY)
+    with FakeProvider([reply], repeats=True) as provider:
+        configure(provider, user_home)
+        shown = nacre("extract", str(transcript))
+        (warning,) = [line for line in shown.err.splitlines() if line.startswith("warning: ")]
+        for words in ("fake", "m", told, remedy, "1 part went by rules"):
+            assert words in warning
+        assert all(text in " ".join(shown.out.split()) for text in SAID)
+        assert stored(nacre) == []
+        found = nacre("ingest")
+        said = " ".join(found.out.split())
+        assert told in said
+        assert remedy in said
+        assert "by its rules for 1 of 1 part" in said
+        assert KEY not in shown.err + shown.out + found.out + found.err
+    assert stored(nacre) == sorted(SAID)
+    nacre("ingest")
+    assert stored(nacre) == sorted(SAID), "nothing is doubled"
+
+
+def test_a_session_longer_than_any_window_is_read_in_parts(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOAT_KEY", KEY)
+    turns = [says("user", f"Pier {n}: the ropes are frayed. " * 60, uuid=f"u{n}") for n in range(90)]
+    World(user_home).transcript("harbour", *turns, says("user", SAID[1], uuid="last"), folder="-code-harbour")
+    with FakeProvider([{"memories": []}], repeats=True) as provider:
+        configure(provider, user_home, "background = true\n")
+        answer = nacre("ingest", "--json").json
+        assert len(provider.calls) > 5
+        assert max(len(call.body["messages"][-1]["content"]) for call in provider.calls) < 32_000 * 4
+    assert answer["problems"] == []
+
+
+def test_prompts_are_kept_in_the_trace_of_one_command_where_it_is_asked_for(
+    nacre: Nacre, user_home: Path, transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOAT_KEY", KEY)
+
+    def prompts() -> list[str | None]:
+        traces = nacre("traces", "list", "--json").json["traces"]
+        of_models = [one["trace"] for one in traces if one["calls"]]
+        steps = nacre("traces", "show", of_models[0], "--prompts", "--json").json["steps"]
+        return [one["prompt"] for one in steps if one["model"]]
+
+    with FakeProvider([{"memories": []}], repeats=True) as provider:
+        configure(provider, user_home, "background = true\ncache_days = 0\n")
+        nacre("extract", str(transcript))
+        assert prompts() == [None]
+        nacre("extract", str(transcript), "--trace-prompts")
+        assert SAID[0] in str(prompts()[0])
+        nacre("ingest", "--trace-prompts")
+        assert SAID[0] in str(prompts()[0])
+        nacre("recall", "--deep", "where is the timetable?")
+        assert prompts()[0] is None
+        nacre("recall", "--deep", "where is the timetable?", "--trace-prompts")
+        assert "timetable" in str(prompts()[0])
+    for name in ("store", "backfill-claims"):
+        assert "--trace-prompts" in nacre(name, "--help").out
