@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from nacre.text import STOP_WORDS, is_unspaced, words
 
@@ -106,7 +106,7 @@ def _without(run: str, phrases: Sequence[str]) -> str:
 @cache
 def _trivial() -> tuple[frozenset[str], tuple[str, ...]]:
     """Single words, and phrases, the longest first."""
-    tables = tomllib.loads(files("nacre.recall.context").joinpath("trivial.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
     phrases = sorted(
         {phrase for table in tables.values() for phrase in table.get("phrases", [])}, key=len, reverse=True
