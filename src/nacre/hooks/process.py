@@ -174,6 +174,8 @@ class _Run:
         if self.name not in _TELLING:
             self.is_heard.wait()
             return Outcome("alone", {})
+        if not os.path.isdir(self.home):
+            return None
         from nacre.hooks.alone import answer  # what the daemon spares us
 
         self.is_heard.wait()
