@@ -60,9 +60,10 @@ def measure_hooks(
     total = len(wanted) * len(EVENTS)
     notify(0, total, f"making a home of {memories:,} memories")
     make_home(home, memories)
+    (home / "config.toml").write_text("[daemon]\nenabled = false\n")
     figures: list[HookFigures] = []
     for name, state in wanted.items():
-        environ = {**environment(), "NACRE_HOME": str(home), "NACRE_DAEMON_ENABLED": "false"}
+        environ = {**environment(), "NACRE_HOME": str(home)}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         for event in EVENTS:
             notify(len(figures), total, f"{name}, {event}")
@@ -97,7 +98,7 @@ def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], ru
     taken, cpu, told, failed = [], [], 0, 0
     for number in range(-_WARMING, runs):
         given = {
-            "session_id": f"bench-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
+            "session_id": f"bench-{state}-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
             "prompt": f"on which port does {_subject(abs(number))} listen?", "source": "startup",
         }  # fmt: skip
         data = json.dumps(given).encode()
