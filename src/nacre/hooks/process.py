@@ -194,15 +194,15 @@ class _Run:
         took = round(1000 * (time.monotonic() - self.began), 1)
         notes.log(self.home, self.host, self.event, outcome.how, took, len(told))
         if self.was_away:
-            self._start_what_goes_on()
+            self._start_what_goes_on(has_chores=self.name in _URGENT or bool(outcome.answer.get("chores")))
 
-    def _start_what_goes_on(self) -> None:
+    def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
         if self.name == "prompt" or not os.path.isdir(self.home):
             return
         from nacre.hooks import starting  # few runs start anything
 
-        starting.start(self.home, has_chores=self.name in _URGENT)
+        starting.start(self.home, has_chores=has_chores)
 
     def _tell(self, context: str) -> bool:
         """Write the one answer to the host; returns whether it is this one.
