@@ -220,6 +220,16 @@ def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(nacre: Nacre, 
     assert not (user_home / ".nacre").exists()
 
 
+def test_no_secret_of_the_owners_settings_is_shown(nacre: Nacre, user_home: Path) -> None:
+    key = "sk-ant-api03-" + "k" * 80 + "AA"
+    (user_home / ".claude.json").write_text(json.dumps({"numStartups": 3, "primaryApiKey": key}))
+    shown = nacre("init", "--host", "claude-code", "--plain", "--dry-run")
+    told = nacre("init", "--host", "claude-code", "--plain", "--yes", "--json")
+    assert key not in shown.out + told.out
+    assert "numStartups" in shown.out
+    assert key in (user_home / ".claude.json").read_text()
+
+
 def test_what_two_hosts_share_stays_until_the_last_of_them_goes(nacre: Nacre, project: Path) -> None:
     for host in ("codex", "generic", "opencode"):
         nacre("init", "--host", host, "--project", str(project), "--yes")
@@ -263,14 +273,15 @@ CLAUDE = """\
 #!/bin/sh
 # Installs plugins as Claude Code does: it writes its settings anew, in a layout of its own.
 echo "$@" >> "$HOME/claude.log"
-settings="$HOME/.claude/settings.json"
+settings="$HOME/.claude/settings.json" plugins="$HOME/.claude/plugins"
+manifest="$HOME/.nacre/hosts/claude-code/plugin/.claude-plugin/plugin.json"
 case "$2 $3" in
 "install nacre@nacre") printf '{"enabledPlugins":{"nacre@nacre":true},"model":"opus"}' > "$settings"
-    mkdir -p "$HOME/.claude/plugins"
-    version=$(sed -n 's/.*"version": "\\(.*\\)".*/\\1/p' "$HOME/.nacre/hosts/claude-code/plugin/.claude-plugin/plugin.json")
-    echo "{\\"plugins\\": {\\"nacre@nacre\\": [{\\"version\\": \\"$version\\"}]}}" > "$HOME/.claude/plugins/installed_plugins.json";;
+    mkdir -p "$plugins"
+    version=$(sed -n 's/.*"version": "\\(.*\\)".*/\\1/p' "$manifest")
+    printf '{"plugins": {"nacre@nacre": [{"version": "%s"}]}}' "$version" > "$plugins/installed_plugins.json";;
 "uninstall nacre@nacre") printf '{"enabledPlugins":{},"model":"opus"}' > "$settings"
-    rm -r "$HOME/.claude/plugins";;
+    rm -r "$plugins";;
 esac
 """
 
@@ -349,12 +360,13 @@ def test_what_cannot_be_is_told_with_the_way_out(nacre: Nacre, arguments: list[s
 
 @pytest.mark.skipif("mcp" not in cli.list_commands(None), reason="there is no nacre mcp yet")
 def test_doctor_runs_what_is_written_and_tells_what_is_broken(process: Nacre, user_home: Path, project: Path) -> None:
-    process("init", "--host", "cursor,continue", "--yes")
+    process("init", "--host", "cursor,continue,opencode", "--yes")
     process("init", "--host", "codex", "--project", str(project), "--yes")
     checks = {one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]}
     assert checks["cursor hooks"]["state"] != "failure", checks
     assert checks["cursor tools"]["state"] != "failure", checks
     assert checks["continue tools"]["state"] != "failure", checks
+    assert checks["opencode plugin"]["state"] != "failure", checks
     hooks = project / ".codex/hooks.json"
     hooks.write_text(hooks.read_text().replace("nacre.hooks.process", "nacre.gone").replace("nacre-hook", "nacre-gone"))
     broken = {one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]}
