@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.render.words import count
+from nacre.hosts import codex
 from nacre.hosts.registry import HOSTS
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ def render_done(paper: Paper, done: WiringDone, places: Shown) -> None:
             verb = Span(f"{_DONE[change.action]:<8}", "green")
             paper.line(verb, f" {places.short(change.path)}", dim(f"  {change.what}"))
     _own_files(paper, plan, places, _DONE)
-    if plan.is_nothing and not plan.left_alone:
+    if done.trusted:
+        paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
+    elif plan.is_nothing and not plan.left_alone:
         paper.line("Nothing to do: ", "none of it is there." if plan.is_removal else "everything is in place.")
     for path in done.backups:
         paper.line(dim(f"as it was: {places.short(path)}"))
@@ -92,8 +95,9 @@ def render_done(paper: Paper, done: WiringDone, places: Shown) -> None:
     _left(paper, (*plan.left_alone, *done.left_alone), places)
     if plan.is_removal:
         return
-    for host, note in plan.notes if not plan.is_nothing else ():
-        paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
+    for host, note in plan.notes:
+        if not plan.is_nothing or host == codex.NAME:  # which is told as long as the hooks are not trusted
+            paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
     paper.line(dim("nacre doctor hosts proves that it works; nacre init --uninstall takes it out again."))
 
 
