@@ -107,11 +107,9 @@ class HomeCalls:
 def _run(context: Context, entry: Entry[Any, Any], request: Any) -> Any:
     """Run it, and let what it wrote be put into the history in the background, as at the end of a command."""
     result = entry.run(context, request)
-    if entry.writes and not context.database.unwritable:
-        from nacre.app.background import commit_in_background, judge_in_background
+    if entry.writes:
+        from nacre.app.afterwards import keep_history
 
         with contextlib.suppress(NacreError, OSError):
-            if context.settings["models.background"]:
-                judge_in_background(context)
-            commit_in_background(context)
+            keep_history(context)
     return result

@@ -6,7 +6,7 @@ import re
 import tomllib
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from nacre.recall.question import Question
 from nacre.stemming import stem
@@ -58,5 +58,5 @@ def _to_be_made(text: str) -> set[str]:
 
 @cache
 def _workaday() -> frozenset[str]:
-    tables = tomllib.loads(files("nacre.recall").joinpath("workaday.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(Path(__file__).with_name("workaday.toml").read_text(encoding="utf-8"))
     return frozenset(stem(word) for words in tables.values() for word in words.split())

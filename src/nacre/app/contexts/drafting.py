@@ -15,6 +15,7 @@ from nacre.text import count_tokens
 
 OVER_BUDGET = "over the budget"
 GIVEN = "given already"
+ABOVE = "told above"
 SUPPRESSED = "suppressed here"
 HANDED_OVER = "handed over apart"
 
@@ -88,7 +89,9 @@ class Draft:
             return SUPPRESSED
         if memory.is_handoff:
             return HANDED_OVER
-        return GIVEN if memory.id in self.state.given or self.has_told(memory.id) else ""
+        if self.has_told(memory.id):
+            return ABOVE
+        return GIVEN if memory.id in self.state.given else ""
 
     def has_told(self, ref: str | None) -> bool:
         """Whether this context tells of a memory or turn already."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from nacre.app.contexts.drafting import OVER_BUDGET, Draft
 from nacre.app.ranking import doubts, engine_of
@@ -16,9 +17,11 @@ from nacre.recall.context.categories import Candidate, choose, part_of, weight_o
 from nacre.recall.context.framing import line_of, quoted, said, title_tokens
 from nacre.recall.memories import Ranking
 from nacre.storage.search import browse_memories, latest_memories
-from nacre.storage.sessions import SessionFilter, StoredSession
 from nacre.text import count_tokens, shorten
 from nacre.vault.layout import OWN_PAGES
+
+if TYPE_CHECKING:
+    from nacre.storage.sessions import StoredSession
 
 PREVIOUS_TURNS = 7
 TURN_CHARACTERS = 300
@@ -104,6 +107,8 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     """The newest other session of this project in which something was said, and how it ended."""
     if not draft.project:
         return None
+    from nacre.storage.sessions import SessionFilter  # 8 ms that a prompt's hook need not pay
+
     sessions = draft.context.sessions
     wanted = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
     for stored in sessions.newest(wanted, limit=_SESSIONS_LOOKED_AT):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "serve", cls=DefaultGroup,
-    examples=["nacre serve", "nacre serve --http 8765", "nacre serve status", "nacre watcher install"],
+    examples=["nacre serve", "nacre serve --http 8765", "nacre serve status"],
 )  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT", type=TEXT, help="Serve agents over HTTP there, too.")
 @click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")

@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
-from nacre.text import is_unspaced, words
+from nacre.text import STOP_WORDS, is_unspaced, words
 
 QUERY_CHARACTERS = 2_000
 SEED_CHARACTERS = 400
@@ -66,7 +66,7 @@ def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> Asked:
         return Asked(why="nothing in it to look for")
     if heard and len(said.split()) <= _POINTS_BACK_WORDS and _POINTS_BACK.search(said):
         said = f"{said}\n{heard[-1]}"
-    if before and _overlap(said, before) > _SAME:
+    if before and _is_same(said, before):
         return Asked(why="asked just now")
     return Asked(said)
 
@@ -106,7 +106,7 @@ def _without(run: str, phrases: Sequence[str]) -> str:
 @cache
 def _trivial() -> tuple[frozenset[str], tuple[str, ...]]:
     """Single words, and phrases, the longest first."""
-    tables = tomllib.loads(files("nacre.recall.context").joinpath("trivial.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(Path(__file__).with_name("trivial.toml").read_text(encoding="utf-8"))
     plain = frozenset(word for table in tables.values() for word in table.get("words", "").split())
     phrases = sorted(
         {phrase for table in tables.values() for phrase in table.get("phrases", [])}, key=len, reverse=True
@@ -114,6 +114,7 @@ def _trivial() -> tuple[frozenset[str], tuple[str, ...]]:
     return plain, tuple(phrases)
 
 
-def _overlap(one: str, other: str) -> float:
-    mine, theirs = set(words(one)), set(words(other))
-    return len(mine & theirs) / len(mine | theirs) if mine | theirs else 1.0
+def _is_same(asked: str, before: str) -> bool:
+    """Whether nearly the same is asked again, or nothing that was not asked before."""
+    mine, theirs = set(words(asked)), set(words(before))
+    return mine - STOP_WORDS <= theirs or len(mine & theirs) / len(mine | theirs) > _SAME
