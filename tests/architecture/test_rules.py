@@ -19,6 +19,7 @@ BROAD_EXCEPT = {
     "app/reading.py",  # carried over to the thread that reads on, and raised there
     "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
     "app/rereading.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
+    "app/chores.py",  # a chore that fails, however it does, is tried again later, and told of
     "mcp/face.py",  # the boundary of the face for agents
     "llm/calling.py",  # carried over to the thread that waits, and raised there
     "llm/sampling.py",  # anybody's callback: whatever it raises, there is no answer
