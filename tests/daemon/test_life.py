@@ -158,7 +158,7 @@ def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
     try:
         daemon.until("serves")
         os.utime(installed / "__init__.py", ns=(1, 1))
-        daemon.until("nacre was changed on disk")
+        daemon.until("its program was changed on disk")
         daemon.until("serves")
         assert asked("hello")["pid"] == daemon.process.pid
     finally:

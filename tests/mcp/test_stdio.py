@@ -14,7 +14,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from tests.cli.conftest import environment
+from tests.cli.conftest import SOURCE, environment
 from tests.mcp.conftest import Pipe
 
 Start = Callable[..., Pipe]
@@ -129,6 +129,38 @@ def test_nothing_is_opened_before_the_first_call(pipe: Start, tmp_path: Path) ->
     server.request("tools/list")
     server.request("prompts/get", {"name": "reflect"})
     assert not (tmp_path / "other").exists()
+
+
+def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(pipe: Start, home: Path) -> None:
+    server = pipe()
+    server.greet()
+    server.call("memory_search", query="which database?", project="*")
+    server.call("memory_get", ids=["nowhere-to-be-found"])
+    lines = (home / "logs" / "mcp.log").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[2] for line in lines] == ["memory_search", "memory_get"]
+    assert [line.split()[-1] for line in lines] == ["ok", "not_found"]
+    assert not any("database" in line or "nowhere" in line for line in lines)
+
+
+def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(pipe: Start, home: Path) -> None:
+    server = pipe(CLAUDE_CODE_SESSION_ID="5e55-0001")
+    server.greet()
+    stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
+    memory = stored.partition("[")[2].partition("]")[0]
+    assert "said by agent in claude-code:5e55-0001" in server.text_of("memory_get", ids=[memory])
+    found = server.text_of("memory_search", query="when does the ferry leave?", channel="claude-code", project="*")
+    assert "ferry leaves at seven" in found
+
+
+def test_without_the_library_of_the_protocol_it_says_so_and_ends(pipe: Start, tmp_path: Path) -> None:
+    (tmp_path / "broken" / "mcp").mkdir(parents=True)
+    (tmp_path / "broken" / "mcp" / "__init__.py").write_text("raise ImportError('torn')\n", encoding="utf-8")
+    server = pipe(PYTHONPATH=f"{tmp_path / 'broken'}:{SOURCE}")
+    server.greet()
+    server.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "memory_list"}})
+    assert server.process.wait(timeout=30) == 5
+    assert server.process.stderr
+    assert b"cannot be loaded" in server.process.stderr.read()
 
 
 def test_a_setting_offers_all_tools(pipe: Start) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from nacre import private
 from nacre.app.context import Context
 from nacre.errors import NacreError, StoreBusy, StoreUnusable
-from nacre.link.address import chore_file
+from nacre.link.address import chores_folder
 from nacre.lock import FileLock
 from nacre.model.handing import ChoresReport
 
@@ -243,7 +243,7 @@ def _kinds() -> Mapping[str, Kind]:
 
 
 def _folder(home: Path) -> Path:
-    return Path(chore_file(str(home), "", "")).parent
+    return Path(chores_folder(str(home)))
 
 
 def _own_name(home: Path) -> Path:

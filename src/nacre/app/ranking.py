@@ -15,8 +15,10 @@ from nacre.model.recall import Filter, Mode, RecallQuery
 from nacre.recall.confidence import BORDER, answering
 from nacre.recall.diversify import diversify
 from nacre.recall.lanes import QueryVector
-from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
+from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
+from nacre.recall.merging import most_of
 from nacre.recall.outdated import fold
+from nacre.recall.prompting import as_prompt, parts_of
 from nacre.recall.question import Question, read_question
 from nacre.storage.search import browse_memories, memory_search, names_known
 
@@ -30,12 +32,26 @@ def ranked_by_words(context: Context, query: RecallQuery) -> tuple[list[ScoredMe
     As :func:`nacre.app.recalling.recall` in the mode ``lexical`` finds them, from the database as it is. What the
     question says happened before or after something is not looked up.
     """
-    question = read_plainly(context, query.text)
+    question = _read(context, query, query.text)
     ranking = ranking_of(context, query)
-    ranked, _ = rank_memories(context, query, question, ranking)
+    ranked, wanted = rank_memories(context, query, question, ranking)
+    parts = [_read(context, query, part) for part in parts_of(query.text)] if query.is_prompt else []
+    if parts:
+        engine = engine_of(context)
+        ranked = most_of([ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)])
     sure = confident(ranked, query, question)
     sure = fold(sure, doubts(context, sure), _last_said)
     return diverse(sure, query)[: query.limit], bool(ranked) and not sure
+
+
+def engine_of(context: Context) -> MemoryRecall:
+    """What ranks memories."""
+    return MemoryRecall(memory_search(context.database), context.memories, context.usage)
+
+
+def _read(context: Context, query: RecallQuery, text: str) -> Question:
+    question = read_plainly(context, text)
+    return as_prompt(question) if query.is_prompt else question
 
 
 def read_plainly(context: Context, text: str) -> Question:
@@ -58,7 +74,7 @@ def rank_memories(
     lexical: bool = True,
 ) -> tuple[list[ScoredMemory], Filter]:  # fmt: skip
     """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
-    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    engine = engine_of(context)
     if query.mode is Mode.BROWSE:
         limit = max(3 * query.limit, 50)
         rows = browse_memories(context.database, query.filter, limit=limit, today=ranking.today)
@@ -88,7 +104,7 @@ def confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Ques
     if query.mode is Mode.BROWSE or question.is_open:
         return list(ranked)
     sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
-    shown = {item.memory.id for item in answering("memories", ranked)}
+    shown = {item.memory.id for item in answering(sureness_kind(question), ranked)}
     return [item for item in ranked if item.memory.id in shown or not sure.isdisjoint(item.linked_from)]
 
 

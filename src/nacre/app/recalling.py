@@ -17,6 +17,7 @@ from nacre.app.ranking import (
     confident,
     diverse,
     doubts,
+    engine_of,
     narrowed,
     rank_memories,
     ranking_of,
@@ -44,12 +45,14 @@ from nacre.recall.confidence import answering
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
-from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
+from nacre.recall.memories import Ranking, ScoredMemory
+from nacre.recall.merging import most_of
 from nacre.recall.outdated import fold
+from nacre.recall.prompting import as_prompt, parts_of
 from nacre.recall.question import Question, read_question
 from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
-from nacre.storage.search import admitted_memories, find_said, memory_search
+from nacre.storage.search import admitted_memories, find_said
 from nacre.storage.sessions import StoredTurn
 from nacre.text import count_tokens, is_unspaced, words
 
@@ -84,11 +87,13 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     started = time.perf_counter()
     check(query)
     query = _trusting(context, query)
-    catch_up(context, _PATIENCE_SECONDS)
+    if not query.is_prompt:
+        catch_up(context, _PATIENCE_SECONDS)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
     ranking = ranking_of(context, query)
     ranked, wanted = rank_memories(context, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical)
+    ranked = _with_parts(context, query, ranked, wanted, ranking)
     ranked, expansion = _expanded(context, query, question, ranked, wanted, ranking)
     sure = _looked_at_again(lanes, confident(ranked, query, question), _memory_text)
     sure, graded = _graded(context, query, sure)
@@ -156,7 +161,8 @@ def _read(context: Context, query: RecallQuery) -> Question:
     authors, projects = context.sessions.authors(), context.sessions.projects()
 
     def read(text: str) -> Question:
-        return read_question(text, now=context.now(), authors=authors, projects=projects)
+        question = read_question(text, now=context.now(), authors=authors, projects=projects)
+        return as_prompt(question) if query.is_prompt else question
 
     question = read(query.text)
     if find_anchor(question) is None:
@@ -253,6 +259,19 @@ def _embed_question(context: Context, question: Question) -> tuple[QueryVector |
     return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
 
 
+def _with_parts(
+    context: Context, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
+) -> list[ScoredMemory]:
+    """The hits of a prompt, with those of each of its sentences."""
+    found = [ranked]
+    for asked in (
+        _read(context, replace(query, text=part)) for part in (parts_of(query.text) if query.is_prompt else ())
+    ):
+        lanes = _open_lanes(context, query, asked)
+        found.append(engine_of(context).rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
+    return most_of(found) if len(found) > 1 else ranked
+
+
 def _expanded(
     context: Context,
     query: RecallQuery,
@@ -265,11 +284,10 @@ def _expanded(
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
     from nacre.app.advising import is_guessed, phrased  # a few milliseconds that no other recall pays
-    from nacre.recall.advice import most_of
 
     phrasings, lane = phrased(context, query.text)
     found = [ranked]
-    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    engine = engine_of(context)
     for phrasing in phrasings:
         asked = _read(context, replace(query, text=phrasing))
         if not asked.is_open:

@@ -36,7 +36,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
         "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
-        "handoff": Entry("handing:handoff", "Show what the last session hands over to the next, or hand one over."),
+        "handoff": Entry("handing:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
         "did": Entry("deeds:did", "Tell who changed a file, when and why."),
         "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),

@@ -127,11 +127,11 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Entry[Any, Any], until: float) -> Iterator[Context]:
-        """A home, when it is an operation's turn: one writes at a time, and few that take long run."""
+        """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
+        write between their parts."""
+        gate = self._long if entry.takes_long else self._writing if entry.writes else None
         with ExitStack() as held:
-            for is_meant, gate in ((entry.takes_long, self._long), (entry.writes, self._writing)):
-                if not is_meant:
-                    continue
+            if gate is not None:
                 if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
                     raise Unavailable("the daemon is busy", hint="ask again")
                 held.callback(gate.release)

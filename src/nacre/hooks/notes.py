@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from nacre.link.address import chore_file, session_file
+from nacre.link import chores
+from nacre.link.address import session_file
 
 _LOG_BYTES = 1_000_000
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-_OF_CHORES = ("session", "transcript", "folder", "reason", "occasion", "host")
 
 
 def keep_state(home: str, session: str, state: object) -> None:
@@ -27,9 +27,13 @@ def keep_state(home: str, session: str, state: object) -> None:
 
 
 def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
-    """Leave what is to be done for whoever has the time: one file for each kind and session, the latest word counts."""
-    chore = {"kind": kind, **{name: call.get(name) for name in _OF_CHORES}, "at": round(time.time(), 3)}
-    _replace(home, chore_file(home, kind, str(call.get("session") or call.get("folder") or "")), chore)
+    """Leave what is to be done for whoever has the time; a home that is not there is not made."""
+    if os.path.isdir(home):
+        with suppress(OSError):
+            chores.leave_chore(
+                home, kind, session=str(call.get("session") or ""), transcript=call.get("transcript"),
+                folder=call.get("folder"), occasion=str(call.get("occasion") or ""),
+            )  # fmt: skip
 
 
 def log(home: str, host: str, event: str, how: str, took_ms: float, characters: int) -> None:

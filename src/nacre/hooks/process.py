@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from nacre.hooks import notes
 from nacre.hooks.shapes import SHAPES, Shape
+from nacre.link.chores import EVENTS
 from nacre.link.client import Away, Refused, ask
 from nacre.link.environment import environment, home_folder, is_own_call
 
@@ -30,10 +31,12 @@ ALLOWED_MS = 130
 _SPARED_SECONDS = 0.012
 """Before that the host is told, if only that there is nothing; the rest is for what is noted afterwards."""
 
-_PATIENCE_SECONDS = 0.03
-"""So long the daemon is waited for before the process begins to look by itself."""
+_PATIENT_SHARE = 0.23
+"""Of that time, for the daemon alone; then the process looks by itself as well."""
 
 _DAEMON_SHARE = 0.9
+"""Of what is left, at most, for the daemon's whole answer."""
+
 _MOST_INPUT = 2_000_000
 _MOST_CHARACTERS = 9_900
 """Hosts cut what is longer than 10,000."""
@@ -41,8 +44,8 @@ _MOST_CHARACTERS = 9_900
 _TELLING = frozenset({"session-start", "prompt"})
 """The events with which a host can be told something."""
 
-_ENDING = frozenset({"turn-end", "pre-compact", "session-end"})
-"""Those after which there is something to do that no host waits for."""
+_URGENT = frozenset({"session-start", "pre-compact", "session-end"})
+"""Those after which something is to be done soon; where no daemon may be started, a process is for that."""
 
 
 class Arguments(NamedTuple):
@@ -55,7 +58,7 @@ class Arguments(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a call was answered: by the ``daemon``, ``alone``, for one ``apart`` not at all, or too ``late``."""
+    """How a call was answered: by the ``daemon``, ``alone``, ``apart`` (not at all), or not: ``failed``, ``late``."""
 
     how: str
     answer: dict[str, Any]
@@ -85,9 +88,13 @@ class _Run:
         self.shape = shape
         self.began = began
         self.until = began + arguments.within_ms / 1000
+        self.patience = _PATIENT_SHARE * arguments.within_ms / 1000
         self.call: dict[str, Any] = {}
+        self.is_heard = threading.Event()
+        """The host has handed over what it had to say, and ``call`` is that."""
         self.was_away = False
-        self.outcomes: SimpleQueue[Outcome] = SimpleQueue()
+        self.outcomes: SimpleQueue[Outcome | None] = SimpleQueue()
+        """What the daemon and the process itself come to; ``None`` for who has no answer."""
         self.ended: SimpleQueue[None] = SimpleQueue()
         self._telling = threading.Lock()
 
@@ -96,63 +103,85 @@ class _Run:
         if self.is_own or not self._is_known():
             self._tell("")
             return
-        _start(self._ask_daemon)
+        self._begin(self._ask_daemon)
         outcome = self._first()
-        _start(lambda: self._finish(outcome))
+        threading.Thread(target=self._finish, args=(outcome,), daemon=True).start()
         with suppress(Empty):
             self.ended.get(timeout=self._left(_SPARED_SECONDS))
             return
-        if self._tell(""):  # what came to be told meanwhile stands
-            outcome = Outcome("late", {})
+        self._tell("")  # what came to be told meanwhile stands
         with suppress(Empty):
             self.ended.get(timeout=self._left())
 
     def _is_known(self) -> bool:
-        return self.name in _TELLING or self.name in _ENDING or self.name == "tool"
+        return self.name in _TELLING or self.name in EVENTS or self.name == "tool"
 
     def _first(self) -> Outcome:
-        """What is answered first; the process begins to look by itself when the daemon takes its time."""
-        with suppress(Empty):
-            return self.outcomes.get(timeout=min(_PATIENCE_SECONDS, self._left(_SPARED_SECONDS)))
-        _start(self._look_alone)
-        with suppress(Empty):
-            return self.outcomes.get(timeout=self._left(2 * _SPARED_SECONDS))
-        return Outcome("late", {})
+        """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
+        patience, at_work, is_looking = self.patience, 1, False
+        while True:
+            try:
+                outcome = self.outcomes.get(timeout=min(patience, self._left(2 * _SPARED_SECONDS)))
+            except Empty:
+                if is_looking:
+                    return Outcome("late", {})
+            else:
+                at_work -= 1
+                if outcome:
+                    return outcome
+            if not is_looking:
+                patience, at_work, is_looking = self._left(), at_work + 1, True
+                self._begin(self._look_alone)
+            elif not at_work:
+                return Outcome("failed", {})
+
+    def _begin(self, work: Callable[[], Outcome | None]) -> None:
+        """Have a thread come to an answer, or to none."""
+
+        def guarded() -> None:
+            outcome = None
+            with suppress(BaseException):  # what fails in a thread is nobody's trouble: it has no answer then
+                outcome = work()
+            self.outcomes.put(outcome)
+
+        threading.Thread(target=guarded, daemon=True).start()
 
     def _left(self, spared: float = 0.0) -> float:
         return max(0.0, self.until - spared - time.monotonic())
 
-    def _ask_daemon(self) -> None:
-        """The daemon's answer, else one's own. What is to be done later is noted before anything else."""
+    def _ask_daemon(self) -> Outcome | None:
+        """The daemon's answer. What is to be done later is noted before anything else."""
         given = _read_input()
         call = {"host": self.host, "event": self.name, **self.shape.read(given)}
         call["session"] = f"{self.shape.tool}:{call['session']}" if call["session"] else ""
         if call["is_apart"]:
-            self.outcomes.put(Outcome("apart", {}))
-            return
+            return Outcome("apart", {})
         self.call = call
-        if self.name in _ENDING or call["occasion"] == "clear":
+        self.is_heard.set()
+        if self.name in EVENTS:
             notes.leave_chore(self.home, self.name, call)
         try:
             answer = ask(self.home, "hook", call, seconds=self._left() * _DAEMON_SHARE)
-            if not _is_answer(answer):
-                raise Away("it answers something else")
-            self.outcomes.put(Outcome("daemon", answer))
+            return Outcome("daemon", answer) if _is_answer(answer) else None
         except (Away, Refused):
             self.was_away = True
-            self._look_alone()
+            return None
 
-    def _look_alone(self) -> None:
-        if not self.call:
-            return
+    def _look_alone(self) -> Outcome | None:
         if self.name not in _TELLING:
-            self.outcomes.put(Outcome("alone", {}))
-            return
+            self.is_heard.wait()
+            return Outcome("alone", {})
         from nacre.hooks.alone import answer  # what the daemon spares us
 
-        self.outcomes.put(Outcome("alone", answer(self.home, self.call)))
+        self.is_heard.wait()
+        return Outcome("alone", answer(self.home, self.call))
 
     def _finish(self, outcome: Outcome) -> None:
+        with suppress(BaseException):
+            self._deliver(outcome)
+        self.ended.put(None)
+
+    def _deliver(self, outcome: Outcome) -> None:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
         context = outcome.answer.get("context", "") if self.name in _TELLING else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""
@@ -165,8 +194,7 @@ class _Run:
         took = round(1000 * (time.monotonic() - self.began), 1)
         notes.log(self.home, self.host, self.event, outcome.how, took, len(told))
         if self.was_away:
-            self._start_what_goes_on(has_chores=self.name in _ENDING or bool(outcome.answer.get("chores")))
-        self.ended.put(None)
+            self._start_what_goes_on(has_chores=self.name in _URGENT or bool(outcome.answer.get("chores")))
 
     def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
@@ -185,19 +213,16 @@ class _Run:
             return False
         output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
         data = output.encode("utf-8", "replace")
-        if not context and data and not select.select([], [1], [], 0)[1]:
+        if not context and data and not _takes_output():
             return True
         while data:
             data = data[os.write(1, data) :]
         return True
 
 
-def _start(work: Callable[[], None]) -> None:
-    def guarded() -> None:
-        with suppress(BaseException):  # what fails in a thread is nobody's trouble: nothing is told then
-            work()
-
-    threading.Thread(target=guarded, daemon=True).start()
+def _takes_output() -> bool:
+    """Whether a few bytes for the host wait for nobody; Windows does not tell."""
+    return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _is_answer(answer: object) -> bool:
@@ -222,7 +247,7 @@ def _read_input() -> dict[str, Any]:
         chunk = os.read(0, 65_536)
         data += chunk
         if not chunk or chunk.rstrip().endswith(b"}"):
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 given = json.loads(data.decode("utf-8", "replace"))
                 return given if isinstance(given, dict) else {}
         if not chunk:

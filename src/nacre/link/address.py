@@ -36,9 +36,9 @@ def session_file(home: str, session: str) -> str:
     return os.path.join(home, "run", "sessions", f"{_name(session)}.json")
 
 
-def chore_file(home: str, kind: str, subject: str) -> str:
-    """Where a hook leaves what is to be done about a session."""
-    return os.path.join(home, "run", "chores", f"{_name(f'{kind}-{subject}')}.json")
+def chores_folder(home: str) -> str:
+    """Where hooks leave what is to be done, a file each."""
+    return os.path.join(home, "run", "chores")
 
 
 def _name(text: str) -> str:

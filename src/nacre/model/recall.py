@@ -59,7 +59,8 @@ class RecallQuery:
     ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
     that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
     context that nobody asked for. ``expand`` also asks other phrasings by a language model, ``rerank`` has it grade the
-    best hits: both take seconds, and cost what the model costs.
+    best hits: both take seconds, and cost what the model costs. ``is_prompt`` says that a person typed the text to an
+    agent, who did not ask for what was remembered.
     """
 
     text: str
@@ -77,6 +78,7 @@ class RecallQuery:
     co_recall: bool = True
     expand: bool = False
     rerank: bool = False
+    is_prompt: bool = False
 
 
 class LaneState(StrEnum):

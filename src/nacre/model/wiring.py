@@ -10,8 +10,8 @@ from pathlib import Path
 class WiringWish:
     """A host to wire, for all of the user's, or for one project.
 
-    ``plain``: by its settings alone, where there would be a plugin. ``slot``: nacre takes the host's place for memory.
-    ``tool_hook``: a hook also runs before each tool call.
+    ``plain``: by its settings alone, where there would be a plugin. ``slot``: the host's own place
+    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each tool call.
     """
 
     host: str

@@ -87,9 +87,9 @@ def is_held(context: Context, memory: Memory, session: str | None) -> bool:
     return bool(session) and _holder(_path(context.settings.home, memory.id)) == session
 
 
-def let_go(context: Context, memory: Memory, session: str | None) -> None:
+def let_go(context: Context, memory_id: str, session: str | None) -> None:
     """Give back what was taken and did not fit."""
-    path = _path(context.settings.home, memory.id)
+    path = _path(context.settings.home, memory_id)
     if session and _holder(path) == session:
         with suppress(OSError):
             path.unlink()

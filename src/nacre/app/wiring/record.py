@@ -39,7 +39,7 @@ class Wired:
 def load(home: Path) -> Wired:
     """The record; an empty one where there is none that can be read: then what nacre put into files tells."""
     try:
-        return msgspec.json.decode(_path(home).read_bytes(), type=Wired)
+        return msgspec.json.decode(_path(home).read_bytes(), type=Wired, dec_hook=_path_of)
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return Wired()
 
@@ -48,7 +48,7 @@ def save(home: Path, wired: Wired) -> None:
     """Write the record; without a wiring and a file there is none."""
     if wired.wishes or wired.files:
         private.make_folder(_path(home).parent)
-        private.write_file(_path(home), msgspec.json.format(msgspec.json.encode(wired), indent=1))
+        private.write_file(_path(home), msgspec.json.format(msgspec.json.encode(wired, enc_hook=str), indent=1))
         return
     _path(home).unlink(missing_ok=True)
     if _path(home).parent.is_dir() and not any(_path(home).parent.iterdir()):
@@ -58,6 +58,12 @@ def save(home: Path, wired: Wired) -> None:
 def digest(content: bytes | None) -> str:
     """The hash of a file's content; empty for no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _path_of(kind: type, value: object) -> object:
+    if kind is not Path:
+        raise NotImplementedError
+    return Path(str(value))
 
 
 def _path(home: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -9,10 +10,11 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import NO_DAEMON
 from nacre.cli.run import Run
-from nacre.model.context import ContextBlock, ContextRequest, Occasion, Part
+from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _PART = click.Choice([part.value for part in Part], case_sensitive=False)
+_MOMENT = click.Choice([moment.value for moment in Moment], case_sensitive=False)
 _OCCASION = click.Choice([occasion.value for occasion in Occasion], case_sensitive=False)
 
 
@@ -25,7 +27,8 @@ _OCCASION = click.Choice([occasion.value for occasion in Occasion], case_sensiti
     ],
 )
 @click.argument("prompt", nargs=-1, type=TEXT)
-@click.option("--start", is_flag=True, help="What a session starts with whose first prompt this is.")
+@click.option("--prompt", "asked", type=TEXT, help="The same; - reads it from standard input.")
+@click.option("--moment", type=_MOMENT, help="As a session starts, or with a prompt; by default the latter with one.")
 @click.option("--folder", type=_FOLDER, help="Where the agent works; by default, here.")
 @click.option("--session", type=TEXT, help="As <tool>:<id>: what it was given already is not told again.")
 @click.option("--occasion", type=_OCCASION, default=Occasion.STARTUP.value, show_default=True, help="Why it starts.")
@@ -37,10 +40,11 @@ _OCCASION = click.Choice([occasion.value for occasion in Occasion], case_sensiti
 @NO_DAEMON
 @click.pass_obj
 def context(  # noqa: PLR0913 - one parameter an option
-    run: Run, prompt: tuple[str, ...], start: bool, folder: Path | None, session: str | None, occasion: str,
-    budget: int | None, parts: tuple[str, ...], lexical: bool, explain: bool, output: Path | None, no_daemon: bool,
+    run: Run, prompt: tuple[str, ...], asked: str | None, moment: str | None, folder: Path | None,
+    session: str | None, occasion: str, budget: int | None, parts: tuple[str, ...], lexical: bool, explain: bool,
+    output: Path | None, no_daemon: bool,
 ) -> None:  # fmt: skip
-    """Tell an agent what it should know: as its session starts, or with a prompt.
+    """Tell an agent what it should know, at its start or with a prompt.
 
     Prints nothing where nothing is worth telling. With --output it is a file for agents that only read files.
     """
@@ -48,11 +52,11 @@ def context(  # noqa: PLR0913 - one parameter an option
     from nacre.app.contexts.snapshot import write_snapshot
     from nacre.cli.records.contexts import context_record
     from nacre.cli.render.contexts import render_context, render_explained
-    from nacre.model.context import Moment
 
-    text = " ".join(prompt)
+    text = sys.stdin.read() if asked == "-" else asked or " ".join(prompt)
+    when = Moment.PROMPT if text.strip() else Moment.START
     request = ContextRequest(
-        Moment.PROMPT if text and not start else Moment.START, Occasion(occasion), text,
+        Moment(moment) if moment else when, Occasion(occasion), text,
         str((folder or Path.cwd()).absolute()), session, budget, tuple(Part(part) for part in parts), lexical,
     )  # fmt: skip
     block = _built(run, request, by_itself=no_daemon)
@@ -71,6 +75,6 @@ def _built(run: Run, request: ContextRequest, *, by_itself: bool) -> ContextBloc
     found = None if by_itself else by_daemon(run, "context", request, ContextBlock)
     if found:
         return found
-    from nacre.app.contexts.building import build  # 150 ms that the daemon spares
+    from nacre.app.contexts.asking import context_for  # 150 ms that the daemon spares
 
-    return build(run.context, request)
+    return context_for(run.context, request)

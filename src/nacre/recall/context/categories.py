@@ -1,36 +1,40 @@
-"""Core, active, preferences, recent: how memories share the budget of a session's start (seed facts 1.2.3)."""
+"""Core, active, preferences, lessons, recent: how memories share the budget of a session's start (seed facts 1.2.3)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cmp_to_key
 
 from nacre.model.context import Part
 from nacre.model.memory import Expiry, Kind, Memory
 
 _LEAST_RECENT = 0.20
-_BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40)}
+_BOUNDS = {Part.ACTIVE: (0.10, 0.30), Part.PREFERENCES: (0.20, 0.40), Part.LESSONS: (0.05, 0.15)}
+_KNOWN_SHARE = 0.15
+"""Of the budget, what older memories may take of what is left in the end."""
+
 _ALIKE = 0.05
 """Recent memories whose scores differ by no more stand by date."""
 
-SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.RECENT)
-"""What shares the budget; core memories come before, and are not counted."""
+PERMANENT_DAYS, TEMPORARY_DAYS = 30, 7
+_FADING_DAYS = 90
+_GOTCHA = "gotcha"
+
+SHARING = (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT)
+"""What shares the budget; core memories come before, older ones after, and neither is counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that may be told, with the tokens that it takes and its score."""
+    """A memory that may be told: where, at how many tokens, with which score."""
 
     memory: Memory
+    part: Part
     tokens: int
     score: float
-
-    @property
-    def part(self) -> Part:
-        """Where it belongs."""
-        return part_of(self.memory)
 
     @property
     def updated(self) -> datetime:
@@ -46,13 +50,30 @@ class Chosen:
     left: tuple[Candidate, ...]
 
 
-def part_of(memory: Memory) -> Part:
-    """Core by its expiry; todos are active; preferences and decisions belong together; the rest is recent."""
+def part_of(memory: Memory, now: datetime) -> Part | None:
+    """Where a memory belongs; ``None`` where it is told no more.
+
+    Core by its expiry; todos are active; preferences and decisions hold until they are replaced, lessons until they are
+    retired. The rest is recent for 30 days, and known before; temporary ones are told for seven days.
+    """
     if memory.expiry is Expiry.CORE:
         return Part.CORE
     if memory.kind is Kind.TODO:
         return Part.ACTIVE
-    return Part.PREFERENCES if memory.kind in (Kind.PREFERENCE, Kind.DECISION) else Part.RECENT
+    if memory.kind in (Kind.PREFERENCE, Kind.DECISION):
+        return Part.PREFERENCES
+    if memory.kind is Kind.LESSON or _GOTCHA in memory.tags:
+        return Part.LESSONS
+    age = now - memory.updated
+    if memory.expiry is Expiry.TEMPORARY:
+        return Part.RECENT if age <= timedelta(days=TEMPORARY_DAYS) else None
+    return Part.RECENT if age <= timedelta(days=PERMANENT_DAYS) else Part.KNOWN
+
+
+def weight_of(memory: Memory, now: datetime) -> float:
+    """What an older memory weighs: importance, fading with age (seed facts 2.5, with importance for size)."""
+    days = max(1.0, (now - memory.updated) / timedelta(days=1))
+    return memory.importance / 10 * math.exp(-days / _FADING_DAYS)
 
 
 def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
@@ -62,42 +83,52 @@ def shares(counts: Mapping[Part, int]) -> dict[Part, float]:
     """
     total = sum(counts.get(part, 0) for part in SHARING)
     if not total:
-        return {Part.ACTIVE: 0.0, Part.PREFERENCES: 0.0, Part.RECENT: 1.0}
+        return {**dict.fromkeys(_BOUNDS, 0.0), Part.RECENT: 1.0}
     found = {
         part: min(max(counts.get(part, 0) / total, least), most) if counts.get(part) else 0.0
         for part, (least, most) in _BOUNDS.items()
     }
-    found[Part.RECENT] = max(_LEAST_RECENT, 1 - sum(found.values()))
-    return found
+    most = 1 - _LEAST_RECENT
+    scale = min(1.0, most / (sum(found.values()) or most))
+    scaled = {part: share * scale for part, share in found.items()}
+    return {**scaled, Part.RECENT: 1 - sum(scaled.values())}
 
 
 def choose(candidates: Sequence[Candidate], budget_tokens: int) -> Chosen:
-    """What fits the budget: core first, then each part within its share, the rest by score wherever it belongs.
+    """What fits the budget: core first, then each part within its share, then the rest by score wherever it belongs,
+    then a little of what is older.
 
     A part ends with the first memory that does not fit, so that no small one of little worth pushes past a larger one.
     """
-    left_tokens = budget_tokens
-    kept: list[Candidate] = []
-    waiting: list[Candidate] = []
-    for item in _by_score([one for one in candidates if one.part is Part.CORE]):
-        if item.tokens <= left_tokens:
-            kept.append(item)
-            left_tokens -= item.tokens
-        else:
-            waiting.append(item)
-    sharing = {part: [one for one in candidates if one.part is part] for part in SHARING}
-    parts = shares({part: len(items) for part, items in sharing.items()})
-    room = left_tokens
-    for part, items in sharing.items():
-        ordered = _recent_first(items) if part is Part.RECENT else _by_score(items)
-        fitting, beyond = _fill(ordered, min(left_tokens, int(parts[part] * room)))
-        kept += fitting
+    of = {part: [one for one in candidates if one.part is part] for part in (Part.CORE, *SHARING, Part.KNOWN)}
+    kept, waiting = _each_that_fits(_by_score(of[Part.CORE]), budget_tokens)
+    parts = shares({part: len(of[part]) for part in SHARING})
+    room = budget_tokens - _tokens(kept)
+    for part in SHARING:
+        ordered = _recent_first(of[part]) if part is Part.RECENT else _by_score(of[part])
+        fits, beyond = _fill(ordered, int(parts[part] * room))
+        kept += fits
         waiting += beyond
-        left_tokens -= sum(item.tokens for item in fitting)
-    fitting, beyond = _fill(_by_score(waiting), left_tokens)
+    fits, beyond = _fill(_by_score(waiting), budget_tokens - _tokens(kept))
+    kept += fits
+    older = min(int(_KNOWN_SHARE * budget_tokens), budget_tokens - _tokens(kept))
+    fits, left = _fill(_by_score(of[Part.KNOWN]), older)
     order = list(Part)
-    together = sorted((*kept, *fitting), key=lambda item: order.index(item.part))
-    return Chosen(tuple(together), tuple(beyond))
+    together = sorted((*kept, *fits), key=lambda item: order.index(item.part))
+    return Chosen(tuple(together), (*beyond, *left))
+
+
+def _tokens(items: Sequence[Candidate]) -> int:
+    return sum(item.tokens for item in items)
+
+
+def _each_that_fits(ordered: Sequence[Candidate], tokens: int) -> tuple[list[Candidate], list[Candidate]]:
+    """What is to be told always is tried one by one: a long one does not keep the others out."""
+    kept: list[Candidate] = []
+    beyond: list[Candidate] = []
+    for item in ordered:
+        (kept if item.tokens <= tokens - _tokens(kept) else beyond).append(item)
+    return kept, beyond
 
 
 def _fill(ordered: Sequence[Candidate], tokens: int) -> tuple[list[Candidate], list[Candidate]]:
