@@ -102,11 +102,10 @@ def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, monkeyp
 @pytest.mark.parametrize("is_up", [True, False])
 def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool) -> None:
     def twice() -> None:
-        assert DECIDED in hooked.run("UserPromptSubmit").context
-        assert (
-            hooked.run("UserPromptSubmit", hooked.given(prompt="so, where does the lighthouse ledger run?")).out == ""
-        )
-        assert DECIDED in hooked.run("SessionStart", hooked.given(source="compact")).context
+        again = hooked.given(prompt="so, where does the lighthouse ledger run?")
+        assert DECIDED in hooked.run("UserPromptSubmit", within=60_000).context
+        assert hooked.run("UserPromptSubmit", again, within=60_000).out == ""
+        assert DECIDED in hooked.run("SessionStart", hooked.given(source="compact"), within=60_000).context
 
     if is_up:
         with serving(hooked.home):
@@ -293,5 +292,5 @@ def test_a_link_to_a_home_is_that_home(hooked: Hooked, tmp_path: Path) -> None:
     link = tmp_path / "linked"
     link.symlink_to(hooked.home)
     with serving(hooked.home):
-        assert DECIDED in Hooked(link, hooked.folder).run("UserPromptSubmit").context
+        assert DECIDED in Hooked(link, hooked.folder).run("UserPromptSubmit", within=60_000).context
     assert hooked.log()[-1]["how"] == "daemon"

@@ -17,11 +17,13 @@ from pathlib import Path
 import apsw
 
 import nacre
+from nacre.app.chores import QUICK_LOCK
 from nacre.bench.scoring import percentile
 from nacre.errors import StoreUnusable
 from nacre.link.address import socket_path
 from nacre.link.client import Away, ask
 from nacre.link.environment import environment
+from nacre.lock import FileLock
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "SessionEnd")
 _PLACES = ("harbour", "quarry", "orchard", "foundry", "granary", "chapel", "mill", "observatory", "brewery", "tannery")
@@ -58,14 +60,15 @@ def measure_hooks(
     total = len(wanted) * len(EVENTS)
     notify(0, total, f"making a home of {memories:,} memories")
     make_home(home, memories)
+    (home / "config.toml").write_text("[daemon]\nenabled = false\n")
     figures: list[HookFigures] = []
     for name, state in wanted.items():
-        environ = {**environment(), "NACRE_HOME": str(home), "NACRE_DAEMON_ENABLED": "false"}
+        environ = {**environment(), "NACRE_HOME": str(home)}
         environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
         for event in EVENTS:
             notify(len(figures), total, f"{name}, {event}")
             place = folder / "gone" if name == "home missing" else home
-            with state(home, environ):
+            with state(home, environ), FileLock(home / QUICK_LOCK):  # nobody works beside what is measured
                 figures.append(_measured(name, event, place, environ, runs))
             for chore in (home / "run" / "chores").glob("*.json"):
                 chore.unlink()
@@ -95,7 +98,7 @@ def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], ru
     taken, cpu, told, failed = [], [], 0, 0
     for number in range(-_WARMING, runs):
         given = {
-            "session_id": f"bench-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
+            "session_id": f"bench-{state}-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
             "prompt": f"on which port does {_subject(abs(number))} listen?", "source": "startup",
         }  # fmt: skip
         data = json.dumps(given).encode()

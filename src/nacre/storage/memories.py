@@ -256,13 +256,11 @@ class Memories:
             links.setdefault(source, []).append(Link(rel, target, reason))
         again = self._confirmations(ids)
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
-        return [
-            replace(
-                _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ()))),
-                claim=claims.get(row[1]),
-            )
+        built = [
+            _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ())))
             for row in rows
         ]
+        return [replace(memory, claim=claims[memory.id]) if memory.id in claims else memory for memory in built]
 
     def _confirmations(self, ids: str) -> dict[str, list[Confirmation]]:
         found: dict[str, list[Confirmation]] = {}

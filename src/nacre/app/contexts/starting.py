@@ -35,6 +35,8 @@ _SESSIONS_LOOKED_AT = 5
 _TURNS_LOOKED_AT = 40
 _BROWSED = 100
 _LATEST = 200
+_ALONE_SHARE = 4
+"""A hook that looks by itself weighs so many times fewer: more than fit, and within its time."""
 _PAGE_CHARACTERS = 8_000
 _PROFILE = "profile.md"
 _UNSAID = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
@@ -152,8 +154,10 @@ def _rows(draft: Draft) -> list[int]:
         replace(wanted, kinds=(Kind.LESSON,)),
         wanted,
     )
-    rows = [row for sort in sorts for row in browse_memories(database, sort, limit=_BROWSED, today=today)]
-    return list(dict.fromkeys([*rows, *latest_memories(database, wanted, limit=_LATEST, today=today)]))
+    share = _ALONE_SHARE if draft.request.alone else 1
+    browsed, latest = _BROWSED // share, _LATEST // share
+    rows = [row for sort in sorts for row in browse_memories(database, sort, limit=browsed, today=today)]
+    return list(dict.fromkeys([*rows, *latest_memories(database, wanted, limit=latest, today=today)]))
 
 
 _REASONS: dict[Part, Callable[[Candidate], str]] = {
