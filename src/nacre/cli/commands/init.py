@@ -53,15 +53,22 @@ def init(  # noqa: PLR0913 - one a question
     what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
     beside it. Run again, it mends what is missing or has moved.
     """
+    from nacre.app.wiring.ways import settled
     from nacre.cli.render.wiring import render_plan
     from nacre.model.wiring import WiringWish
 
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project, scope)
     template = WiringWish("", folder, plain, slot, tool_hook)
+    if not (asks or yes or dry_run or hosts):
+        raise click.UsageError(
+            "nobody can be asked: add --yes for all that are found, or --host NAME", click.get_current_context()
+        )
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
-    wishes = [one if isinstance(one, WiringWish) else replace(template, host=one) for one in chosen]
+    wishes = [
+        one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
+    ]
     wanted = _planned(run, wishes, uninstall=uninstall)
     if dry_run:
         _show(run, wanted)
