@@ -119,6 +119,19 @@ def test_the_next_session_is_given_the_handoff_once_and_then_it_is_retired(world
     assert handed(started(world, THIRD)) == []
 
 
+def test_a_handoff_that_nobody_came_for_within_a_week_is_retired(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    world.clock.pass_days(6.9)
+    left(world, "session-start", "claude-code:elsewhere")
+    do_waiting(world.context())
+    assert handoffs(world)
+    world.clock.pass_days(0.2)
+    assert handed(started(world)) == []
+    left(world, "session-start", "claude-code:elsewhere")
+    do_waiting(world.context())
+    assert handoffs(world) == []
+
+
 @pytest.mark.parametrize("retired", [False, True])
 def test_a_start_that_is_told_twice_gives_one_session_the_handoff_and_no_other(world: World, retired: bool) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
