@@ -246,6 +246,9 @@ def test_a_session_that_ended_unseen_is_handed_over_late_with_the_first_prompt(w
     world.clock.now += timedelta(seconds=5)
     assert len(handed(prompted(world))) == 1
     assert handed(prompted(world, "And then the other queue, what about that one?")) == []
+    left(world, "turn-end", SECOND)
+    do_waiting(world.context())
+    assert handoffs(world) == []
 
 
 @pytest.mark.parametrize("is_told_of", [True, False])
