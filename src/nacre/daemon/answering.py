@@ -114,11 +114,11 @@ class Answering:
             raise InvalidInput(
                 f"there is no operation {asked.operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
-        began = time.monotonic()
-        until = began + max(0.0, min(asked.seconds, MOST_SECONDS))
+        until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
         with self._turn(entry, until) as context:
             if caller.has_left() or time.monotonic() >= until:
                 raise _NobodyWaits
+            began = time.monotonic()
             answer = self._run(entry, context, asked, caller, until)
         took = time.monotonic() - began
         if took > _SLOW_SECONDS and not entry.takes_long:
