@@ -164,8 +164,13 @@ def _start_in_process(user_home: str, session: str, told: Any, go: Any) -> None:
     told.put((session, len(handed(block))))
 
 
-def test_of_sessions_that_start_at_once_one_alone_is_given_the_handoff(world: World) -> None:
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["free", "claimed by one that died"])
+def test_of_sessions_that_start_at_once_one_alone_is_given_the_handoff(world: World, is_claimed: bool) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
+    if is_claimed:
+        world.clock.now -= timedelta(seconds=90)
+        assert handed(build(world.context(), ContextRequest(folder=FOLDER, session=SECOND)))
+        world.clock.now += timedelta(seconds=90)
     spawn = multiprocessing.get_context("spawn")
     told, go = spawn.Queue(), spawn.Event()
     names = [f"claude-code:5e55-1{number:03d}" for number in range(4)]
