@@ -119,6 +119,19 @@ def test_the_next_session_is_given_the_handoff_once_and_then_it_is_retired(world
     assert handed(started(world, THIRD)) == []
 
 
+def test_a_handoff_that_nobody_came_for_within_a_week_is_retired(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    world.clock.pass_days(6.9)
+    left(world, "session-start", "claude-code:elsewhere")
+    do_waiting(world.context())
+    assert handoffs(world)
+    world.clock.pass_days(0.2)
+    assert handed(started(world)) == []
+    left(world, "session-start", "claude-code:elsewhere")
+    do_waiting(world.context())
+    assert handoffs(world) == []
+
+
 @pytest.mark.parametrize("retired", [False, True])
 def test_a_start_that_is_told_twice_gives_one_session_the_handoff_and_no_other(world: World, retired: bool) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
@@ -151,8 +164,13 @@ def _start_in_process(user_home: str, session: str, told: Any, go: Any) -> None:
     told.put((session, len(handed(block))))
 
 
-def test_of_sessions_that_start_at_once_one_alone_is_given_the_handoff(world: World) -> None:
+@pytest.mark.parametrize("is_claimed", [False, True], ids=["free", "claimed by one that died"])
+def test_of_sessions_that_start_at_once_one_alone_is_given_the_handoff(world: World, is_claimed: bool) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
+    if is_claimed:
+        world.clock.now -= timedelta(seconds=90)
+        assert handed(build(world.context(), ContextRequest(folder=FOLDER, session=SECOND)))
+        world.clock.now += timedelta(seconds=90)
     spawn = multiprocessing.get_context("spawn")
     told, go = spawn.Queue(), spawn.Event()
     names = [f"claude-code:5e55-1{number:03d}" for number in range(4)]
@@ -233,6 +251,9 @@ def test_a_session_that_ended_unseen_is_handed_over_late_with_the_first_prompt(w
     world.clock.now += timedelta(seconds=5)
     assert len(handed(prompted(world))) == 1
     assert handed(prompted(world, "And then the other queue, what about that one?")) == []
+    left(world, "turn-end", SECOND)
+    do_waiting(world.context())
+    assert handoffs(world) == []
 
 
 @pytest.mark.parametrize("is_told_of", [True, False])

@@ -60,6 +60,7 @@ def _pre_compact(context: Context, chore: Chore) -> Sequence[Chore]:
 
 def _ended(context: Context, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     catch_up(context)
+    retire_given(context)
     session = read_session(context, chore.session or "", chore.transcript)
     if session is None or session.session.kind is not SessionKind.MAIN:
         return []
@@ -72,7 +73,8 @@ def _ended(context: Context, chore: Chore, *, learns_all: bool) -> Sequence[Chor
 
 
 def _turn_end(context: Context, chore: Chore) -> Sequence[Chore]:
-    """It is read, no more."""
+    """It is read, no more; what it was given late is retired."""
+    retire_given(context)
     read_session(context, chore.session or "", chore.transcript)
     return []
 

@@ -123,6 +123,9 @@ def retire_given(context: Context) -> list[Memory]:
         if memory and not (memory.retired or memory.superseded_by):
             retired += retire(context, [memory_id], f"handed over to {session}")
         handed.forget_claim(context, memory_id)
+    stale = context.memories.stale_handoffs(context.now() - HANDED_FOR)
+    if stale:
+        retired += retire(context, stale, "no session began in time to be given it")
     return retired
 
 

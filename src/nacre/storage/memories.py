@@ -186,6 +186,10 @@ class Memories:
         rows = self._db.all("list_handoffs", project=project, since=to_ms(since), retired=in_any_state)
         return self._build(rows)
 
+    def stale_handoffs(self, before: datetime) -> list[str]:
+        """The ids of handoffs that nobody was given, last written before a time."""
+        return [memory for (memory,) in self._db.all("list_stale_handoffs", before=to_ms(before))]
+
     def news(self, wanted: News) -> list[tuple[int, Memory]]:
         """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
         rows = self._db.all(

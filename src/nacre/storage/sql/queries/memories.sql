@@ -74,6 +74,13 @@ WHERE m.project = :project AND m.updated >= :since AND m.kind = 'event' AND (m.r
     AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'session')
 ORDER BY m.updated DESC, m.row DESC LIMIT 5;
 
+-- list_stale_handoffs --
+-- What nobody was given, and nobody is given any more.
+SELECT m.id FROM tags g JOIN active_memories m ON m.id = g.memory
+WHERE g.tag = 'handoff' AND m.updated < :before AND m.kind = 'event'
+    AND EXISTS (SELECT 1 FROM tags t WHERE t.memory = m.id AND t.tag = 'session')
+LIMIT 50;
+
 -- list_news --
 -- What was stored lately and matters to a session that did not store it. A mark beyond the last row is of another database.
 SELECT m.* FROM active_memories m
