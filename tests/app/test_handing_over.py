@@ -21,7 +21,7 @@ from nacre.app.flushing import flush
 from nacre.app.handoffs import handoff
 from nacre.app.ingesting import ingest
 from nacre.app.remembering import list_active
-from nacre.errors import ModelUnavailable, StoreUnusable
+from nacre.errors import MemoryInvalid, ModelUnavailable, StoreUnusable
 from nacre.hooks.notes import leave_chore
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.handing import FlushRequest, HandoffRequest
@@ -31,7 +31,7 @@ from nacre.model.recall import Filter
 from nacre.model.session import Speaker, Trust
 from nacre.testing.scripted import ScriptedModel
 from nacre.vault import ledger
-from tests.app.conftest import NOON, World, says
+from tests.app.conftest import World, says
 
 FOLDER = "/code/acme-billing"
 FIRST, SECOND, THIRD = "claude-code:5e55-0001", "claude-code:5e55-0002", "claude-code:5e55-0003"
@@ -89,7 +89,7 @@ def test_a_session_that_ends_is_handed_over_at_once_in_the_owners_own_words(worl
     (memory,) = handoffs(world)
     assert memory.content.splitlines()[1:] == [f"- {ASKED}", f"- {NEXT}"]
     assert (memory.kind, memory.importance, memory.expiry) == (MemoryKind.EVENT, 9, Expiry.TEMPORARY)
-    assert memory.subject == f"session handoff {NOON:%Y-%m-%d %H:%M}"
+    assert memory.subject == "session handoff 2026-11-20 11:50"
     assert (memory.speaker, memory.trust, memory.project) == (Speaker.SYSTEM, Trust.TRUSTED, "acme-billing")
     assert world.memory_file(memory.id).read_text(encoding="utf-8").count(ASKED) == 1
 
@@ -415,7 +415,7 @@ def test_a_chore_that_fails_is_tried_again_later_and_given_up_where_it_can_be_se
 
     def fail(context: Context, _: Chore) -> list[Chore]:
         tried.append(context.clock())
-        raise StoreUnusable("the disk is full")
+        raise MemoryInvalid("it holds nothing")
 
     left(world, "session-end")
     for _ in range(100):
@@ -424,10 +424,22 @@ def test_a_chore_that_fails_is_tried_again_later_and_given_up_where_it_can_be_se
     assert [round((later - one).total_seconds() / 60) for one, later in pairwise(tried)] == [1, 1, 2, 5]
     assert waiting(world.home) == []
     (lost,) = given_up(world.home)
-    assert (lost.kind, lost.tries, lost.note) == ("session-end", 5, "the disk is full")
+    assert (lost.kind, lost.tries, lost.note) == ("session-end", 5, "it holds nothing")
     (check,) = [one for one in health(world.context()) if one.name == "chores"]
     assert check.state == "warning"
-    assert "the disk is full" in check.detail
+    assert "it holds nothing" in check.detail
+
+
+def test_a_chore_is_not_given_up_because_the_disk_is_full(world: World) -> None:
+    def fail(_: Context, __: Chore) -> list[Chore]:
+        raise StoreUnusable("the disk is full")
+
+    left(world, "session-end")
+    for _ in range(9):
+        with pytest.raises(StoreUnusable):
+            do_waiting(world.context(), kinds={"session-end": Kind(fail)})
+        world.clock.now += timedelta(hours=1)
+    assert [one.kind for one in waiting(world.home)] == ["session-end"]
 
 
 def test_a_chore_that_ends_its_process_is_given_up_too(world: World) -> None:

@@ -220,6 +220,16 @@ def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(nacre: Nacre, 
     assert not (user_home / ".nacre").exists()
 
 
+def test_no_secret_of_the_owners_settings_is_shown(nacre: Nacre, user_home: Path) -> None:
+    key = "sk-ant-api03-" + "k" * 80 + "AA"
+    (user_home / ".claude.json").write_text(json.dumps({"numStartups": 3, "primaryApiKey": key}))
+    shown = nacre("init", "--host", "claude-code", "--plain", "--dry-run")
+    told = nacre("init", "--host", "claude-code", "--plain", "--yes", "--json")
+    assert key not in shown.out + told.out
+    assert "numStartups" in shown.out
+    assert key in (user_home / ".claude.json").read_text()
+
+
 def test_what_two_hosts_share_stays_until_the_last_of_them_goes(nacre: Nacre, project: Path) -> None:
     for host in ("codex", "generic", "opencode"):
         nacre("init", "--host", host, "--project", str(project), "--yes")
@@ -232,7 +242,10 @@ def test_what_two_hosts_share_stays_until_the_last_of_them_goes(nacre: Nacre, pr
     assert not agents.exists()
 
 
-def test_going_over_to_plain_settings_takes_the_plugin_out(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_going_over_to_plain_settings_takes_the_plugin_out(
+    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
+) -> None:
+    before = tree(user_home)
     nacre("init", "--host", "claude-code", "--yes")
     nacre("init", "--host", "claude-code", "--plain", "--yes")
     settings = json.loads((user_home / ".claude/settings.json").read_text())
@@ -243,7 +256,8 @@ def test_going_over_to_plain_settings_takes_the_plugin_out(nacre: Nacre, user_ho
     assert not (user_home / ".nacre/hosts/claude-code/plugin/.mcp.json").exists()
     assert "nacre" in json.loads((user_home / ".claude.json").read_text())["mcpServers"]
     nacre("init", "--uninstall", "--yes")
-    assert tree(user_home) == prior
+    claude.unlink()
+    assert tree(user_home) == before
 
 
 def test_a_home_elsewhere_is_pinned(nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,6 +267,68 @@ def test_a_home_elsewhere_is_pinned(nacre: Nacre, user_home: Path, monkeypatch: 
     assert server["args"][-2:] == ["--home", str(user_home / "my memory")]
     hooks = json.loads((user_home / ".codex/hooks.json").read_text())["hooks"]
     assert f"--home '{user_home}/my memory' codex Stop" in hooks["Stop"][0]["hooks"][0]["command"]
+
+
+CLAUDE = """\
+#!/bin/sh
+# Installs plugins as Claude Code does: it writes its settings anew, in a layout of its own.
+echo "$@" >> "$HOME/claude.log"
+settings="$HOME/.claude/settings.json" plugins="$HOME/.claude/plugins"
+manifest="$HOME/.nacre/hosts/claude-code/plugin/.claude-plugin/plugin.json"
+case "$2 $3" in
+"install nacre@nacre") printf '{"enabledPlugins":{"nacre@nacre":true},"model":"opus"}' > "$settings"
+    mkdir -p "$plugins"
+    version=$(sed -n 's/.*"version": "\\(.*\\)".*/\\1/p' "$manifest")
+    printf '{"plugins": {"nacre@nacre": [{"version": "%s"}]}}' "$version" > "$plugins/installed_plugins.json";;
+"uninstall nacre@nacre") printf '{"enabledPlugins":{},"model":"opus"}' > "$settings"
+    rm -r "$plugins";;
+esac
+"""
+
+
+@pytest.fixture
+def claude(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program named claude that installs plugins; its log."""
+    program = user_home / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(CLAUDE)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return user_home / "claude.log"
+
+
+def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_layout(
+    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
+) -> None:
+    before = tree(user_home)
+    done = nacre("init", "--host", "claude-code", "--yes", "--json").json
+    assert [one["command"][1:3] for one in done["commands"]] == [["plugin", "marketplace"], ["plugin", "install"]]
+    settings = (user_home / ".claude/settings.json").read_text()
+    assert settings.startswith(
+        '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)", "mcp__plugin_nacre_nacre__'
+    )
+    assert json.loads(settings)["enabledPlugins"] == {"nacre@nacre": True}
+    plugin = user_home / ".nacre/hosts/claude-code/plugin"
+    assert "SessionEnd" in json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]
+    assert "mcpServers" in json.loads((plugin / ".mcp.json").read_text())
+    assert (plugin / "skills/nacre-memory/SKILL.md").read_text().startswith("---\nname: nacre-memory\n")
+    assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
+    nacre("init", "--host", "claude-code", "--tool-hook", "--yes")
+    assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
+    nacre("init", "--uninstall", "--yes")
+    claude.unlink()
+    assert tree(user_home) == before
+
+
+def test_where_claude_is_not_found_its_settings_do(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "claude-code", "--yes")
+    assert "SessionStart" in json.loads((user_home / ".claude/settings.json").read_text())["hooks"]
+
+
+def test_nothing_is_written_for_all_hosts_where_nobody_said_so(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    error = nacre("init", "--json", code=2).error
+    assert "nobody can be asked" in error["message"]
+    assert tree(user_home) == prior
 
 
 def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
@@ -284,12 +360,13 @@ def test_what_cannot_be_is_told_with_the_way_out(nacre: Nacre, arguments: list[s
 
 @pytest.mark.skipif("mcp" not in cli.list_commands(None), reason="there is no nacre mcp yet")
 def test_doctor_runs_what_is_written_and_tells_what_is_broken(process: Nacre, user_home: Path, project: Path) -> None:
-    process("init", "--host", "cursor,continue", "--yes")
+    process("init", "--host", "cursor,continue,opencode", "--yes")
     process("init", "--host", "codex", "--project", str(project), "--yes")
     checks = {one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]}
     assert checks["cursor hooks"]["state"] != "failure", checks
     assert checks["cursor tools"]["state"] != "failure", checks
     assert checks["continue tools"]["state"] != "failure", checks
+    assert checks["opencode plugin"]["state"] != "failure", checks
     hooks = project / ".codex/hooks.json"
     hooks.write_text(hooks.read_text().replace("nacre.hooks.process", "nacre.gone").replace("nacre-hook", "nacre-gone"))
     broken = {one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]}

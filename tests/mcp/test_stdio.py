@@ -80,17 +80,41 @@ def test_it_ends_when_its_client_is_gone(pipe: Start) -> None:
     assert server.process.wait(timeout=30) == 0
 
 
-def test_what_is_no_json_is_answered_by_an_error_and_the_connection_goes_on(pipe: Start) -> None:
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        (b"this is not JSON", None, -32700),
+        (b"[" * 100_000, None, -32700),
+        (b'"\xff"', None, -32700),
+        (b"[]", None, -32600),
+        (b'{"jsonrpc": "1.0", "id": 77, "method": "ping"}', 77, -32600),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": 5}', 77, -32600),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}', 77, -32602),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": "no/such"}', 77, -32601),
+    ],
+)
+def test_what_is_no_request_is_answered_by_an_error_and_the_connection_goes_on(
+    pipe: Start, line: bytes, number: int | None, code: int
+) -> None:
     server = pipe()
     server.greet()
-    server.send(b"this is not JSON")
-    server.send(b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}')
+    server.send(line)
     answer = server.receive()
-    while answer.get("id") != 77:
-        assert "error" in answer
-        answer = server.receive()
-    assert answer["error"]["code"] == -32602
+    assert (answer["id"], answer["error"]["code"]) == (number, code)
     assert server.request("ping")["result"] == {}
+
+
+def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    entry = b'{"entries": [{"content": "The half \\ud83d of a smile and \\u0007 a bell."}]}'
+    server.send(
+        b'{"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "memory_store", "arguments": '
+        + entry + b"}}"
+    )  # fmt: skip
+    answer = server.receive()
+    assert answer["id"] == "s"
+    assert answer["result"]["isError"] is False
 
 
 def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path) -> None:

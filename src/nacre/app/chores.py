@@ -20,7 +20,7 @@ import msgspec
 
 from nacre import private
 from nacre.app.context import Context
-from nacre.errors import NacreError
+from nacre.errors import NacreError, StoreBusy, StoreUnusable
 from nacre.link.address import chores_folder
 from nacre.lock import FileLock
 from nacre.model.handing import ChoresReport
@@ -93,8 +93,14 @@ class _Waiting:
 def do_waiting(
     context: Context, *, seconds: float = MOST_SECONDS, kinds: Mapping[str, Kind] | None = None
 ) -> ChoresReport:  # fmt: skip
-    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it."""
+    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it.
+
+    Raises StoreUnusable, StoreBusy where the home cannot be written to: nothing is tried in vain then.
+    """
+    if context.database.unwritable:
+        raise context.database.unwritable
     until = time.monotonic() + seconds
+    private.sweep(_folder(context.settings.home))
     work = _Work(context, kinds if kinds is not None else _kinds())
     while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
         pass
@@ -199,6 +205,9 @@ class _Work:
             if chore.tries >= MOST_TRIES:
                 _remove(begun.paths)
             return
+        except (StoreUnusable, StoreBusy):  # it is the home that is not well: the chore is as good as before
+            _write(begun.paths[0], msgspec.structs.replace(chore, tries=chore.tries - 1))
+            raise
         except Exception as error:  # noqa: BLE001 - a chore that fails, however it does, is in nobody's way
             told = error.message if isinstance(error, NacreError) else f"{type(error).__name__}: {error}"
             failed = replace_note(chore, self.context.redactor.clean(told)[:500])

@@ -102,3 +102,6 @@ class WiringDone:
     left_alone: tuple[LeftAlone, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     """Commands of hosts that failed, with what they said."""
+
+    trusted: bool = False
+    """Whether Codex was told to trust the hooks, and does."""

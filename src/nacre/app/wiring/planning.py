@@ -18,6 +18,7 @@ from nacre.model.wiring import FileChange, LeftAlone, WiringPlan, WiringWish
 from nacre.settings import Settings
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
+_PATHS = "What was written holds paths of this machine: others who share the project's repository need their own."
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
 """What is left of a file that nacre made, once nacre is out of it."""
 
@@ -36,6 +37,8 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     for wish, target in wanted:
         drafts.take(wish, target, _put)
     notes = [(wish.host, note) for wish in wishes for note in host_named(wish.host).notes(way_of(settings, wish))]
+    shared = next((wish.host for wish in wishes if wish.project), None)
+    notes += [(shared, _PATHS)] if shared else []
     commands = [one for wish in wishes for one in commands_for(settings, wish)]
     return WiringPlan(tuple(wishes), drafts.changes(), tuple(drafts.left_alone), tuple(commands), tuple(notes))
 

@@ -91,9 +91,7 @@ def _prove(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check(
             f"{name} {check.name}", check.state, check.detail, check.hint or (mend if check.state != OK else None)
         )
-    if not written.hooks and not written.servers and not found:
-        yield Check(name, FAILURE, "nothing of nacre is in its files", mend)
-    for check in _prove_plugin(settings, wish):
+    for check in (*_prove_plugin(settings, wish), *_prove_program(settings, wish)):
         yield replace(check, name=f"{name} {check.name}", hint=check.hint or (mend if check.state != OK else None))
 
 
@@ -378,6 +376,24 @@ def _end(process: subprocess.Popen[str]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()
+
+
+def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
+    """A plugin that is a program itself: whether what it was told of nacre's programs is true."""
+    told = next((one.path for one in targets_of(settings, wish) if one.path.name == "nacre.json"), None)
+    held = _held(told) if told else None
+    if not isinstance(held, dict) or not isinstance(held.get("hook"), list):
+        return
+    environ = held.get("env") if isinstance(held.get("env"), dict) else {}
+    home = ["--home", str(held["home"])] if held.get("home") else []
+    words = ["/usr/bin/env", *(f"{key}={value}" for key, value in (environ or {}).items())] if environ else []
+    words += [*map(str, held["hook"]), *home, wish.host, "session-start"]
+    folder = str(wish.project or settings.user_home)
+    began = time.monotonic()
+    problem = _run_hook(settings, shlex.join(words), {**_SAMPLE, "cwd": folder}, wish.project)
+    took = (time.monotonic() - began) * 1000
+    state = FAILURE if problem else OK
+    yield Check("plugin", state, problem or f"version {held.get('version')}; nacre answers it in {took:.0f} ms")
 
 
 def _prove_plugin(settings: Settings, wish: WiringWish) -> Iterator[Check]:

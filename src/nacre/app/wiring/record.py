@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from nacre import private
+from nacre.hosts.registry import HOSTS
 from nacre.model.wiring import WiringWish
 
 _VERSION = 1
@@ -39,7 +40,8 @@ class Wired:
 def load(home: Path) -> Wired:
     """The record; an empty one where there is none that can be read: then what nacre put into files tells."""
     try:
-        return msgspec.json.decode(_path(home).read_bytes(), type=Wired, dec_hook=_path_of)
+        found = msgspec.json.decode(_path(home).read_bytes(), type=Wired, dec_hook=_path_of)
+        return replace(found, wishes=tuple(wish for wish in found.wishes if wish.host in HOSTS))
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return Wired()
 
