@@ -22,7 +22,7 @@ from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
-from nacre.daemon.web import Web
+from nacre.daemon.web import TOKEN, Web
 from nacre.errors import Conflict, NacreError
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
@@ -149,7 +149,11 @@ class Daemon:
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
-        http = f", and agents at {self._web.address}" if self._web and self._web.address else ""
+        http = (
+            f", and agents at {self._web.address} (token: {self._settings.home / TOKEN})"
+            if self._web and self._web.address
+            else ""
+        )
         self._tell(f"serves {self._settings.home}{http}; process {os.getpid()}")
         for problem in self._problems:
             self._tell(problem)

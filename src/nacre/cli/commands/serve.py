@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.commands.watcher import install, uninstall
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 
@@ -217,3 +218,7 @@ def logs(run: Run, lines: int) -> None:
             paper.line(dim(f"Nothing in {path} yet."))
 
     run.answer({"path": str(path), "lines": found}, render)
+
+
+serve.add_command(install)
+serve.add_command(uninstall)
