@@ -16,11 +16,11 @@ _QUIET = {
 
 
 class OpenCode:
-    """``opencode run``. It has no end of a session; its plugin is told of an idle one."""
+    """``opencode run``, which is the end of its session, too: its plugin is disposed of then."""
 
     name = tool = program = "opencode"
     options = ()
-    starts, prompts, compacts, ends = "session-start", "prompt", "pre-compact", ""
+    starts, prompts, compacts, ends = "session-start", "", "pre-compact", "session-end"
 
     def set_up(self, stage: Stage) -> None:
         """The provider, in the project's own file."""

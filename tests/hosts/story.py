@@ -21,6 +21,7 @@ DECIDED = "We decided: the queue of the mailer runs on NATS, not on RabbitMQ, be
 ASKS = "Look up how often the mailer retries."
 COMES_BACK = "What did we decide about the queue of the mailer?"
 FILLS = "Fill your window."
+PROMPTS = (DECIDED, ASKS, COMES_BACK, FILLS)
 
 _TIMES = 3
 _SEARCH = "nacre.*memory_search$"

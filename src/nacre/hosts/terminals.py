@@ -13,6 +13,9 @@ from nacre.hosts.pieces import Block, JsonDefault, JsonItem, JsonKey, Piece, Who
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
 
+PLUGIN_TOLD = "nacre.json"
+"""The file beside a plugin that tells it where nacre is."""
+
 _GEMINI_MILLISECONDS = {
     "SessionStart": 10_000, "BeforeAgent": 5_000, "AfterAgent": 5_000, "PreCompress": 5_000, "SessionEnd": 5_000,
 }  # fmt: skip
@@ -74,7 +77,7 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     for name, content in _shipped(source):
         yield Target(folder / name, (WholeFile(content),), "plugin")
     told = json.dumps(way.programs.told(), indent=2, ensure_ascii=False) + "\n"
-    yield Target(folder / "nacre.json", (WholeFile(told),), "plugin")
+    yield Target(folder / PLUGIN_TOLD, (WholeFile(told),), "plugin")
 
 
 def _shipped(source: Traversable, above: str = "") -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from nacre.app.wiring.ways import found_hosts, program_of, targets_of, way_of
 from nacre.hosts import claude_code, codex, json_text
 from nacre.hosts.host import SERVER, Way
 from nacre.hosts.pieces import JsonHook, JsonKey, TomlTable, WholeFile
+from nacre.hosts.terminals import PLUGIN_TOLD
 from nacre.model.reports import Check
 from nacre.model.wiring import WiringPlan, WiringWish
 from nacre.settings import Settings
@@ -91,7 +92,10 @@ def _prove(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check(
             f"{name} {check.name}", check.state, check.detail, check.hint or (mend if check.state != OK else None)
         )
-    for check in (*_prove_plugin(settings, wish), *_prove_program(settings, wish)):
+    plugins = (*_prove_plugin(settings, wish), *_prove_program(settings, wish))
+    if not written.hooks and not written.servers and not plugins and not found:
+        yield Check(name, FAILURE, "nothing of nacre is in its files", mend)
+    for check in plugins:
         yield replace(check, name=f"{name} {check.name}", hint=check.hint or (mend if check.state != OK else None))
 
 
@@ -400,6 +404,7 @@ def _prove_plugin(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     """Whether the host has the plugin that is meant for it."""
     way = way_of(settings, wish)
     if wish.host != claude_code.NAME or not claude_code.is_plugin(way):
+        yield from _prove_shipped(settings, wish)
         return
     wanted = claude_code.version_of(claude_code.plugin_files(way))
     found = installed_version(way)
@@ -411,3 +416,12 @@ def _prove_plugin(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check("plugin", FAILURE, "Claude Code has not installed it")
     else:
         yield Check("plugin", WARNING, "Claude Code installs it at its next start", "start claude once")
+
+
+def _prove_shipped(settings: Settings, wish: WiringWish) -> Iterator[Check]:
+    """A plugin that nacre's files are: which version lies there. That it is whole was seen with the other files."""
+    for target in targets_of(settings, wish):
+        if target.path.name == PLUGIN_TOLD and target.path.exists():
+            told = _held(target.path)
+            version = told.get("version") if isinstance(told, Mapping) else None
+            yield Check("plugin", OK, f"version {version} is in {target.path.parent}")
