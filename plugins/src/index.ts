@@ -98,9 +98,9 @@ class Plugin {
     if (this.config.recalls || this.config.teaches) {
       this.api.on("before_prompt_build", (event, where) => this.guarded(() => this.build(event, where)));
     }
-    if (this.ownsSlot()) this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
     if (this.config.notes) this.registerNotes();
     this.api.on("gateway_stop", () => this.servers.close());
+    if (this.ownsSlot()) this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
   }
 
   private registerNotes(): void {
