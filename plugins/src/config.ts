@@ -21,9 +21,9 @@ const PROMPT_MS = 150;
 const START_MS = 500;
 const CHARACTERS = 6_000;
 
-export function readConfig(given: unknown): Config {
+export function readConfig(given: unknown, patience?: number): Config {
   const set = isObject(given) ? given : {};
-  const budgetMs = number(set.recallBudgetMs, 20, 10_000);
+  const budgetMs = number(set.recallBudgetMs, 20, 10_000) ?? patience;
   return {
     enabled: set.enabled !== false,
     recalls: set.recallEnabled !== false,

@@ -4,7 +4,7 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { appendFile, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { appendFile, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { homedir, platform } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -29,6 +29,8 @@ export interface Place {
   hook: string[];
   env: Record<string, string>;
   version: string;
+  /** So many milliseconds the host's turns may wait, where not what is usual. */
+  patience?: number;
 }
 
 /** What a host says as something happens; see the hook process of nacre. */
@@ -73,6 +75,7 @@ export function readPlace(moduleUrl: string, environ: NodeJS.ProcessEnv = proces
     hook: words(told.hook, "nacre-hook"),
     env: isObject(told.env) ? (told.env as Record<string, string>) : {},
     version: text(told.version),
+    ...(typeof told.patience_ms === "number" ? { patience: told.patience_ms } : {}),
   };
 }
 
@@ -390,6 +393,16 @@ export function messageOf(error: unknown): string {
 function words(value: unknown, usual: string): string[] {
   const found = Array.isArray(value) ? value.filter((one) => typeof one === "string") : [text(value)];
   return found[0] ? found : [usual];
+}
+
+/** A path, where something is there; else nothing. */
+export function there(...parts: string[]): string {
+  const path = join(...parts);
+  return existsSync(path) ? path : "";
+}
+
+export function userFolder(...parts: string[]): string {
+  return join(homedir(), ...parts);
 }
 
 export function wait(ms: number): Promise<undefined> {

@@ -1,5 +1,5 @@
 /** nacre's plugin for OpenCode: context as parts of the person's message, and notes of what ended. */
-import { isObject, Link, messageOf, readPlace, text, wait } from "./link.js";
+import { type Call, isObject, Link, messageOf, readPlace, text, there, userFolder, wait } from "./link.js";
 
 const START_MS = 500;
 const PROMPT_MS = 150;
@@ -32,7 +32,8 @@ interface Session {
 export const NacrePlugin = async ({ directory, client }: Input) => {
   if (process.env.NACRE_OWN_CALL) return {};
   const log = (message: string) => process.env.NACRE_DEBUG && console.error(message);
-  const link = new Link(readPlace(import.meta.url), { name: "opencode", tool: "opencode", log });
+  const place = readPlace(import.meta.url);
+  const link = new Link(place, { name: "opencode", tool: "opencode", log });
   const sessions = new Map<string, Session>();
 
   const remember = (id: string, session: Session): Session => {
@@ -50,11 +51,16 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
     return sessions.get(id) ?? remember(id, { isApart: Boolean(info.parentID), occasion: "resume", isOpen: true });
   };
 
+  const callOf = (id: string): Call => {
+    const transcript = there(process.env.XDG_DATA_HOME || userFolder(".local", "share"), "opencode", "opencode.db");
+    return { session: id, ...(directory ? { folder: directory } : {}), ...(transcript ? { transcript } : {}) };
+  };
+
   const note = (event: "turn-end" | "pre-compact" | "session-end", id: string, reason = "") => {
     const session = sessions.get(id);
     if (!session || session.isApart || !session.isOpen) return;
     if (event === "session-end") session.isOpen = false;
-    link.note(event, { session: id, ...(directory ? { folder: directory } : {}), reason });
+    link.note(event, { ...callOf(id), reason });
   };
 
   const happened: Record<string, (id: string, properties: Record<string, unknown>) => void> = {
@@ -98,13 +104,12 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
         if (session.isApart) return;
         session.isOpen = true;
         const said = output.parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text ?? "");
-        const prompt = said.join("\n").slice(0, CHARACTERS);
-        const call = { session: id, prompt, ...(directory ? { folder: directory } : {}) };
+        const call = { ...callOf(id), prompt: unquoted(said.join("\n")).slice(0, CHARACTERS) };
         const { occasion } = session;
         session.occasion = undefined;
         const context = occasion
-          ? await link.context("session-start", { ...call, occasion }, START_MS)
-          : await link.context("prompt", call, PROMPT_MS);
+          ? await link.context("session-start", { ...call, occasion }, place.patience ?? START_MS)
+          : await link.context("prompt", call, place.patience ?? PROMPT_MS);
         if (!context) return;
         const last = output.parts.at(-1)?.id ?? "prt_";
         output.parts.push({ id: `${last}nacre`, sessionID: id, messageID: output.message.id, type: "text", text: context, synthetic: true });
@@ -118,3 +123,8 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
       }),
   };
 };
+
+/** `opencode run` puts a prompt that has spaces in quotes. */
+function unquoted(said: string): string {
+  return /^"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"$/s.test(said) ? said.slice(1, -1).replaceAll('\\"', '"') : said;
+}

@@ -338,8 +338,11 @@ def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
     written = (user_home / ".openclaw/openclaw.json").read_text()
     assert "'/opt/other', \"" in written
     assert "slots" not in written
+    manifest = user_home / ".nacre/hosts/openclaw/nacre/openclaw.plugin.json"
+    assert "kind" not in json.loads(manifest.read_text())
     nacre("init", "--host", "openclaw", "--slot", "--yes")
     assert '"slots": {' in (user_home / ".openclaw/openclaw.json").read_text()
+    assert json.loads(manifest.read_text())["kind"] == "memory"
 
 
 @pytest.mark.parametrize(

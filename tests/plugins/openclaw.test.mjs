@@ -8,7 +8,7 @@ import { stage, until } from "./stage.mjs";
 
 const FILES = ["index", "config", "link", "server", "tools"].map((name) => `openclaw/lib/${name}.js`);
 const WHERE = { sessionId: "s1", sessionKey: "agent:main:main", workspaceDir: "/code/harbour", agentId: "main", trigger: "user" };
-const SLACK_MS = 850; // a busy machine
+const SLACK_MS = 3_000; // a busy machine
 
 /** OpenClaw, as far as the plugin sees it. */
 async function host(t, { config = {}, host: settings = {}, place } = {}) {
@@ -149,7 +149,7 @@ describe("a turn goes on", { concurrency: 4 }, () => {
   for (const [fault, answer] of Object.entries(FAULTS)) {
     for (const [trouble, hook] of Object.entries(HOOKS)) {
       test(`where the daemon ${fault} and nacre-hook ${trouble}`, async (t) => {
-        const claw = await host(t, { config: { guidance: false }, place: (on) => ({ hook: hook(on) }) });
+        const claw = await host(t, { config: { guidance: false }, place: (on) => ({ hook: hook(on), patience_ms: undefined }) });
         if (answer) {
           await claw.daemon();
           claw.answer = answer;
@@ -165,20 +165,29 @@ describe("a turn goes on", { concurrency: 4 }, () => {
   }
 });
 
+test("an owner may have prompts wait longer for their context", async (t) => {
+  const claw = await host(t, { config: { recallBudgetMs: 9_000, guidance: false }, place: () => ({ patience_ms: undefined }) });
+  await claw.daemon();
+  claw.answer = (_, link) => void setTimeout(() => link.end('{"result": {"context": "LATE"}}\n'), 700);
+  const at = fresh();
+  await claw.turn("one", {}, at);
+  assert.equal((await claw.turn("two", {}, at)).prependContext, "LATE");
+});
+
 test("where the daemon is away, nacre-hook looks", async (t) => {
   const told = JSON.stringify({ hookSpecificOutput: { hookEventName: "x", additionalContext: "ALONE" } });
   for (const output of ["ALONE", told]) {
-    const claw = await host(t, { config: { guidance: false, recallBudgetMs: 5_000 }, place: (on) => ({ hook: on.hook(output) }) });
+    const claw = await host(t, { config: { guidance: false }, place: (on) => ({ hook: on.hook(output) }) });
     assert.deepEqual(await claw.turn("which queue?", {}, { sessionId: `alone-${output.length}` }), { appendSystemContext: "ALONE" });
     const [{ words, given }] = claw.noted();
-    assert.deepEqual(words, ["--home", claw.home, "--within", "4850", "openclaw", "session-start"]);
+    assert.deepEqual(words, ["--home", claw.home, "--within", "19850", "openclaw", "session-start"]);
     assert.equal(given.prompt, "which queue?");
     assert.equal(given.cwd, "/code/harbour");
   }
 });
 
 test("a daemon that hangs is asked once, and left alone for a while", async (t) => {
-  const claw = await host(t, { config: { recallBudgetMs: 300 } });
+  const claw = await host(t, { place: () => ({ patience_ms: 300 }) });
   await claw.daemon();
   claw.answer = () => undefined;
   const at = fresh();

@@ -109,14 +109,14 @@ for (const [fault, answer] of Object.entries({
   "hangs up": (_, link) => void link.destroy(),
 })) {
   test(`the turn goes on where the daemon ${fault}`, async (t) => {
-    const code = await host(t);
+    const code = await host(t, { place: () => ({ patience_ms: undefined }) });
     if (answer) await code.daemon();
     code.answer = answer;
     await code.begins("s1");
     for (const most of [500, 150]) {
       const began = performance.now();
       assert.deepEqual(await code.says("s1", "hello"), []);
-      assert.ok(performance.now() - began < most + 850);
+      assert.ok(performance.now() - began < most + 3_000);
     }
   });
 }
@@ -133,4 +133,13 @@ test("a host that hands over another shape than expected is not hurt", async (t)
 test("the file exports one plugin and takes nothing from npm", async (t) => {
   const code = await host(t);
   assert.deepEqual(code.exported, ["NacrePlugin"]);
+});
+
+test("the quotes that opencode run puts around a prompt are taken off", async (t) => {
+  const code = await host(t);
+  await code.daemon();
+  await code.begins("s1");
+  const said = ['"which \\"queue\\" is it?"', '"one" or "two"', '"word"'];
+  for (const words of said) await code.says("s1", words);
+  assert.deepEqual(code.asked.map(({ request }) => request.prompt), ['which "queue" is it?', '"one" or "two"', '"word"']);
 });

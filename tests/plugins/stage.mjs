@@ -6,6 +6,9 @@ import { join } from "node:path";
 
 export const SHIPPED = process.env.NACRE_PLUGINS ?? join(import.meta.dirname ?? ".", "../../src/nacre/hosts/plugins");
 
+/** Longer than a busy machine takes: tests that are about time say so. */
+const PATIENCE_MS = 20_000;
+
 /** Copies of a plugin's files, so that nacre.json beside them is the test's own. */
 export function stage(t, plugin) {
   const home = mkdtempSync(join(tmpdir(), "nacre-"));
@@ -24,7 +27,7 @@ export function stage(t, plugin) {
     noted: () => lines(join(home, "noted.jsonl")),
     logged: () => lines(join(home, "logs", "hooks.jsonl")),
     place(told = {}) {
-      const place = { home, nacre: ["/nowhere/nacre"], hook: ["/nowhere/nacre-hook"], env: {}, version: "1", ...told };
+      const place = { home, nacre: ["/nowhere/nacre"], hook: ["/nowhere/nacre-hook"], env: {}, version: "1", patience_ms: PATIENCE_MS, ...told };
       writeFileSync(join(folder, "nacre.json"), JSON.stringify(place));
     },
     program(body) {

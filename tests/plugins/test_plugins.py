@@ -35,8 +35,8 @@ def node() -> str:
     if not found:
         pytest.skip("there is no node: plugins are JavaScript")
     version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
-    if int(version.lstrip("v").split(".")[0]) < 20:
-        pytest.skip(f"node {version.strip()} is too old: 20 runs these tests")
+    if tuple(map(int, version.strip().lstrip("v").split(".")[:2])) < (20, 14):
+        pytest.skip(f"node {version.strip()} is too old: 20.14 runs these tests")
     return found
 
 
@@ -47,7 +47,8 @@ def read(path: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("host", ["openclaw", "opencode"])
 def test_the_plugin_does_what_its_host_expects(host: str, tmp_path: Path) -> None:
-    command = [node(), "--test", "--test-reporter=tap", f"tests/plugins/{host}.test.mjs"]
+    bounds = ["--test-force-exit", "--test-timeout=120000"]
+    command = [node(), "--test", "--test-reporter=tap", *bounds, f"tests/plugins/{host}.test.mjs"]
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NACRE_PLUGINS": str(SHIPPED)}
     ran = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300)
     assert ran.returncode == 0, "\n".join(line for line in ran.stdout.splitlines() if "duration_ms" not in line)

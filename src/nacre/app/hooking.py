@@ -19,7 +19,7 @@ def answer(context: Context, call: HookCall) -> HookAnswer:
     if moment is None or call.is_apart:
         return HookAnswer()
     asked = ContextRequest(
-        moment, call.occasion, call.prompt, call.folder, call.session or None, alone=call.alone
+        moment, call.occasion, call.prompt, call.folder, call.session or None, call.budget_tokens, alone=call.alone
     )  # fmt: skip
     block = build(context, asked)
     chores = (STARTED,) if moment is Moment.START and call.session else ()

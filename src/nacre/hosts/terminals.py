@@ -75,6 +75,8 @@ def plugin(way: Way, host: str, folder: Path) -> Iterator[Target]:
     if not source.is_dir():
         return
     for name, content in _shipped(source):
+        if way.slot and name == "openclaw.plugin.json":  # one that may take the slot is not loaded without it
+            content = json.dumps({**json.loads(content), "kind": "memory"}, indent=2, ensure_ascii=False) + "\n"
         yield Target(folder / name, (WholeFile(content),), "plugin")
     told = json.dumps(way.programs.told(), indent=2, ensure_ascii=False) + "\n"
     yield Target(folder / PLUGIN_TOLD, (WholeFile(told),), "plugin")

@@ -26,6 +26,7 @@ class HookCall:
     ``session`` is ``<tool>:<the host's own id>``, as the session will be called that is read from its transcript;
     ``transcript`` is the file that it writes, where it says so.
     ``is_apart`` marks sub-agents, scheduled runs and heartbeats: these are given nothing and hand nothing over.
+    ``budget_tokens`` is the most that the context may take; ``None`` takes the setting.
     """
 
     host: str
@@ -40,6 +41,8 @@ class HookCall:
     tool: str = ""
     alone: bool = False
     """The daemon is not there: only what needs no model, no vectors and no lock."""
+
+    budget_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { appendFile, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { appendFile, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { homedir, platform } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -31,6 +31,7 @@ function readPlace(moduleUrl, environ = process.env) {
         hook: words(told.hook, "nacre-hook"),
         env: isObject(told.env) ? told.env : {},
         version: text(told.version),
+        ...(typeof told.patience_ms === "number" ? { patience: told.patience_ms } : {}),
     };
 }
 /** Where the daemon of a home listens. */
@@ -358,6 +359,14 @@ function words(value, usual) {
     const found = Array.isArray(value) ? value.filter((one) => typeof one === "string") : [text(value)];
     return found[0] ? found : [usual];
 }
+/** A path, where something is there; else nothing. */
+function there(...parts) {
+    const path = join(...parts);
+    return existsSync(path) ? path : "";
+}
+function userFolder(...parts) {
+    return join(homedir(), ...parts);
+}
 function wait(ms) {
     return new Promise((settle) => setTimeout(() => settle(undefined), ms));
 }
@@ -371,7 +380,8 @@ export const NacrePlugin = async ({ directory, client }) => {
     if (process.env.NACRE_OWN_CALL)
         return {};
     const log = (message) => process.env.NACRE_DEBUG && console.error(message);
-    const link = new Link(readPlace(import.meta.url), { name: "opencode", tool: "opencode", log });
+    const place = readPlace(import.meta.url);
+    const link = new Link(place, { name: "opencode", tool: "opencode", log });
     const sessions = new Map();
     const remember = (id, session) => {
         sessions.delete(id);
@@ -387,13 +397,17 @@ export const NacrePlugin = async ({ directory, client }) => {
         const info = isObject(told) && isObject(told.data) ? told.data : {};
         return sessions.get(id) ?? remember(id, { isApart: Boolean(info.parentID), occasion: "resume", isOpen: true });
     };
+    const callOf = (id) => {
+        const transcript = there(process.env.XDG_DATA_HOME || userFolder(".local", "share"), "opencode", "opencode.db");
+        return { session: id, ...(directory ? { folder: directory } : {}), ...(transcript ? { transcript } : {}) };
+    };
     const note = (event, id, reason = "") => {
         const session = sessions.get(id);
         if (!session || session.isApart || !session.isOpen)
             return;
         if (event === "session-end")
             session.isOpen = false;
-        link.note(event, { session: id, ...(directory ? { folder: directory } : {}), reason });
+        link.note(event, { ...callOf(id), reason });
     };
     const happened = {
         "session.created": (id, { info }) => {
@@ -435,13 +449,12 @@ export const NacrePlugin = async ({ directory, client }) => {
                 return;
             session.isOpen = true;
             const said = output.parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text ?? "");
-            const prompt = said.join("\n").slice(0, CHARACTERS);
-            const call = { session: id, prompt, ...(directory ? { folder: directory } : {}) };
+            const call = { ...callOf(id), prompt: unquoted(said.join("\n")).slice(0, CHARACTERS) };
             const { occasion } = session;
             session.occasion = undefined;
             const context = occasion
-                ? await link.context("session-start", { ...call, occasion }, START_MS)
-                : await link.context("prompt", call, PROMPT_MS);
+                ? await link.context("session-start", { ...call, occasion }, place.patience ?? START_MS)
+                : await link.context("prompt", call, place.patience ?? PROMPT_MS);
             if (!context)
                 return;
             const last = output.parts.at(-1)?.id ?? "prt_";
@@ -454,3 +467,7 @@ export const NacrePlugin = async ({ directory, client }) => {
         }),
     };
 };
+/** `opencode run` puts a prompt that has spaces in quotes. */
+function unquoted(said) {
+    return /^"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"$/s.test(said) ? said.slice(1, -1).replaceAll('\\"', '"') : said;
+}

@@ -4,9 +4,9 @@ import { isObject, text } from "./link.js";
 const PROMPT_MS = 150;
 const START_MS = 500;
 const CHARACTERS = 6_000;
-export function readConfig(given) {
+export function readConfig(given, patience) {
     const set = isObject(given) ? given : {};
-    const budgetMs = number(set.recallBudgetMs, 20, 10_000);
+    const budgetMs = number(set.recallBudgetMs, 20, 10_000) ?? patience;
     return {
         enabled: set.enabled !== false,
         recalls: set.recallEnabled !== false,

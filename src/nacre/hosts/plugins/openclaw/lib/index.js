@@ -1,10 +1,6 @@
 // Made of plugins/src/index.ts: change that, and run npm run build there.
-/** nacre's plugin for OpenClaw: context into the prompt, notes of what ended, and nacre's tools. */
-import { existsSync } from "node:fs";
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { readConfig } from "./config.js";
-import { Link, messageOf, readPlace, text } from "./link.js";
+import { Link, messageOf, readPlace, text, there, userFolder } from "./link.js";
 import { Servers } from "./server.js";
 import { makeTools, offeredName, readTools } from "./tools.js";
 const ID = "nacre";
@@ -41,8 +37,8 @@ class Plugin {
     folders = memory.folders;
     constructor(api) {
         this.api = api;
-        this.config = readConfig(api.pluginConfig);
         const place = readPlace(import.meta.url);
+        this.config = readConfig(api.pluginConfig, place.patience);
         if (this.config.home)
             place.home = this.config.home;
         this.link = new Link(place, { name: "openclaw", tool: "openclaw", log: (message) => api.logger.warn(message) });
@@ -59,11 +55,11 @@ class Plugin {
         if (this.config.recalls || this.config.teaches) {
             this.api.on("before_prompt_build", (event, where) => this.guarded(() => this.build(event, where)));
         }
-        if (this.ownsSlot())
-            this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
         if (this.config.notes)
             this.registerNotes();
         this.api.on("gateway_stop", () => this.servers.close());
+        if (this.ownsSlot())
+            this.api.registerMemoryCapability({ promptBuilder: () => (this.config.teaches ? [this.guidance()] : []) });
     }
     registerNotes() {
         const { api } = this;
@@ -175,10 +171,8 @@ class Plugin {
     }
     /** Where OpenClaw writes the session: its store, or the file that older ones wrote. */
     transcript(where) {
-        const state = process.env.OPENCLAW_STATE_DIR || join(homedir(), ".openclaw");
-        const agent = join(state, "agents", where.agentId || "main");
-        const places = [join(agent, "agent", "openclaw-agent.sqlite"), join(agent, "sessions", `${where.sessionId}.jsonl`)];
-        return places.find((path) => existsSync(path)) ?? "";
+        const agent = [process.env.OPENCLAW_STATE_DIR || userFolder(".openclaw"), "agents", where.agentId || "main"];
+        return there(...agent, "agent", "openclaw-agent.sqlite") || there(...agent, "sessions", `${where.sessionId}.jsonl`);
     }
     ownsSlot() {
         return this.api.config?.plugins?.slots?.memory === ID;

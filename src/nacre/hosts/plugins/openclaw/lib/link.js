@@ -5,7 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { appendFile, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { appendFile, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { homedir, platform } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -31,6 +31,7 @@ export function readPlace(moduleUrl, environ = process.env) {
         hook: words(told.hook, "nacre-hook"),
         env: isObject(told.env) ? told.env : {},
         version: text(told.version),
+        ...(typeof told.patience_ms === "number" ? { patience: told.patience_ms } : {}),
     };
 }
 /** Where the daemon of a home listens. */
@@ -357,6 +358,14 @@ export function messageOf(error) {
 function words(value, usual) {
     const found = Array.isArray(value) ? value.filter((one) => typeof one === "string") : [text(value)];
     return found[0] ? found : [usual];
+}
+/** A path, where something is there; else nothing. */
+export function there(...parts) {
+    const path = join(...parts);
+    return existsSync(path) ? path : "";
+}
+export function userFolder(...parts) {
+    return join(homedir(), ...parts);
 }
 export function wait(ms) {
     return new Promise((settle) => setTimeout(() => settle(undefined), ms));
