@@ -12,6 +12,8 @@ from nacre.storage.queries import _load
 
 SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 BROAD_EXCEPT = {
+    "daemon/answering.py",  # a question that breaks an answer must not break the daemon
+    "daemon/running.py",  # of what the daemon tends to, one that fails does not stop the others
     "daemon/server.py",  # the face's boundary
     "cli/boundary.py",  # the face's boundary
     "cli/crash.py",  # what happens while a crash is written down
@@ -19,6 +21,8 @@ BROAD_EXCEPT = {
     "app/reading.py",  # carried over to the thread that reads on, and raised there
     "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
     "app/rereading.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
+    "app/chores.py",  # a chore that fails, however it does, is tried again later, and told of
+    "daemon/following.py",  # who asks is answered, whatever befalls the watcher
     "mcp/face.py",  # the boundary of the face for agents
     "llm/calling.py",  # carried over to the thread that waits, and raised there
     "llm/sampling.py",  # anybody's callback: whatever it raises, there is no answer

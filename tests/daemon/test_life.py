@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import time
@@ -16,7 +18,7 @@ import pytest
 
 import nacre as package
 from nacre.link.address import LOCK, run_folder, socket_path
-from nacre.lock import is_held
+from nacre.lock import FileLock, is_held
 from tests.cli.conftest import Nacre, command, environment
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
 
@@ -84,8 +86,6 @@ def test_a_signal_ends_it_cleanly(serving: Serve, with_signal: int) -> None:
 
 
 def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
-    import socket
-
     daemon = serving()
     hanging = [socket.socket(socket.AF_UNIX) for _ in range(3)]
     for link in hanging:
@@ -97,6 +97,21 @@ def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
     assert time.monotonic() - began < 3  # two seconds, and the process' own end on a busy machine
     for link in hanging:
         link.close()
+
+
+def test_it_ends_within_two_seconds_though_questions_are_at_work(serving: Serve, learned: Any) -> None:
+    daemon = serving("--no-watch")
+    memory = asked("list")["memories"][0]["id"]
+    with FileLock(home() / "vault.lock"), socket.socket(socket.AF_UNIX) as link:
+        link.connect(socket_path(str(home())))
+        question = {"protocol": 1, "operation": "retire", "request": {"references": [memory]}}
+        link.sendall(json.dumps(question).encode() + b"\n")
+        wait(lambda: asked("hello")["at_work"] == 1)
+        began = time.monotonic()
+        assert daemon.end() == 0
+        assert time.monotonic() - began < 3  # as above
+    serving("--no-watch")
+    assert asked("get", {"reference": memory})["retired"] is None
 
 
 def test_after_a_kill_the_next_one_serves_and_nothing_is_lost(serving: Serve, learned: Any) -> None:
@@ -158,7 +173,7 @@ def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
     try:
         daemon.until("serves")
         os.utime(installed / "__init__.py", ns=(1, 1))
-        daemon.until("nacre was changed on disk")
+        daemon.until("its program was changed on disk")
         daemon.until("serves")
         assert asked("hello")["pid"] == daemon.process.pid
     finally:

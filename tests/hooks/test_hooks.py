@@ -48,7 +48,8 @@ def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Ho
     given = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
     assert DECIDED in json.loads(hooked.run("sessionStart", given, host="cursor").out)["additional_context"]
     assert hooked.run("beforeSubmitPrompt", given, host="cursor").out == "{}"
-    hooked.run("sessionEnd", given, host="cursor")
+    with listening(hooked.home, hang):  # else somebody does what is left
+        hooked.run("sessionEnd", given, host="cursor")
     assert {chore["session"] for chore in hooked.chores()} == {"cursor:c1"}
 
 
@@ -116,14 +117,14 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool
 
 
 def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(hooked: Hooked) -> None:
-    assert hooked.run("UserPromptSubmit", within=1).out == ""
+    assert hooked.run("UserPromptSubmit", within=1).out == ""  # it has 40 ms even so, and needs more without a daemon
     assert DECIDED in hooked.run("UserPromptSubmit").context
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
 def test_what_is_to_be_done_after_an_event_is_left_as_a_file(hooked: Hooked, event: str) -> None:
     with listening(hooked.home, hang):
-        hooked.run(event, within=None)
+        hooked.run(event)
     (chore,) = hooked.chores()
     assert chore["kind"] == SHAPES["claude-code"].events[event]
     assert chore["session"] == f"claude-code:{SESSION}"

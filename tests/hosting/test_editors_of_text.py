@@ -7,7 +7,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nacre.hosts import json_text
@@ -75,6 +75,7 @@ def documents(draw: Any) -> str:
     return render(top, 0) + draw(st.sampled_from(["", line]))
 
 
+@settings(max_examples=60)
 @given(documents())
 def test_a_key_that_is_put_changes_nothing_else_and_is_put_once(text: str) -> None:
     before = json_text.read(text)
@@ -87,6 +88,7 @@ def test_a_key_that_is_put_changes_nothing_else_and_is_put_once(text: str) -> No
     ] or "}" in text
 
 
+@settings(max_examples=60)
 @given(documents())
 def test_a_key_that_is_taken_out_again_leaves_the_text_as_it_was(text: str) -> None:
     if json_text.read(text).get("mcpServers") == {} or "mcpServers" in json_text.read(text):
@@ -94,6 +96,7 @@ def test_a_key_that_is_taken_out_again_leaves_the_text_as_it_was(text: str) -> N
     assert KEY.drop(KEY.put(text)) == text or json_text.read(text) == {}
 
 
+@settings(max_examples=60)
 @given(documents(), values)
 def test_a_value_that_is_changed_and_changed_back_leaves_every_byte(text: str, value: Any) -> None:
     with_first = json_text.put(text, ("own",), {"a": 1})
@@ -191,9 +194,9 @@ def test_what_a_host_noted_of_a_wiring_goes_with_it() -> None:
 paragraphs = st.lists(st.sampled_from(["# Mine", "words", "", "- a list", "<!-- a note -->", "`code`"]), max_size=8)
 
 
-@given(paragraphs, st.sampled_from(["\n", "\r\n"]))
-def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(lines: list[str], line: str) -> None:
-    text = "".join(one + line for one in lines)
+@given(paragraphs, st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(lines: list[str], line: str, has_end: bool) -> None:
+    text = "".join(one + line for one in lines) if has_end else line.join([*lines, "end"])
     block = Block("## Memory\n\nwords\n")
     after = block.put(text)
     assert block.put(after) == after
@@ -208,3 +211,11 @@ def test_doubled_blocks_become_one_and_half_a_block_is_left_alone() -> None:
     assert block.put(once + "\n" + once.replace("# Mine\n", "").replace("new", "old")).rstrip() == once.rstrip()
     torn = "# Mine\n<!-- nacre:start -->\nof the owner's, since no end is there\n"
     assert block.put(torn).startswith(torn)
+
+
+def test_a_line_that_was_added_right_behind_a_block_stays() -> None:
+    block = Block("words")
+    added = block.put("# Mine") + "- and this\n"
+    assert block.put(added) == added
+    assert block.drop(added).endswith("- and this\n")
+    assert "nacre" not in block.drop(added)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-
 from tests.hosts.driving import Said
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
-
-_TOOLS = "mcp__nacre__memory_search,mcp__nacre__memory_store,mcp__plugin_nacre_nacre"
-_EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd")
 
 
 class ClaudeCode:
     """``claude -p``."""
 
     name = tool = "claude-code"
+    program = "claude"
+    options = ()
     starts, prompts, compacts, ends = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 
     def set_up(self, stage: Stage) -> None:
@@ -26,7 +23,7 @@ class ClaudeCode:
         words = "/compact" if compacts else prompt
         asked = [*command(self.name), "-p", words, "--output-format", "json", "--model", "claude-sonnet-4-5"]
         ran = stage.run(
-            [*asked, "--allowedTools", _TOOLS, *(["--resume", session] if session else [])],
+            [*asked, *(["--resume", session] if session else [])],
             {
                 "ANTHROPIC_BASE_URL": stage.provider.url, "ANTHROPIC_API_KEY": "sk-fake", "DISABLE_AUTOUPDATER": "1",
                 "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "MCP_CONNECTION_NONBLOCKING": "0",
@@ -36,16 +33,3 @@ class ClaudeCode:
         )  # fmt: skip
         assert ran.code == 0, f"{ran.out}\n{ran.err}"
         return Said(str(ran.record["result"]), str(ran.record["session_id"]), ran.seconds, ran.record)
-
-    def wire_by_hand(self, stage: Stage) -> None:
-        """Plain settings, and the project's .mcp.json."""
-        hook = stage.programs / "nacre-hook"
-        hooks = {
-            event: [{"hooks": [{"type": "command", "command": f"{hook} {self.name} {event}", "timeout": 5}]}]
-            for event in _EVENTS
-        }
-        settings = stage.home / ".claude" / "settings.json"
-        settings.parent.mkdir(exist_ok=True)
-        settings.write_text(json.dumps({"hooks": hooks}), encoding="utf-8")
-        server = {"type": "stdio", "command": str(stage.programs / "nacre"), "args": ["mcp"], "env": {}}
-        (stage.project / ".mcp.json").write_text(json.dumps({"mcpServers": {"nacre": server}}), encoding="utf-8")

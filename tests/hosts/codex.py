@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from tests.hosts.driving import Said
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
 
-_EVENTS = ("SessionStart", "UserPromptSubmit", "PreCompact", "Stop", "SessionEnd")
 _CONFIG = """\
 model = "gpt-5-codex"
 model_provider = "fake"
@@ -42,20 +40,13 @@ remote_plugin = false
 [projects."{project}"]
 trust_level = "trusted"
 """
-_SERVER = """
-[mcp_servers.nacre]
-command = "{nacre}"
-args = ["mcp"]
-startup_timeout_sec = 30
-required = true
-default_tools_approval_mode = "approve"
-"""
 
 
 class Codex:
-    """``codex exec``; its hooks are trusted for the run, as its user trusts them once."""
+    """``codex exec``; it runs hooks that it was told to trust, and no others."""
 
-    name = tool = "codex"
+    name = tool = program = "codex"
+    options = ("--trust-hooks",)
     starts, prompts, compacts, ends = "SessionStart", "UserPromptSubmit", "PreCompact", "SessionEnd"
 
     def set_up(self, stage: Stage) -> None:
@@ -68,7 +59,7 @@ class Codex:
         """One prompt; it compacts once a turn has reported that its window is full."""
         words = "Fill your window." if compacts else prompt
         for said in (words, prompt) if compacts else (words,):
-            options = ["--skip-git-repo-check", "--json", "--dangerously-bypass-hook-trust"]
+            options = ["--skip-git-repo-check", "--json"]
             resume = ["resume", *options, session] if session else options
             ran = stage.run([*command(self.name), "exec", *resume, said], {"FAKE_API_KEY": "x"})
             assert ran.code == 0, f"{ran.out}\n{ran.err}"
@@ -76,18 +67,6 @@ class Codex:
         items = [event["item"] for event in ran.records if event["type"] == "item.completed"]
         text = "\n".join(str(item.get("text")) for item in items if item["type"] == "agent_message")
         return Said(text, str(thread), ran.seconds, {"items": items})
-
-    def wire_by_hand(self, stage: Stage) -> None:
-        """A table of its configuration, and hooks.json."""
-        folder = self._folder(stage)
-        with (folder / "config.toml").open("a", encoding="utf-8") as config:
-            config.write(_SERVER.format(nacre=stage.programs / "nacre"))
-        hook = stage.programs / "nacre-hook"
-        hooks = {
-            event: [{"hooks": [{"type": "command", "command": f"{hook} {self.name} {event}", "timeout": 3}]}]
-            for event in _EVENTS
-        }
-        (folder / "hooks.json").write_text(json.dumps({"hooks": hooks}), encoding="utf-8")
 
     @staticmethod
     def _folder(stage: Stage) -> Path:

@@ -12,12 +12,13 @@ from tests.hosts.claude_code import ClaudeCode
 from tests.hosts.codex import Codex
 from tests.hosts.driving import Driver
 from tests.hosts.gemini_cli import GeminiCli
+from tests.hosts.openclaw import OpenClaw
 from tests.hosts.opencode import OpenCode
 from tests.hosts.programs import missing
 from tests.hosts.stage import Stage
 from tests.hosts.story import LINES, Story, play
 
-DRIVERS: tuple[Driver, ...] = (OpenCode(), GeminiCli(), ClaudeCode(), Codex())
+DRIVERS: tuple[Driver, ...] = (OpenClaw(), OpenCode(), GeminiCli(), ClaudeCode(), Codex())
 
 
 @pytest.fixture(

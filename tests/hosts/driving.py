@@ -20,10 +20,13 @@ class Said:
 
 
 class Driver(Protocol):
-    """One host. ``name`` is its name for ``nacre init``, ``tool`` that of the adapter which reads its transcripts."""
+    """One host. ``name`` is its name for ``nacre init``, which is given ``options`` besides; ``tool`` is that of the
+    adapter which reads its transcripts, ``program`` what people type to start it."""
 
     name: str
     tool: str
+    program: str
+    options: tuple[str, ...]
     starts: str
     """Its event when a session starts; so with ``prompts``, ``compacts`` and ``ends``, empty where it has none."""
     prompts: str
@@ -38,6 +41,3 @@ class Driver(Protocol):
 
         Raises AssertionError where the host fails.
         """
-
-    def wire_by_hand(self, stage: Stage) -> None:
-        """What nacre init is to write; for versions of nacre without it."""

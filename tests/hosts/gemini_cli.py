@@ -9,7 +9,6 @@ from tests.hosts.driving import Said
 from tests.hosts.programs import command, node_folder
 from tests.hosts.stage import Stage
 
-_EVENTS = ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress", "SessionEnd")
 _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
@@ -22,6 +21,8 @@ class GeminiCli:
     """``gemini -p``. It announces a compaction at every turn, so none has to be brought about."""
 
     name = tool = "gemini-cli"
+    program = "gemini"
+    options = ()
     starts, prompts, compacts, ends = "SessionStart", "BeforeAgent", "PreCompress", "SessionEnd"
 
     def set_up(self, stage: Stage) -> None:
@@ -45,21 +46,6 @@ class GeminiCli:
         )  # fmt: skip
         assert ran.code == 0, f"{ran.out}\n{ran.err}"
         return Said(str(ran.record["response"]), str(ran.record["session_id"]), ran.seconds, ran.record)
-
-    def wire_by_hand(self, stage: Stage) -> None:
-        """Hooks and the server, in the user's settings."""
-        hook = stage.programs / "nacre-hook"
-        hooks = {
-            event: [
-                {"matcher": "*", "hooks": [
-                    {"type": "command", "name": "nacre", "command": f"{hook} {self.name} {event}", "timeout": 5000}
-                ]}
-            ]
-            for event in _EVENTS
-        }  # fmt: skip
-        server = {"command": str(stage.programs / "nacre"), "args": ["mcp"], "trust": True}
-        wired = {**_SETTINGS, "hooks": hooks, "mcpServers": {"nacre": server}}
-        self._settings(stage).write_text(json.dumps(wired, indent=2), encoding="utf-8")
 
     @staticmethod
     def _settings(stage: Stage) -> Path:

@@ -8,7 +8,7 @@ from tests.hosts.driving import Said
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
 
-_WINDOW = 100_000
+_WINDOW = 400_000
 _QUIET = {
     f"OPENCODE_DISABLE_{name}": "1"
     for name in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "CLAUDE_CODE")
@@ -18,7 +18,8 @@ _QUIET = {
 class OpenCode:
     """``opencode run``. It has no end of a session; its plugin is told of an idle one."""
 
-    name = tool = "opencode"
+    name = tool = program = "opencode"
+    options = ()
     starts, prompts, compacts, ends = "session-start", "prompt", "pre-compact", ""
 
     def set_up(self, stage: Stage) -> None:
@@ -44,10 +45,3 @@ class OpenCode:
             assert ran.code == 0, f"{ran.out}\n{ran.err}"
         texts = [event["part"]["text"] for event in ran.records if event["type"] == "text"]
         return Said("\n".join(texts), str(ran.records[0]["sessionID"]), ran.seconds)
-
-    def wire_by_hand(self, stage: Stage) -> None:
-        """The server alone; the plugin is nacre's to write."""
-        path = stage.project / "opencode.json"
-        config = json.loads(path.read_text(encoding="utf-8"))
-        server = {"type": "local", "command": [str(stage.programs / "nacre"), "mcp"], "enabled": True, "timeout": 30000}
-        path.write_text(json.dumps({**config, "mcp": {"nacre": server}}, indent=2), encoding="utf-8")

@@ -51,17 +51,24 @@ class Stage:
         self.home = folder / "home"
         self.project = folder / "code" / "harbour"
         self.memory = self.home / ".nacre"
-        for made in (self.home, self.project, folder / "tmp"):
+        self.tools = folder / "tools"
+        for made in (self.home, self.project, self.tools, folder / "tmp"):
             made.mkdir(parents=True)
         self.programs = _programs(folder / "bin")
         self.environ = {
-            "HOME": str(self.home), "PATH": f"{self.programs}:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
+            "HOME": str(self.home), "PATH": f"{self.tools}:{self.programs}:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
             "LANG": "C.UTF-8", "TMPDIR": str(folder / "tmp"), "HTTP_PROXY": _DEAD, "HTTPS_PROXY": _DEAD,
             "NO_PROXY": "127.0.0.1,localhost", "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
         }  # fmt: skip
         self.memory.mkdir(mode=0o700)
         (self.memory / "config.toml").write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")
         subprocess.run(["git", "init", "-q", str(self.project)], env=self.environ, check=True)
+
+    def install(self, name: str, command: Sequence[str]) -> None:
+        """Put a program on the PATH under the name that people type."""
+        path = self.tools / name
+        path.write_text(f'#!/bin/sh\nexec {shlex.join(command)} "$@"\n', encoding="utf-8")
+        path.chmod(0o755)
 
     def nacre(self, *arguments: str, folder: Path | None = None) -> Ran:
         """nacre's own command line, in the project, as the owner types it; it must succeed."""

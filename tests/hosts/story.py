@@ -8,12 +8,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from nacre.testing.conversation import Line
 from nacre.testing.fake_provider import Request
 from tests.hosts.driving import Driver, Said
+from tests.hosts.programs import command
 from tests.hosts.stage import Ran, Stage, eventually
 
 KNOWN = "The mailer of the harbour app retries five times before it gives up."
@@ -22,9 +22,12 @@ ASKS = "Look up how often the mailer retries."
 COMES_BACK = "What did we decide about the queue of the mailer?"
 FILLS = "Fill your window."
 
+_TIMES = 3
+_SEARCH = "nacre.*memory_search$"
+
 LINES = (
     Line(FILLS, say="It is full now.", tokens=390_000),
-    Line(ASKS, say="It retries five times.", tool="memory_search", arguments={"query": "how often the mailer retries"}),
+    Line(ASKS, say="It retries five times.", tool=_SEARCH, arguments={"query": "how often the mailer retries"}),
     Line(DECIDED, say="Noted: NATS for the queue of the mailer."),
     Line(COMES_BACK, say="On NATS."),
 )
@@ -51,10 +54,8 @@ class Story:
 
     driver: Driver
     stage: Stage
-    wired: Ran | None = None
+    doctor: Ran | None = None
     scenes: dict[str, Scene] = field(default_factory=dict)
-    before: dict[Path, bytes] = field(default_factory=dict)
-    after: dict[Path, bytes] = field(default_factory=dict)
 
     def scene(self, name: str, prompt: str, session: str = "", *, compacts: bool = False) -> Scene:
         """Play one prompt and keep it under a name."""
@@ -63,62 +64,52 @@ class Story:
         self.scenes[name] = Scene(said, self.stage.asked(asked), self.stage.hook_runs()[ran:])
         return self.scenes[name]
 
+    def scene_in_time(self, name: str, prompt: str) -> Scene:
+        """Play the first prompt of a session; again in another where a busy machine had its hooks come too late."""
+        for _ in range(_TIMES):
+            scene = self.scene(name, prompt)
+            if not any(run["how"] == "late" for run in scene.hooks):
+                break
+        return scene
+
 
 def play(driver: Driver, stage: Stage) -> Story:
     """The whole of it, once."""
     story = Story(driver, stage)
+    stage.install(driver.program, command(driver.name))
     driver.set_up(stage)
     stage.nacre("store", KNOWN, "--kind", "fact", "--subject", "Retries of the mailer")
-    story.before = _files(stage)
-    story.wired = _wire(driver, stage)
+    stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
     stage.serve()
-    first = story.scene("first", DECIDED)
+    first = story.scene_in_time("first", DECIDED)
     story.scene("lookup", ASKS, first.said.session)
     _until_read(story, first.said.session)
-    story.scene("second", COMES_BACK)
+    story.scene_in_time("second", COMES_BACK)
     story.scene("compaction", COMES_BACK, first.said.session, compacts=True)
     with _hung_daemon(stage):
         story.scene("hung", COMES_BACK)
+    story.scene("down", COMES_BACK)
     stage.nacre("ingest")
+    story.doctor = _doctor(stage)
+    stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
+    story.scene("without", COMES_BACK)
     return story
 
 
-def unwire(story: Story) -> None:
-    """Take nacre out of the host again, and use the host once more."""
-    _unwire(story.driver, story.stage)
-    story.after = _files(story.stage)
-    story.scene("without", COMES_BACK)
-
-
-def has_init(stage: Stage) -> bool:
-    """Whether this nacre wires hosts by itself."""
-    return stage.run([str(stage.programs / "nacre"), "init", "--help"]).code == 0
-
-
-def _wire(driver: Driver, stage: Stage) -> Ran | None:
-    if has_init(stage):
-        return stage.nacre("init", "--host", driver.name, "--yes")
-    driver.wire_by_hand(stage)
-    return None
-
-
-def _unwire(driver: Driver, stage: Stage) -> None:
-    stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
+def _doctor(stage: Stage) -> Ran:
+    """What the doctor says, at last: a hook that a busy machine kept waiting is tried again."""
+    asked = [str(stage.programs / "nacre"), "doctor", "hosts"]
+    for _ in range(_TIMES):
+        told = stage.run(asked)
+        if told.code == 0:
+            break
+    return told
 
 
 def _until_read(story: Story, session: str) -> None:
     """Wait until what the first session said has been read, as its end or the daemon has it done."""
     name = f"{story.driver.tool}:{session}"
     eventually(lambda: name in story.stage.nacre("sessions", "list", "--json").out)
-
-
-def _files(stage: Stage) -> dict[Path, bytes]:
-    """What stands in the home and the project, but for nacre's own, git's and what hosts keep for themselves."""
-    return {
-        path: path.read_bytes()
-        for root in (stage.home, stage.project) for path in sorted(root.rglob("*"))
-        if path.is_file() and not {".nacre", ".git"} & set(path.relative_to(root).parts)
-    }  # fmt: skip
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from tests.cli.conftest import environment
+from tests.cli.conftest import SOURCE, environment
 from tests.mcp.conftest import Pipe
 
 Start = Callable[..., Pipe]
@@ -80,17 +80,41 @@ def test_it_ends_when_its_client_is_gone(pipe: Start) -> None:
     assert server.process.wait(timeout=30) == 0
 
 
-def test_what_is_no_json_is_answered_by_an_error_and_the_connection_goes_on(pipe: Start) -> None:
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        (b"this is not JSON", None, -32700),
+        (b"[" * 100_000, None, -32700),
+        (b'"\xff"', None, -32700),
+        (b"[]", None, -32600),
+        (b'{"jsonrpc": "1.0", "id": 77, "method": "ping"}', 77, -32600),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": 5}', 77, -32600),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}', 77, -32602),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": "no/such"}', 77, -32601),
+    ],
+)
+def test_what_is_no_request_is_answered_by_an_error_and_the_connection_goes_on(
+    pipe: Start, line: bytes, number: int | None, code: int
+) -> None:
     server = pipe()
     server.greet()
-    server.send(b"this is not JSON")
-    server.send(b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}')
+    server.send(line)
     answer = server.receive()
-    while answer.get("id") != 77:
-        assert "error" in answer
-        answer = server.receive()
-    assert answer["error"]["code"] == -32602
+    assert (answer["id"], answer["error"]["code"]) == (number, code)
     assert server.request("ping")["result"] == {}
+
+
+def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    entry = b'{"entries": [{"content": "The half \\ud83d of a smile and \\u0007 a bell."}]}'
+    server.send(
+        b'{"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "memory_store", "arguments": '
+        + entry + b"}}"
+    )  # fmt: skip
+    answer = server.receive()
+    assert answer["id"] == "s"
+    assert answer["result"]["isError"] is False
 
 
 def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path) -> None:
@@ -129,6 +153,38 @@ def test_nothing_is_opened_before_the_first_call(pipe: Start, tmp_path: Path) ->
     server.request("tools/list")
     server.request("prompts/get", {"name": "reflect"})
     assert not (tmp_path / "other").exists()
+
+
+def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(pipe: Start, home: Path) -> None:
+    server = pipe()
+    server.greet()
+    server.call("memory_search", query="which database?", project="*")
+    server.call("memory_get", ids=["nowhere-to-be-found"])
+    lines = (home / "logs" / "mcp.log").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[2] for line in lines] == ["memory_search", "memory_get"]
+    assert [line.split()[-1] for line in lines] == ["ok", "not_found"]
+    assert not any("database" in line or "nowhere" in line for line in lines)
+
+
+def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(pipe: Start, home: Path) -> None:
+    server = pipe(CLAUDE_CODE_SESSION_ID="5e55-0001")
+    server.greet()
+    stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
+    memory = stored.partition("[")[2].partition("]")[0]
+    assert "said by agent in claude-code:5e55-0001" in server.text_of("memory_get", ids=[memory])
+    found = server.text_of("memory_search", query="when does the ferry leave?", channel="claude-code", project="*")
+    assert "ferry leaves at seven" in found
+
+
+def test_without_the_library_of_the_protocol_it_says_so_and_ends(pipe: Start, tmp_path: Path) -> None:
+    (tmp_path / "broken" / "mcp").mkdir(parents=True)
+    (tmp_path / "broken" / "mcp" / "__init__.py").write_text("raise ImportError('torn')\n", encoding="utf-8")
+    server = pipe(PYTHONPATH=f"{tmp_path / 'broken'}:{SOURCE}")
+    server.greet()
+    server.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "memory_list"}})
+    assert server.process.wait(timeout=30) == 5
+    assert server.process.stderr
+    assert b"cannot be loaded" in server.process.stderr.read()
 
 
 def test_a_setting_offers_all_tools(pipe: Start) -> None:

@@ -44,6 +44,19 @@ async def test_a_question_is_answered_by_the_memory_and_by_the_turn_that_says_it
     assert "owner" in answer.text
 
 
+async def test_a_name_that_no_project_has_is_said_to_be_new(server: Server) -> None:
+    stored = await server.ask("memory_store", entries=[{"content": "The mast is 12 m high."}], project="Lighthouse")
+    assert "lighthouse is a new project" in stored.text
+    again = await server.ask("memory_store", entries=[{"content": "The lamp burns red."}], project="lighthouse")
+    assert "new project" not in again.text
+
+
+async def test_a_turn_of_which_a_memory_says_most_is_not_told_twice(server: Server) -> None:
+    answer = await server.ask("memory_search", query="which database does billing use?", turns=5)
+    assert answer.text.count("PostgreSQL for billing instead of MongoDB") == 1
+    assert "Said in past sessions" in answer.text
+
+
 async def test_every_answer_stands_in_the_frame_that_adapters_strip(server: Server) -> None:
     for tool, arguments in [
         ("memory_search", {"query": "database"}), ("memory_list", {}), ("memory_sessions", {}),

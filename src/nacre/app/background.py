@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from nacre.app.context import Context
 from nacre.app.models import waits_for_models
-from nacre.link.environment import AGENTS
+from nacre.link.environment import of_the_owner
 from nacre.settings import Settings
 from nacre.storage.times import to_ms
 from nacre.vault.layout import GIT_FOLDER
@@ -93,10 +93,9 @@ def serve_in_background(settings: Settings) -> None:
     """
     import subprocess  # as below
 
-    environ = {name: value for name, value in settings.environ.items() if name not in AGENTS}
     subprocess.Popen(
         [sys.executable, "-P", "-m", "nacre", "serve", "--on-demand"],
-        env={**environ, "NACRE_HOME": str(settings.home)}, cwd=settings.home,
+        env={**of_the_owner(settings.environ), "NACRE_HOME": str(settings.home)}, cwd=settings.home,
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True, close_fds=True,
     )  # fmt: skip

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from nacre import private
 from nacre.app import signing_in
+from nacre.app.chores import given_up, waiting
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
 from nacre.app.drift import format_checks
@@ -42,6 +43,8 @@ _STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
 _MOST_NAMED = 5
 _RECENT = timedelta(hours=1)
+_LATE_CHORE_SECONDS = 3_600.0
+_TOLD_CHORE_SECONDS = 7 * 86_400.0
 
 
 def doctor(context: Context, *, repair: bool = False) -> list[Check]:
@@ -83,6 +86,7 @@ def health(context: Context) -> list[Check]:
         *_archive(context),
         *_daemon(context),
         *_watcher(context),
+        *_chores(context),
         *hosts_in_a_line(context.settings),
         *format_checks(context),
         *_problems(context),
@@ -337,6 +341,21 @@ def _watcher(context: Context) -> Iterator[Check]:
         yield Check("watcher", OK, f"stopped {at}")
     if health.last_error and health.last_error_at and context.clock() - health.last_error_at < _RECENT:
         yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
+
+
+def _chores(context: Context) -> Iterator[Check]:
+    """What hooks left to be done, where anything waits long, and what was given up lately."""
+    there, lost = waiting(context.settings.home), given_up(context.settings.home)
+    now = context.clock().timestamp()
+    late = [one for one in there if now - one.at > _LATE_CHORE_SECONDS]
+    recent = [one for one in lost if now - one.at < _TOLD_CHORE_SECONDS]
+    if recent:
+        told = f"{len(recent)} given up; the last one, {recent[-1].kind}: {recent[-1].note or 'nobody knows why'}"
+        yield Check("chores", WARNING, told, f"they lie in {context.settings.home}/run/chores/given-up")
+    elif late:
+        yield Check("chores", WARNING, f"{len(late)} wait for long", "nacre chores does them")
+    elif there:
+        yield Check("chores", OK, f"{len(there)} wait")
 
 
 def _vectors(context: Context) -> Check:

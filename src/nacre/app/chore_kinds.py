@@ -30,19 +30,19 @@ def _session_start(context: Context, chore: Chore) -> Sequence[Chore]:
     catch_up(context)
     prune_states(context.settings.home, context.clock().timestamp())
     retire_given(context)
-    following = _late(context, chore) if chore.tries <= 1 and chore.occasion in ("", "startup", "clear") else []
+    following = _late(context, chore) if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear") else []
     if chore.session and handed.has_claim(context, chore.session):
         raise NotYetError(following)  # its host has not been told yet, or we have not been told that it was
     return following
 
 
 def _late(context: Context, chore: Chore) -> list[Chore]:
+    read_beside(context, chore.transcript)
     project = project_of_folder(context, Path(chore.folder)) if chore.folder else None
     if not project:
         return []
-    read_beside(context, chore.transcript)
     before = datetime.fromtimestamp(chore.at, UTC) if chore.at else context.now()
-    made = hand_over_late(context, project, before=before, but=chore.session)
+    made = hand_over_late(context, project, before=before, but=chore.session or "")
     return [Chore(IMPROVE, made.source.session, at=chore.at)] if made and made.source.session else []
 
 
@@ -53,14 +53,14 @@ def _session_end(context: Context, chore: Chore) -> Sequence[Chore]:
 
 def _pre_compact(context: Context, chore: Chore) -> Sequence[Chore]:
     """What will be forgotten is read, handed over and learned from, as far as it is new."""
-    if chore.session.partition(":")[0] in _GOES_ON:
+    if (chore.session or "").partition(":")[0] in _GOES_ON:
         return _turn_end(context, chore)
     return _ended(context, chore, learns_all=False)
 
 
 def _ended(context: Context, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
     catch_up(context)
-    session = read_session(context, chore.session, chore.transcript)
+    session = read_session(context, chore.session or "", chore.transcript)
     if session is None or session.session.kind is not SessionKind.MAIN:
         return []
     made = hand_over(context, session)
@@ -73,19 +73,19 @@ def _ended(context: Context, chore: Chore, *, learns_all: bool) -> Sequence[Chor
 
 def _turn_end(context: Context, chore: Chore) -> Sequence[Chore]:
     """It is read, no more."""
-    read_session(context, chore.session, chore.transcript)
+    read_session(context, chore.session or "", chore.transcript)
     return []
 
 
 def _learn(context: Context, chore: Chore) -> Sequence[Chore]:
-    session = find_session(context, chore.session)
+    session = find_session(context, chore.session or "")
     if session:
         learn_now(context, session, is_over=chore.occasion == "end")
     return []
 
 
 def _improve(context: Context, chore: Chore) -> Sequence[Chore]:
-    session = find_session(context, chore.session)
+    session = find_session(context, chore.session or "")
     if session:
         with suppress(BudgetSpent, ModelRefused):  # what the rules stored is good enough then
             improve(context, session)

@@ -1,12 +1,15 @@
 """Do what hooks left to be done: read a session, hand it over, learn from it. One process at a time, each chore once.
 
-A chore is a small file in ``run/chores`` (:mod:`nacre.link.chores`). Chores of one kind and session are one. What fails
-is tried again later, up to five times; what is given up lies in ``run/chores/given-up`` with the reason, where
-``nacre health`` tells of it. Those that may ask a model have a lock of their own, so that no handoff waits for one.
+A chore is a small file in ``run/chores``, left by a hook (:mod:`nacre.hooks.notes`). Those of a kind and a session are
+one. What fails is tried again later, up to five times; what is given up lies in ``run/chores/given-up`` with the
+reason, where ``nacre health`` tells of it. Those that may ask a model have a lock of their own: no handoff waits for
+one.
 """
 
 from __future__ import annotations
 
+import itertools
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +20,7 @@ import msgspec
 
 from nacre import private
 from nacre.app.context import Context
-from nacre.errors import NacreError
+from nacre.errors import NacreError, StoreBusy, StoreUnusable
 from nacre.link.address import chores_folder
 from nacre.lock import FileLock
 from nacre.model.handing import ChoresReport
@@ -33,18 +36,22 @@ _KEPT_SECONDS = 7 * 86_400
 _GIVEN_UP = "given-up"
 _MOST_GIVEN_UP = 100
 
+_NUMBERS = itertools.count()
+
 QUICK_LOCK, SLOW_LOCK = "chores.lock", "chores-slow.lock"
 
 
 class Chore(msgspec.Struct, frozen=True):
-    """What is to be done. ``at`` is when it was left, ``after`` when it is due (epoch seconds); ``tries`` counts how
-    often it was begun, ``note`` says why it failed."""
+    """What is to be done. ``kind`` is a :class:`~nacre.model.hooking.HookEvent`, or what follows from one; ``session``
+    is ``<tool>:<the host's own id>``, ``transcript`` the file that it writes, ``folder`` where it works, ``occasion``
+    why it began. ``at`` is when it was left, ``after`` when it is due (epoch seconds); ``tries`` counts how often it
+    was begun, ``note`` says why it failed."""
 
     kind: str
-    session: str = ""
+    session: str | None = None
     transcript: str | None = None
     folder: str | None = None
-    occasion: str = ""
+    occasion: str | None = None
     at: float = 0.0
     tries: int = 0
     after: float = 0.0
@@ -53,7 +60,7 @@ class Chore(msgspec.Struct, frozen=True):
     @property
     def subject(self) -> tuple[str, str, str]:
         """Chores of one subject are done together."""
-        return self.kind, self.session, (self.transcript or self.folder or "") if not self.session else ""
+        return self.kind, self.session or "", "" if self.session else (self.transcript or self.folder or "")
 
 
 class NotYetError(Exception):
@@ -86,8 +93,14 @@ class _Waiting:
 def do_waiting(
     context: Context, *, seconds: float = MOST_SECONDS, kinds: Mapping[str, Kind] | None = None
 ) -> ChoresReport:  # fmt: skip
-    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it."""
+    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it.
+
+    Raises StoreUnusable, StoreBusy where the home cannot be written to: nothing is tried in vain then.
+    """
+    if context.database.unwritable:
+        raise context.database.unwritable
     until = time.monotonic() + seconds
+    private.sweep(_folder(context.settings.home))
     work = _Work(context, kinds if kinds is not None else _kinds())
     while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
         pass
@@ -112,12 +125,7 @@ def given_up(home: Path) -> list[Chore]:
 
 def put(home: Path, chore: Chore) -> None:
     """Leave a chore. Raises OSError."""
-    from nacre.link.chores import leave_chore
-
-    leave_chore(
-        str(home), chore.kind, session=chore.session, transcript=chore.transcript, folder=chore.folder,
-        occasion=chore.occasion, at=chore.at,
-    )  # fmt: skip
+    private.write_file(_own_name(home), msgspec.json.encode(chore))
 
 
 class _Work:
@@ -138,8 +146,9 @@ class _Work:
             return False
         try:
             found = self.next(is_slow=is_slow)
-            if found is not None:
-                self.do(found)
+            taken = self.take(found) if found else None
+            if taken:
+                self.do(taken)
         finally:
             lock.release()
         # Whoever left one while the lock was held went away again: it is looked for once more.
@@ -172,6 +181,20 @@ class _Work:
             _remove(waits.paths[:-1])
             self.run(kind, _Waiting(begun, waits.paths[-1:]))
 
+    def take(self, waits: _Waiting) -> _Waiting | None:
+        """A chore under names of its own: hooks write to theirs again while it is done."""
+        paths = []
+        for path in waits.paths:
+            own = _own_name(self.home)
+            with suppress(OSError):
+                path.rename(own)
+                paths.append(own)
+        found = [(chore, path) for path in paths if (chore := _read(path))]
+        if not found:
+            return None
+        latest = max((chore for chore, _ in found), key=lambda one: one.at)
+        return _Waiting(latest, tuple(path for _, path in found))
+
     def run(self, kind: Kind, begun: _Waiting) -> None:
         chore = begun.chore
         try:
@@ -182,6 +205,9 @@ class _Work:
             if chore.tries >= MOST_TRIES:
                 _remove(begun.paths)
             return
+        except (StoreUnusable, StoreBusy):  # it is the home that is not well: the chore is as good as before
+            _write(begun.paths[0], msgspec.structs.replace(chore, tries=chore.tries - 1))
+            raise
         except Exception as error:  # noqa: BLE001 - a chore that fails, however it does, is in nobody's way
             told = error.message if isinstance(error, NacreError) else f"{type(error).__name__}: {error}"
             failed = replace_note(chore, self.context.redactor.clean(told)[:500])
@@ -220,6 +246,11 @@ def _folder(home: Path) -> Path:
     return Path(chores_folder(str(home)))
 
 
+def _own_name(home: Path) -> Path:
+    """A name for a chore that no hook writes to; sorted by name is sorted by time."""
+    return _folder(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
+
+
 def _files(folder: Path) -> list[Path]:
     with suppress(OSError):
         names = sorted(path.name for path in folder.iterdir() if path.suffix == ".json" and path.name[0] != ".")
@@ -243,7 +274,7 @@ def _listed(home: Path) -> list[_Waiting]:
 
 def _joined(before: _Waiting, chore: Chore, path: Path) -> _Waiting:
     """A chore that was left again is a new one: what failed before is tried at once."""
-    return _Waiting(chore if chore.at >= before.chore.at else before.chore, (*before.paths, path))
+    return _Waiting(chore if chore.at > before.chore.at else before.chore, (*before.paths, path))
 
 
 def _read(path: Path) -> Chore | None:

@@ -167,6 +167,7 @@ def _memory(
     """
     now = context.now()
     last = last_turn(turns)
+    subject = f"session handoff {_ended(last, now):%Y-%m-%d %H:%M}"
     told = {
         "until": last.id if last else "", "asked": written.asked, "at": _time_of(last, context), "by": written.by,
     }  # fmt: skip
@@ -176,7 +177,7 @@ def _memory(
             extra={**before.extra, HAND_OVER: told},
         )  # fmt: skip
     return Memory(
-        id=context.ids(), kind=Kind.EVENT, subject=f"session handoff {now:%Y-%m-%d %H:%M}", content=written.content,
+        id=context.ids(), kind=Kind.EVENT, subject=subject, content=written.content,
         created=now, updated=now, importance=IMPORTANCE, expiry=Expiry.TEMPORARY, project=session.project,
         tags=tuple(sorted(HANDOFF_TAGS)), speaker=written.speaker, confidence=Confidence.INFERRED,
         source=Source(session.session.id), extra={HAND_OVER: told},
@@ -224,4 +225,8 @@ def _told(memory: Memory) -> dict[str, object]:
 
 
 def _time_of(turn: Turn | None, context: Context) -> str:
-    return (turn.time if turn and turn.time else context.now()).isoformat()
+    return _ended(turn, context.now()).isoformat()
+
+
+def _ended(last: Turn | None, now: datetime) -> datetime:
+    return last.time if last and last.time else now

@@ -7,6 +7,9 @@ from nacre.app.contexts.building import build
 from nacre.model.context import ContextRequest, Moment
 from nacre.model.hooking import HookAnswer, HookCall, HookEvent
 
+STARTED = "session-start"
+"""The chore that follows a start: what was handed over is retired, what ended unseen is handed over late."""
+
 _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
 
 
@@ -19,4 +22,5 @@ def answer(context: Context, call: HookCall) -> HookAnswer:
         moment, call.occasion, call.prompt, call.folder, call.session or None, alone=call.alone
     )  # fmt: skip
     block = build(context, asked)
-    return HookAnswer(block.text, block.tokens, state=block.state)
+    chores = (STARTED,) if moment is Moment.START and call.session else ()
+    return HookAnswer(block.text, block.tokens, chores, block.state)

@@ -114,11 +114,11 @@ class Answering:
             raise InvalidInput(
                 f"there is no operation {asked.operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
-        began = time.monotonic()
-        until = began + max(0.0, min(asked.seconds, MOST_SECONDS))
+        until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
         with self._turn(entry, until) as context:
             if caller.has_left() or time.monotonic() >= until:
                 raise _NobodyWaits
+            began = time.monotonic()
             answer = self._run(entry, context, asked, caller, until)
         took = time.monotonic() - began
         if took > _SLOW_SECONDS and not entry.takes_long:
@@ -127,11 +127,11 @@ class Answering:
 
     @contextmanager
     def _turn(self, entry: Entry[Any, Any], until: float) -> Iterator[Context]:
-        """A home, when it is an operation's turn: one writes at a time, and few that take long run."""
+        """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
+        write between their parts."""
+        gate = self._long if entry.takes_long else self._writing if entry.writes else None
         with ExitStack() as held:
-            for is_meant, gate in ((entry.takes_long, self._long), (entry.writes, self._writing)):
-                if not is_meant:
-                    continue
+            if gate is not None:
                 if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
                     raise Unavailable("the daemon is busy", hint="ask again")
                 held.callback(gate.release)

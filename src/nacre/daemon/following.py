@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -49,8 +48,7 @@ class Following:
 
     def _follow_once(self, stop: threading.Event) -> None:
         try:
-            watcher = Watcher(self._open_home, WatchOptions(), self._watched, self._version)
-            self.follows = True
+            watcher = Watcher(self._open_home, WatchOptions(), self._hear, self._version)
             watcher.run(stop)  # which also ends when somebody asks the watcher to
         except Conflict:
             self._say("another watcher follows the sessions")
@@ -58,13 +56,14 @@ class Following:
         except NacreError as error:
             self._say(f"sessions are not followed: {error.message}")
             self._later(stop)
-        except Exception as error:  # noqa: BLE001 - who asks is answered, whatever befalls the watcher
-            self._say("".join(traceback.format_exception(error)).rstrip())
-            self._later(stop)
         else:
             self._told = None
         finally:
             self.follows = False
+
+    def _hear(self, event: WatchEvent) -> None:
+        self.follows = self.follows or event.kind == "started"
+        self._watched(event)
 
     def _later(self, stop: threading.Event) -> None:
         """Try again in a minute, or at once when the other watcher ended, or somebody wants it."""

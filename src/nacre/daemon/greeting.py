@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -60,15 +58,3 @@ def ask_to_stop(home: Path, seconds: float = 5.0) -> bool:
             return False
         time.sleep(_PAUSE_SECONDS)
     return True
-
-
-def memory_mb() -> float | None:
-    """How much memory this process takes; ``None`` where the system does not tell simply."""
-    with suppress(OSError, ValueError, IndexError), open("/proc/self/statm", encoding="ascii") as told:
-        return round(int(told.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
-    if sys.platform != "win32":
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return round(peak / 1e6 if sys.platform == "darwin" else peak / 1e3, 1)
-    return None

@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nacre.app.context import Context
 from nacre.errors import Ending, SchemaTooNew, Unavailable
 from nacre.protocols import Embedder, ManifoldEmbedder
 from nacre.settings import Settings
+
+if TYPE_CHECKING:
+    from nacre.storage.vectors import Kept
 
 MOST = 6
 """So many are open at once; who comes then waits for one of them."""
@@ -50,6 +54,7 @@ class Homes:
         self._free: list[_Open] = []
         self._loading = threading.Lock()
         self._embedders: dict[str, Embedder] = {}
+        self._kept: tuple[int, Kept | None] = 0, None
         self._stamp: _Stamp | None = None
         self._is_closed = False
         self.outdated: str | None = None
@@ -62,6 +67,7 @@ class Homes:
             raise Unavailable("the daemon is busy", hint="ask again")
         try:
             found = self._taken() or self._opened()
+            self._share_with(found.context)
             try:
                 yield found.context
             finally:
@@ -69,8 +75,8 @@ class Homes:
         finally:
             self._room.release()
 
-    def shrink(self) -> None:
-        """Close those that nobody needed for a minute, but one."""
+    def shrink(self) -> bool:
+        """Close those that nobody needed for a minute, but one; returns whether there were any."""
         now = time.monotonic()
         with self._guard:
             kept = [one for one in self._free if now - one.freed < _KEPT_SECONDS] or self._free[-1:]
@@ -78,6 +84,7 @@ class Homes:
             self._free = kept
         for one in old:
             one.context.database.close()
+        return bool(old)
 
     def close(self) -> None:
         """Close all homes; those that are lent close when they come back."""
@@ -129,10 +136,18 @@ class Homes:
         shared = replace(context, load_embedder=lambda settings: self._embedder(context, settings))
         return _Open(shared, stamp, shared.database.schema())
 
+    def _share_with(self, context: Context) -> None:
+        """What one home has in memory of the vectors, the others need not load: it may be a hundred megabytes."""
+        file, kept = self._kept
+        if kept and file == context.database.file:
+            context.vectors.begin_with(kept)
+
     def _give_back(self, one: _Open) -> None:
         one.context.problems.clear()
         one.freed = time.monotonic()
         with self._guard:
+            if "vectors" in one.context.__dict__:
+                self._kept = one.context.database.file, one.context.vectors.kept()
             if not self._is_closed:
                 self._free.append(one)
                 return

@@ -17,7 +17,8 @@ from nacre.app.catalogue import CATALOGUE
 from nacre.app.context import Context
 from nacre.daemon.answering import Answering
 from nacre.daemon.following import Following
-from nacre.daemon.greeting import Greeting, ask_to_stop, greet, memory_mb
+from nacre.daemon.footprint import memory_mb, share_arenas
+from nacre.daemon.greeting import Greeting, ask_to_stop, greet
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
@@ -44,7 +45,7 @@ class End(StrEnum):
 
     ASKED = "it was asked to"
     IDLE = "nobody asked for a while"
-    UPGRADED = "nacre was changed on disk"
+    UPGRADED = "its program was changed on disk"
     OUTDATED = "another version of nacre changed the database"
     GONE = "its home was moved or deleted"
 
@@ -88,7 +89,7 @@ class Daemon:
         self._following = (
             Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
         )
-        everything = settings["mcp.tools"] == "all" if "mcp.tools" in settings.values else False
+        everything = settings["mcp.tools"] == "all"
         self._web = Web(settings.home, options.http, everything=everything) if options.http else None
         own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
         self._answering = Answering(self._homes, voice.tell, own)
@@ -105,6 +106,7 @@ class Daemon:
         Raises Conflict where a daemon serves this home, and what opening it raises.
         """
         self._stop = stop
+        share_arenas()
         lock = FileLock(self._settings.home / LOCK)
         with self._homes.lent():
             pass  # a home that cannot be opened is told to whoever starts it
@@ -153,11 +155,17 @@ class Daemon:
             self._tell(problem)
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
+        """Do it in a thread; what fails is told, and begun again in a minute."""
+
         def guarded() -> None:
-            try:
-                work()
-            except Exception as error:  # noqa: BLE001 - the others go on
-                self._tell("".join(traceback.format_exception(error)).rstrip())
+            while not self._stop.is_set():
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - who asks is answered, whatever befalls the rest
+                    self._tell("".join(traceback.format_exception(error)).rstrip())
+                    self._stop.wait(_MINUTE)
+                else:
+                    return
 
         self._threads.append(threading.Thread(target=guarded, daemon=True, name=name))
         self._threads[-1].start()

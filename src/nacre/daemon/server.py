@@ -152,6 +152,7 @@ class Server:
                 line = caller.question() if caller.is_allowed() else b""
                 answer = self._answer(line, caller) if line else b""
                 if answer:
+                    self._count(0, answered=1)
                     caller.take(answer)
         except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
             self._tell("".join(traceback.format_exception(error)).rstrip())
@@ -159,8 +160,8 @@ class Server:
             self._callers.release()
             self._count(-1)
 
-    def _count(self, change: int) -> None:
+    def _count(self, change: int, *, answered: int = 0) -> None:
         with self._counting:
             self.at_work += change
-            self.answered += change < 0
+            self.answered += answered
             self.asked_at = time.monotonic()

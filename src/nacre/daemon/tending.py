@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
+from nacre.app import chores
 from nacre.app.afterwards import keep_history
 from nacre.app.watching.rounds import environment, program
+from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
 from nacre.errors import NacreError
 from nacre.settings import Settings
@@ -38,7 +38,8 @@ class Tending:
             self._chores.look()
             if time.monotonic() - last > HISTORY_SECONDS:
                 self._keep_history()
-                self._homes.shrink()
+                if self._homes.shrink():
+                    give_back()
                 last = time.monotonic()
         self._chores.end()
 
@@ -53,27 +54,23 @@ class Tending:
 
 
 class Chores:
-    """What hooks left to be done, in a process of its own: one at a time, later each time it leaves the same behind."""
+    """What hooks left to be done, by a process of its own: one at a time, seldom where it comes to nothing."""
 
     def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
         self._settings = settings
         self._tell = tell
         self._process: subprocess.Popen[bytes] | None = None
-        self._given: frozenset[str] = frozenset()
-        self._pause = _LEAST_PAUSE
         self._not_before = 0.0
+        self._pause = _LEAST_PAUSE
 
     def look(self) -> None:
-        """Start the process if there is something to do, and it is time."""
+        """Start the process if something is due."""
         if self._process and self._process.poll() is None:
             return
         if self._process:
             self._ended(self._process.returncode)
-        waiting = waiting_chores(self._settings.home)
-        if not waiting or (waiting <= self._given and time.monotonic() < self._not_before):
+        if time.monotonic() < self._not_before or not chores.is_due(self._settings.home, time.time()):
             return
-        self._pause = min(2 * self._pause, _MOST_PAUSE) if waiting <= self._given else _LEAST_PAUSE
-        self._given = waiting
         try:
             self._process = subprocess.Popen(
                 [*program(), "chores"], env=environment(self._settings), stdin=subprocess.DEVNULL,
@@ -91,16 +88,10 @@ class Chores:
                 self._process.wait(_GRACE_SECONDS)
 
     def _ended(self, code: int) -> None:
+        """It is begun again when something is due; where that is so at once, or it failed, ever later."""
         self._process = None
-        self._not_before = time.monotonic() + self._pause
+        goes_wrong = bool(code) or chores.is_due(self._settings.home, time.time())
+        self._pause = min(2 * self._pause, _MOST_PAUSE) if goes_wrong else _LEAST_PAUSE
+        self._not_before = time.monotonic() + (self._pause if goes_wrong else 0.0)
         if code:
             self._tell(f"chores ended with {code}")
-
-
-def waiting_chores(home: Path) -> frozenset[str]:
-    """The names of the chores that wait in a home."""
-    try:
-        with os.scandir(home / "run" / "chores") as found:
-            return frozenset(entry.name for entry in found if entry.name.endswith(".json"))
-    except OSError:
-        return frozenset()

@@ -7,7 +7,6 @@ import secrets
 import socket
 import threading
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 
 TOKEN = "mcp.token"  # noqa: S105 - the name of a file
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - served only where somebody says so
 _TOKEN_BYTES = 32
 _MOST_TOKEN = 4_000
 _GRACE_SECONDS = 1
@@ -42,16 +42,18 @@ class Web:
         """Listen. Raises Unavailable where that port is taken, StoreUnusable where no token can be kept."""
         import uvicorn  # a second that only those pay who want it
 
-        http, face, calling = (import_module(f"nacre.mcp.{name}") for name in ("http", "face", "calling"))
-        is_here = self._host in _LOOPBACK
-        served = http.app(
-            face.Face(calling.HomeCalls(self._home), everything=self._everything), token=token_of(self._home),
-            hosts=() if is_here else (self._host,),
+        from nacre.mcp.calling import HomeCalls
+        from nacre.mcp.face import Face
+        from nacre.mcp.http import PATH, app
+
+        served = app(
+            Face(HomeCalls(self._home), everything=self._everything), token=token_of(self._home),
+            hosts=names_of(self._host),
         )  # fmt: skip
         listening = self._listening()
         port = listening.getsockname()[1]
         shown = f"[{self._host}]" if ":" in self._host else self._host
-        self.address = f"http://{shown}:{port}{http.PATH}"
+        self.address = f"http://{shown}:{port}{PATH}"
         config = uvicorn.Config(
             served, log_level="critical", access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS, log_config=None
         )
@@ -78,10 +80,24 @@ class Web:
         return listening
 
 
+def names_of(host: str) -> tuple[str, ...]:
+    """The names by which others may call a server there; none where only this machine can."""
+    if host in _LOOPBACK:
+        return ()
+    if host not in _EVERYWHERE:
+        return (f"[{host}]" if ":" in host else host,)
+    own = socket.gethostname()
+    with suppress(OSError):
+        found = {str(info[4][0]) for info in socket.getaddrinfo(own, None, socket.AF_INET)}
+        return (own, f"{own}.local", *sorted(found))
+    return (own, f"{own}.local")
+
+
 def split_place(place: str) -> tuple[str, int]:
     """The host and the port of ``[HOST:]PORT``. Raises InvalidInput."""
     host, _, port = place.strip().rpartition(":")
-    if not port.isascii() or not port.isdigit() or int(port) > _LARGEST_PORT:
+    is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
+    if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _LARGEST_PORT:
         raise InvalidInput(f"{place!r} is no port, nor a host and a port", hint="8765, or 127.0.0.1:8765")
     return host.strip("[]") or "127.0.0.1", int(port)
 

@@ -28,6 +28,9 @@ from nacre.link.environment import environment, home_folder, is_own_call
 ALLOWED_MS = 130
 """From the start of the process on; its end takes a few milliseconds more."""
 
+_LEAST_SECONDS = 0.04
+"""So long it has to itself, also where the machine was so busy that its start alone took that time."""
+
 _SPARED_SECONDS = 0.012
 """Before that the host is told, if only that there is nothing; the rest is for what is noted afterwards."""
 
@@ -87,7 +90,7 @@ class _Run:
         self.is_own = is_own_call(environ)
         self.shape = shape
         self.began = began
-        self.until = began + arguments.within_ms / 1000
+        self.until = max(began + arguments.within_ms / 1000, time.monotonic() + _LEAST_SECONDS)
         self.patience = _PATIENT_SHARE * arguments.within_ms / 1000
         self.call: dict[str, Any] = {}
         self.is_heard = threading.Event()
@@ -190,19 +193,20 @@ class _Run:
         else:
             notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
             for kind in outcome.answer.get("chores") or ():
-                notes.leave_chore(self.home, str(kind), self.call)
+                if kind != self.name:
+                    notes.leave_chore(self.home, str(kind), self.call)
         took = round(1000 * (time.monotonic() - self.began), 1)
         notes.log(self.home, self.host, self.event, outcome.how, took, len(told))
         if self.was_away:
-            self._start_what_goes_on()
+            self._start_what_goes_on(has_chores=self.name in _URGENT or bool(outcome.answer.get("chores")))
 
-    def _start_what_goes_on(self) -> None:
+    def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
         if self.name == "prompt" or not os.path.isdir(self.home):
             return
         from nacre.hooks import starting  # few runs start anything
 
-        starting.start(self.home, has_chores=self.name in _URGENT)
+        starting.start(self.home, has_chores=has_chores)
 
     def _tell(self, context: str) -> bool:
         """Write the one answer to the host; returns whether it is this one.
@@ -213,11 +217,16 @@ class _Run:
             return False
         output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
         data = output.encode("utf-8", "replace")
-        if not context and data and not select.select([], [1], [], 0)[1]:
+        if not context and data and not _takes_output():
             return True
         while data:
             data = data[os.write(1, data) :]
         return True
+
+
+def _takes_output() -> bool:
+    """Whether a few bytes for the host wait for nobody; Windows does not tell."""
+    return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
 
 
 def _is_answer(answer: object) -> bool:

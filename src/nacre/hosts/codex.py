@@ -42,8 +42,8 @@ def _targets(way: Way) -> Sequence[Target]:
 
 
 def _notes(_: Way) -> Sequence[str]:
-    return ("Codex runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre; or "
-            "nacre init --host codex --trust-hooks does it.",)  # fmt: skip
+    told = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
+    return (f"{told}; or nacre init --host codex --trust-hooks does it.",)
 
 
 HOST = Host(

@@ -78,8 +78,8 @@ def _continue(way: Way) -> Iterator[Target]:
         "name: nacre", "version: 0.0.1", "schema: v1", "mcpServers:", "  - name: nacre",
         f"    command: {json.dumps(command)}", f"    args: {json.dumps(arguments)}",
     ]  # fmt: skip
-    if way.programs.environ:
-        lines.append(f"    env: {json.dumps(dict(way.programs.environ))}")
+    if way.programs.given_environ:
+        lines.append(f"    env: {json.dumps(way.programs.given_environ)}")
     yield Target(folder / "mcpServers" / "nacre.yaml", (WholeFile("\n".join(lines) + "\n"),), "MCP server")
     rule = instructions("name: Long-term memory\nalwaysApply: true")
     yield Target(folder / "rules" / "nacre.md", (WholeFile(rule),), "rule")

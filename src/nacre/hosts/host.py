@@ -21,7 +21,8 @@ FREE_TOOLS = ("memory_search", "memory_get", "memory_store")
 class Way:
     """How a host is to be wired. ``plain``: by its settings alone, where there would be a plugin.
 
-    ``slot``: nacre takes the host's place for memory, where it has one. ``tool_hook``: also before each tool call.
+    ``slot``: the host's place for memory, where it has one, becomes that of nacre. ``tool_hook``: a hook
+    runs before each tool call, too.
     """
 
     places: Places

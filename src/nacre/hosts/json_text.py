@@ -15,6 +15,10 @@ _SPACE = re.compile(r"(?:[ \t\r\n\f\v\u00a0\u2028\u2029\ufeff]|//[^\r\n]*|/\*.*?
 _BARE = re.compile(r"[^\s,:\[\]{}\"'/]+")
 _STRING = re.compile(r'"(?:[^"\\\r\n]|\\.)*"|\'(?:[^\'\\\r\n]|\\.)*\'', re.DOTALL)
 _REST_OF_LINE = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/)?")
+_OPENED = re.compile(
+    r"^([ \t]*)[^\r\n]*[{\[][ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/[ \t]*)?\r?\n([ \t]+)(?=[^\s])", re.MULTILINE
+)
+_WIDEST_UNIT = 8
 _DEEPEST = 200
 
 Path: TypeAlias = Sequence[str]
@@ -224,9 +228,11 @@ def _newline(text: str) -> str:
 
 
 def _unit(text: str) -> str:
-    """How the text indents; two spaces where it does not."""
-    found = re.search(r"[{\[][ \t]*(?://[^\r\n]*)?\r?\n([ \t]+)\S", text)
-    return found[1] if found and len(found[1]) <= 8 else "  "
+    """How much deeper the first line within an object or a list is; two spaces where none tells."""
+    for found in _OPENED.finditer(text):
+        if found[2].startswith(found[1]) and 0 < len(found[2]) - len(found[1]) <= _WIDEST_UNIT:
+            return found[2][len(found[1]) :]
+    return "  "
 
 
 def _indent_at(text: str, at: int) -> str:

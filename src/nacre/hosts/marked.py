@@ -16,7 +16,7 @@ def put_block(text: str, block: str, marks: tuple[str, str] = MARKDOWN) -> str:
     whole = line.join((marks[0], *block.strip("\n").split("\n"), marks[1]))
     spans = _spans(text, marks)
     if not spans:
-        return text + _gap(text, line) + whole + line
+        return _appended(text, whole, line)
     first, *others = spans
     for start, end in reversed(others):
         text = _cut(text, start, end)
@@ -65,24 +65,29 @@ def _plain(name: str) -> str:
 
 
 def _spans(text: str, marks: tuple[str, str]) -> list[tuple[int, int]]:
-    """Where the blocks are. A start without an end is none: nobody knows where it should end."""
-    pattern = rf"^[ \t]*{re.escape(marks[0])}[ \t]*$(?:(?!{re.escape(marks[0])}).)*?^[ \t]*{re.escape(marks[1])}[ \t]*$"
-    return [found.span() for found in re.finditer(pattern.replace("$", r"(?=\r?$)"), text, re.MULTILINE | re.DOTALL)]
+    """Where the blocks are. A start without an end is none: nobody knows where it should end.
+
+    Something may stand behind the end, where a line was added to a text whose last one had no end.
+    """
+    start, end = map(re.escape, marks)
+    pattern = rf"^[ \t]*{start}[ \t]*(?=\r?$)(?:(?!{start}).)*?^[ \t]*{end}"
+    return [found.span() for found in re.finditer(pattern, text, re.MULTILINE | re.DOTALL)]
 
 
 def _cut(text: str, start: int, end: int) -> str:
     """The text without a span, its line end, and the empty line that was put before it."""
-    after = text[end:]
+    after, line = text[end:], newline(text)
+    if not after:
+        return text[:start].removesuffix(line).removesuffix(line)
     after = after[len(newline(after)) :] if after.startswith(("\r\n", "\n")) else after
     before = text[:start]
-    line = newline(text)
     if before.endswith(line * 2):
         before = before[: -len(line)]
     return before + after
 
 
-def _gap(text: str, line: str) -> str:
-    """What makes an empty line between a text and what follows."""
-    if not text:
-        return ""
-    return line if text.endswith("\n") else line * 2
+def _appended(text: str, whole: str, line: str) -> str:
+    """A text with a block at its end, after an empty line. Where its last line has no end, the block's has none."""
+    if text and not text.endswith("\n"):
+        return text + line * 2 + whole
+    return text + (line if text else "") + whole + line

@@ -43,10 +43,12 @@ class JsonKey:
 
 @dataclass(frozen=True)
 class JsonDefault:
-    """A key that a host wants and that is not nacre's own: it is set where it is missing, and stays."""
+    """A key that is set where it is missing, and left as people change it. It stays when nacre goes, unless it
+    ``is_own`` and nobody has changed it."""
 
     path: tuple[str, ...]
     value: Any
+    is_own: bool = False
 
     def put(self, text: str) -> str:
         """See Piece."""
@@ -54,7 +56,8 @@ class JsonDefault:
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        return text
+        is_as_put = self.is_own and json_text.find(text, self.path) == self.value
+        return json_text.drop(text, self.path) if is_as_put else text
 
 
 @dataclass(frozen=True)

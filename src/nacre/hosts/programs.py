@@ -26,22 +26,33 @@ class Programs:
     @property
     def mcp(self) -> tuple[str, list[str]]:
         """The command that serves MCP, and its arguments."""
-        words = [*self.nacre, "mcp", *(["--home", self.home] if self.home else [])]
+        words = [*self._environ_words, *self.nacre, "mcp", *(["--home", self.home] if self.home else [])]
         return words[0], words[1:]
+
+    @property
+    def given_environ(self) -> dict[str, str]:
+        """What settings of hosts have to say of the environment: nothing where the command itself can say it.
+
+        Some hosts refuse to set variables that could change what a program loads.
+        """
+        return dict(self.environ) if self.platform == "win32" else {}
+
+    @property
+    def _environ_words(self) -> list[str]:
+        if self.platform == "win32" or not self.environ:
+            return []
+        return ["/usr/bin/env", *(f"{name}={value}" for name, value in self.environ.items())]
 
     def mcp_server(self, **more: Any) -> dict[str, Any]:
         """The server as most hosts' settings have it."""
         command, arguments = self.mcp
-        environ = {"env": dict(self.environ)} if self.environ else {}
+        environ = {"env": self.given_environ} if self.given_environ else {}
         return {"command": command, "args": arguments, **environ, **more}
 
     def hook_line(self, host: str, event: str) -> str:
         """The command line of a hook, as a shell reads it."""
-        words = [*self.hook, *(["--home", self.home] if self.home else []), host, event]
-        if self.platform == "win32":
-            return subprocess.list2cmdline(words)
-        environ = ["env", *(f"{name}={value}" for name, value in self.environ.items())] if self.environ else []
-        return shlex.join([*environ, *words])
+        words = [*self._environ_words, *self.hook, *(["--home", self.home] if self.home else []), host, event]
+        return subprocess.list2cmdline(words) if self.platform == "win32" else shlex.join(words)
 
     def told(self) -> dict[str, Any]:
         """What plugins that are programs themselves are told: the file ``nacre.json`` beside them."""

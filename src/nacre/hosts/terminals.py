@@ -35,8 +35,8 @@ def _opencode(way: Way) -> Iterator[Target]:
     settings = next((above / name for name in names if (above / name).exists()), above / "opencode.json")
     command, arguments = way.programs.mcp
     server = {"type": "local", "command": [command, *arguments], "enabled": True}
-    if way.programs.environ:
-        server["environment"] = dict(way.programs.environ)
+    if way.programs.given_environ:
+        server["environment"] = way.programs.given_environ
     yield Target(settings, (JsonKey(("mcp", SERVER), server),), "MCP server")
     yield Target(above / "AGENTS.md", (Block(instructions()),), "instructions")
     yield from plugin(way, "opencode", folder / "plugin")
@@ -49,7 +49,7 @@ def _openclaw(way: Way) -> Iterator[Target]:
         JsonItem(("plugins", "load", "paths"), str(folder)),
         JsonKey((*entry, "enabled"), True),
         JsonKey((*entry, "hooks"), {"allowConversationAccess": True, "allowPromptInjection": True}),
-        JsonDefault((*entry, "config"), {}),
+        JsonDefault((*entry, "config"), {}, is_own=True),
     ]
     if way.slot:
         pieces.append(JsonKey(("plugins", "slots", "memory"), SERVER))

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 LONG_SECONDS = 600.0
 _SECONDS = 30.0
-_LONG = frozenset({"deep-recall", "extract", "ingest"})
-"""What may take as long as a model, or as there are transcripts: with a home opened for it, so that no other waits."""
 
 
 class Call(Protocol):
@@ -62,7 +60,7 @@ class HomeCalls:
                 return self._by_daemon(entry, request)
             except Away:
                 self._begin()
-        if entry.name in _LONG:
+        if entry.takes_long:  # with a home opened for it, so that no other waits
             with contextlib.closing(self._open(load_model)) as context:
                 return _run(context, entry, request)
         with self._turn:
@@ -92,7 +90,7 @@ class HomeCalls:
                 self._context = None
 
     def _by_daemon(self, entry: Entry[Any, Any], request: Any) -> Any:
-        seconds = LONG_SECONDS if entry.name in _LONG else _SECONDS
+        seconds = LONG_SECONDS if entry.takes_long else _SECONDS
         try:
             answer = ask(str(self._home), entry.name, msgspec.to_builtins(request), seconds=seconds)
         except Refused as refused:
@@ -109,11 +107,9 @@ class HomeCalls:
 def _run(context: Context, entry: Entry[Any, Any], request: Any) -> Any:
     """Run it, and let what it wrote be put into the history in the background, as at the end of a command."""
     result = entry.run(context, request)
-    if entry.writes and not context.database.unwritable:
-        from nacre.app.background import commit_in_background, judge_in_background
+    if entry.writes:
+        from nacre.app.afterwards import keep_history
 
         with contextlib.suppress(NacreError, OSError):
-            if context.settings["models.background"]:
-                judge_in_background(context)
-            commit_in_background(context)
+            keep_history(context)
     return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -23,6 +24,29 @@ PATIENCE_SECONDS = 5.0
 """At the end of input, so long what was asked before is still answered."""
 
 _LOOK_SECONDS = 0.02
+
+
+def _read(line: bytes) -> types.JSONRPCMessage | dict[str, Any]:
+    """A message, or the error that answers a line which is none. Halves of characters become question marks."""
+    try:
+        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return _error(None, types.PARSE_ERROR, "this is no JSON")
+    try:
+        whole = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+        return types.jsonrpc_message_adapter.validate_json(whole, by_name=False)
+    except (ValueError, RecursionError):
+        number = told.get("id") if isinstance(told, dict) else None
+        return _error(number, types.INVALID_REQUEST, "this is no message of JSON-RPC 2.0")
+
+
+def _error(number: Any, code: int, message: str) -> dict[str, Any]:
+    known = number if isinstance(number, int | str) and not isinstance(number, bool) else None
+    return {"jsonrpc": "2.0", "id": known, "error": {"code": code, "message": message}}
 
 
 @dataclass
@@ -52,24 +76,24 @@ class Carrier:
 
     async def _bring(self, to_server: Any, tasks: TaskGroup) -> None:
         for line in self.waiting:
-            await to_server.send(self._message(line))
+            await self._bring_one(line, to_server)
         while (line := await anyio.to_thread.run_sync(self.lines.get, abandon_on_cancel=True)) is not None:
-            await to_server.send(self._message(line))
+            await self._bring_one(line, to_server)
         with anyio.move_on_after(PATIENCE_SECONDS):
             while self._open:
                 await anyio.sleep(_LOOK_SECONDS)
         tasks.cancel_scope.cancel()
 
-    def _message(self, line: bytes) -> SessionMessage | Exception:
-        try:
-            message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError as error:
-            return error
+    async def _bring_one(self, line: bytes, to_server: Any) -> None:
+        message = _read(line)
+        if isinstance(message, dict):  # the SDK would say nothing, and its client wait for ever
+            await anyio.to_thread.run_sync(self.wire.send, json.dumps(message))
+            return
         if isinstance(message, types.JSONRPCRequest) and message.id != self.given:
             self._open.add(message.id)
         if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._open.discard((message.params or {}).get("requestId", ""))
-        return SessionMessage(message)
+        await to_server.send(SessionMessage(message))
 
     async def _take(self, from_server: Any, tasks: TaskGroup) -> None:
         async with from_server:

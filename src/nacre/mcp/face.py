@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ class Face:
     """What a server offers, and what its tools work with.
 
     ``everything`` offers all tools, not the core alone. ``structured`` answers with records beside the text, which
-    programs like and which most hosts show a model twice, or instead of the text.
+    programs like and which most hosts show a model twice, or instead of the text. ``note`` is given a line on each call
+    of a tool, without a word of what was asked or answered.
     """
 
     call: Call
@@ -38,6 +40,7 @@ class Face:
     structured: bool = False
     folder: str | None = None
     session: str | None = None
+    note: Callable[[str], None] | None = None
 
     @cached_property
     def tools(self) -> list[dict[str, Any]]:
@@ -55,7 +58,13 @@ class Face:
 
     def answer(self, offer: Offer, given: Mapping[str, Any], desk: Desk) -> dict[str, Any]:
         """The result of a tool as the wire has it; one that failed says why, and what to do."""
+        began = time.perf_counter()
         told = kept(lambda: _function(offer)(desk, _checked(offer, given)))
+        if self.note:
+            came_to = "ok" if isinstance(told, Answer) else told["error"]["code"]
+            self.note(
+                f"{desk.clock():%Y-%m-%d %H:%M:%S} {offer.name} {1000 * (time.perf_counter() - began):.0f} ms {came_to}"
+            )
         if not isinstance(told, Answer):
             return _failed(told, structured=self.structured)
         result: dict[str, Any] = {"content": [{"type": "text", "text": told.text}], "isError": False}
@@ -79,7 +88,7 @@ def _unexpected(error: Exception) -> dict[str, Any]:
     frames = "".join(traceback.format_tb(error.__traceback__))
     _LOG.error("%s\n%s", type(error).__name__, frames)
     hint = "try again, or go on without it; nacre doctor tells the person what is wrong"
-    return {"error": {"code": "unexpected", "message": "nacre could not do that", "hint": hint}}
+    return {"error": {"code": "unexpected", "message": "it failed for a reason of its own", "hint": hint}}
 
 
 def _failed(told: dict[str, Any], *, structured: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from nacre.errors import Unavailable
 from nacre.mcp.face import Face
 from nacre.mcp.opening import Opening
 
@@ -87,12 +88,14 @@ def serve(face: Face, wire: Wire) -> None:
         lines.put(None)
 
     def load() -> None:
-        from nacre.mcp.server import make_server  # the SDK: half a second, for which nobody waits
+        try:
+            from nacre.mcp.server import make_server  # the SDK: half a second, for which nobody waits
 
-        server.append(make_server(face))
-        gc.freeze()
-        gc.enable()
-        lines.put(_Loaded())
+            server.append(make_server(face))
+        finally:
+            gc.freeze()
+            gc.enable()
+            lines.put(_Loaded())
         import_module("nacre.app.catalogue")  # before somebody waits for it
 
     gc.disable()  # until all is loaded, which stays: looking through it again and again is a fifth of the work
@@ -102,6 +105,8 @@ def serve(face: Face, wire: Wire) -> None:
     with suppress(OSError):  # nobody reads any more
         waiting, is_over = _open(opening, wire, lines)
         if not is_over or any(map(_is_request, waiting)):
+            if not server:
+                raise Unavailable("the library of the protocol cannot be loaded", hint="install nacre anew")
             _go_on(server[0], opening, waiting, wire, lines, is_over=is_over)
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 class WiringWish:
     """A host to wire, for all of the user's, or for one project.
 
-    ``plain``: by its settings alone, where there would be a plugin. ``slot``: nacre takes the host's place for memory.
-    ``tool_hook``: a hook also runs before each tool call.
+    ``plain``: by its settings alone, where there would be a plugin. ``slot``: the host's own place
+    for memory becomes that of nacre. ``tool_hook``: a hook also runs before each tool call.
     """
 
     host: str
@@ -102,3 +102,6 @@ class WiringDone:
     left_alone: tuple[LeftAlone, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     """Commands of hosts that failed, with what they said."""
+
+    trusted: bool = False
+    """Whether Codex was told to trust the hooks, and does."""

@@ -78,6 +78,11 @@ class Database:
         with contextlib.suppress(apsw.Error):
             self._connection.close()
 
+    @property
+    def file(self) -> int:
+        """A number of the file that was opened; another file has another one."""
+        return self._inode
+
     def is_in_place(self) -> bool:
         """Whether the file at the path is still the one that was opened, and no new one took its place."""
         try:

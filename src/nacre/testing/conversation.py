@@ -9,6 +9,7 @@ For :class:`nacre.testing.fake_provider.FakeProvider`, whose requests then come 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,14 +19,16 @@ from nacre.testing.wire_formats import Call
 from nacre.transcripts.injected import clean
 
 Body = Mapping[str, Any]
+_NEVER = re.compile(r"(?!)")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """What the model does where the owner's newest words hold ``heard``.
 
-    ``tool`` is how the name of a tool ends: it is called once, with ``arguments``, where it is offered; then, or where
-    it is not, the model says ``say``. ``tokens`` is what it reports to have read; 0 counts.
+    ``tool`` is a pattern of a tool's name, with its namespace before it where it has one: the tool is called once, with
+    ``arguments``, where it is offered; then, or where it is not, the model says ``say``. ``tokens`` is what it reports
+    to have read; 0 counts.
     """
 
     heard: str
@@ -51,7 +54,8 @@ def conversation(lines: Sequence[Line], otherwise: str = "All right.") -> Callab
     def answer(request: Request) -> Reply:
         asked = asked_of(request)
         line = next((line for line in lines if line.heard in asked.words), Line("", otherwise))
-        offered = [tool for tool in asked.tools if line.tool and tool.name.endswith(line.tool)]
+        wanted = re.compile(line.tool) if line.tool else _NEVER
+        offered = [tool for tool in asked.tools if wanted.search(f"{tool.namespace} {tool.name}")]
         if offered and not asked.is_answer:
             call = Call(offered[0].name, json.dumps(dict(line.arguments)), offered[0].namespace)
             return Reply(call, tokens=line.tokens)
@@ -66,30 +70,57 @@ def asked_of(request: Request) -> Asked:
     if read is None:
         return Asked("", False, ())
     messages, tools = read(request.body)
-    newest_first = list(messages)[::-1]
-    words = next((texts for texts, answers in newest_first if texts and not answers), [])
-    is_answer = bool(newest_first) and newest_first[0][1]
+    turns = list(_turns(messages))[::-1]
+    words = next((turn.texts for turn in turns if turn.texts and not turn.answers), ())
+    is_answer = bool(turns) and turns[0].answers
     return Asked(clean("\n".join(words)).text, is_answer, tuple(tools))
 
 
-Message = tuple[list[str], bool]
-"""What a message of the owner holds: texts, and whether tools' answers."""
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a message holds: texts, and whether tools' answers; the agent's own end a turn."""
+
+    texts: tuple[str, ...] = ()
+    answers: bool = False
+    is_agents: bool = False
+
+
 Read = tuple[Iterator[Message], Iterator[Call]]
+
+
+def _turns(messages: Iterator[Message]) -> Iterator[Message]:
+    """What stands between the agent's messages, as one each: hosts add some of their own to the owner's."""
+    turn = Message()
+    for message in messages:
+        if message.is_agents:
+            yield turn
+            turn = Message()
+        else:
+            turn = Message(turn.texts + message.texts, turn.answers or message.answers)
+    yield turn
 
 
 def _messages(body: Body) -> Read:
     """Anthropic's."""
-    said = (_blocks(message.get("content")) for message in body.get("messages", []) if message.get("role") == "user")
-    return said, (Call(str(tool.get("name")), "") for tool in body.get("tools", []))
+    return _by_role(body.get("messages", [])), (Call(str(tool.get("name")), "") for tool in body.get("tools", []))
 
 
 def _completions(body: Body) -> Read:
     """OpenAI's chat."""
-    said = (
-        ([], True) if message["role"] == "tool" else _blocks(message.get("content"))
-        for message in body.get("messages", []) if message.get("role") in ("user", "tool")
-    )  # fmt: skip
-    return said, (Call(str(tool["function"]["name"]), "") for tool in body.get("tools", []))
+    return _by_role(body.get("messages", [])), (
+        Call(str(tool["function"]["name"]), "") for tool in body.get("tools", [])
+    )
+
+
+def _by_role(messages: Sequence[Body]) -> Iterator[Message]:
+    for message in messages:
+        role = message.get("role")
+        if role == "assistant":
+            yield Message(is_agents=True)
+        elif role == "tool":
+            yield Message(answers=True)
+        elif role == "user":
+            yield _blocks(message.get("content"))
 
 
 def _responses(body: Body) -> Read:
@@ -101,7 +132,9 @@ def _items(body: Body) -> Iterator[Message]:
     given = body.get("input", [])
     for item in [{"role": "user", "content": given}] if isinstance(given, str) else given:
         if item.get("type") == "function_call_output":
-            yield [], True
+            yield Message(answers=True)
+        elif item.get("type") == "function_call" or item.get("role") == "assistant":
+            yield Message(is_agents=True)
         elif item.get("role") == "user":
             yield _blocks(item.get("content"))
 
@@ -116,8 +149,7 @@ def _namespaced(tools: Sequence[Body], space: str = "") -> Iterator[Call]:
 
 def _contents(body: Body) -> Read:
     """Gemini's."""
-    said = (_parts(content) for content in body.get("contents", []) if content.get("role") == "user")
-    return said, (
+    return (_parts(content) for content in body.get("contents", [])), (
         Call(str(declared["name"]), "")
         for tool in body.get("tools", []) for declared in tool.get("functionDeclarations", [])
     )  # fmt: skip
@@ -125,15 +157,18 @@ def _contents(body: Body) -> Read:
 
 def _parts(content: Body) -> Message:
     parts = content.get("parts", [])
-    return [part["text"] for part in parts if "text" in part], any("functionResponse" in part for part in parts)
+    if content.get("role") == "model":
+        return Message(is_agents=True)
+    texts = tuple(str(part["text"]) for part in parts if "text" in part)
+    return Message(texts, any("functionResponse" in part for part in parts))
 
 
 def _blocks(content: Any) -> Message:
     if isinstance(content, str):
-        return [content], False
+        return Message((content,))
     blocks = [block for block in content or [] if isinstance(block, dict)]
     answers = any(block.get("type") == "tool_result" for block in blocks)
-    return [str(block["text"]) for block in blocks if "text" in block], answers
+    return Message(tuple(str(block["text"]) for block in blocks if "text" in block), answers)
 
 
 _READERS: Mapping[str, Callable[[Body], Read]] = {

@@ -20,13 +20,17 @@ def _handed_over(asked: Asked) -> Added:
     """What the last sessions handed over to this one, each to one session alone; late where it comes with a prompt."""
     context, request, state = asked.context, asked.request, asked.state
     is_start = request.moment is Moment.START
-    if not is_start and (state.handed or not state.started):
+    if not is_start and (state.handed or not request.session):
         return Added()
-    if is_start and request.occasion is not Occasion.RESUME:
+    is_late = not is_start and state.started > 0
+    if not is_late and request.occasion is not Occasion.RESUME:  # where its start was missed, this is it
         state = replace(state, started=_now_ms(asked), handed=False)
     items, left = [], []
     for memory in handed.due(context, asked.project, request.session, own=request.occasion is Occasion.COMPACT):
-        if memory.id in state.given or not (is_start or handed.is_late(memory, state.started)):
+        if memory.id in state.given:
+            continue
+        is_due = handed.is_late(memory, state.started) or handed.is_held(context, memory, request.session)
+        if is_late and not is_due:
             continue
         if handed.claim(context, memory, request.session):
             items.append(_handoff(memory))

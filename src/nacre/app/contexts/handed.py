@@ -82,6 +82,11 @@ def _put_aside(path: Path, holder: str) -> None:
         aside.unlink()
 
 
+def is_held(context: Context, memory: Memory, session: str | None) -> bool:
+    """Whether a session took a handoff: it may not have been told, though."""
+    return bool(session) and _holder(_path(context.settings.home, memory.id)) == session
+
+
 def let_go(context: Context, memory_id: str, session: str | None) -> None:
     """Give back what was taken and did not fit."""
     path = _path(context.settings.home, memory_id)

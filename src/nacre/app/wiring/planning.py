@@ -18,6 +18,7 @@ from nacre.model.wiring import FileChange, LeftAlone, WiringPlan, WiringWish
 from nacre.settings import Settings
 
 _OWN_MODE, _PROJECT_MODE = 0o600, 0o644
+_PATHS = "What was written holds paths of this machine: others who share the project's repository need their own."
 _EMPTY = frozenset({"", "{}", '{"version":1}'})
 """What is left of a file that nacre made, once nacre is out of it."""
 
@@ -25,16 +26,19 @@ _EMPTY = frozenset({"", "{}", '{"version":1}'})
 def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     """What wiring these hosts would change. Raises InvalidInput."""
     drafts = _Drafts(settings)
-    before = {one.place: one for one in load(settings.home).wishes}
-    notes: list[tuple[str, str]] = []
+    wired = load(settings.home)
+    before = {one.place: one for one in wired.wishes}
     for wish in wishes:
-        wanted = targets_of(settings, wish)
         old = before.get(wish.place)
         for target in targets_of(settings, old) if old and old != wish else ():
             drafts.take(wish, target, _dropped)
-        for target in wanted:
-            drafts.take(wish, target, _put)
-        notes += [(wish.host, note) for note in host_named(wish.host).notes(way_of(settings, wish))]
+    wanted = [(wish, target) for wish in wishes for target in targets_of(settings, wish)]
+    drafts.restore(wired, {target.path for _, target in wanted})
+    for wish, target in wanted:
+        drafts.take(wish, target, _put)
+    notes = [(wish.host, note) for wish in wishes for note in host_named(wish.host).notes(way_of(settings, wish))]
+    shared = next((wish.host for wish in wishes if wish.project), None)
+    notes += [(shared, _PATHS)] if shared else []
     commands = [one for wish in wishes for one in commands_for(settings, wish)]
     return WiringPlan(tuple(wishes), drafts.changes(), tuple(drafts.left_alone), tuple(commands), tuple(notes))
 
@@ -134,7 +138,8 @@ class _Drafts:
             if is_bare and (draft.is_whole or (written and not written.before)):
                 draft.is_there = False
             elif written and digest(draft.text.content) == written.after and written.backup:
-                draft.words = _as_before(Path(written.backup), written.before) or draft.words
+                before = _as_before(Path(written.backup), written.before)
+                draft.words = draft.words if before is None else before
 
     def changes(self) -> tuple[FileChange, ...]:
         """Every file, also those that stay as they are."""

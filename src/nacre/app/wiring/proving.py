@@ -11,6 +11,7 @@ import threading
 import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -90,9 +91,7 @@ def _prove(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check(
             f"{name} {check.name}", check.state, check.detail, check.hint or (mend if check.state != OK else None)
         )
-    if not written.hooks and not written.servers and not found:
-        yield Check(name, FAILURE, "nothing of nacre is in its files", mend)
-    for check in _prove_plugin(settings, wish):
+    for check in (*_prove_plugin(settings, wish), *_prove_program(settings, wish)):
         yield replace(check, name=f"{name} {check.name}", hint=check.hint or (mend if check.state != OK else None))
 
 
@@ -177,18 +176,20 @@ def _server_in(held: Any) -> tuple[Sequence[str], Mapping[str, str]] | None:
 
 def _prove_hooks(settings: Settings, wish: WiringWish, written: _Written) -> Iterator[Check]:
     folder = wish.project or settings.user_home
-    slowest, failed, late = 0.0, [], 0
+    slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
         began = time.monotonic()
         noted = _log_size(settings)
         problem = _run_hook(settings, line, {**_SAMPLE, "hook_event_name": event, "cwd": str(folder)}, wish.project)
         slowest = max(slowest, time.monotonic() - began)
         how = "" if problem else _how(settings, noted)
-        problem = problem or (None if how else f"it ran and left no line in {_log(settings)}: {line}")
         failed += [f"{event}: {problem}"] if problem else []
-        late += how in ("late", "failed")
+        late += how in ("late", "failed", "") and not problem
+        traces += bool(how)
     if failed:
         yield Check("hooks", FAILURE, failed[0] + (f" (and {len(failed) - 1} more)" if failed[1:] else ""))
+    elif written.hooks and not traces:
+        yield Check("hooks", FAILURE, f"they run, and none left a line in {_log(settings)}: {written.hooks[0][1]}")
     elif late:
         told = f"{late} of {len(written.hooks)} had no answer in time, and said nothing"
         yield Check("hooks", WARNING, told, "nacre serve answers them at once; nacre health tells how the home is")
@@ -216,7 +217,7 @@ def _run_hook(settings: Settings, line: str, given: Mapping[str, str], project: 
         return f"it runs something else: {line}"
     try:
         done = subprocess.run(
-            line if settings.platform == "win32" else words, env=dict(settings.environ), input=json.dumps(given),
+            line if settings.platform == "win32" else words, env=_quiet(settings), input=json.dumps(given),
             capture_output=True, text=True, errors="replace", timeout=_HOOK_SECONDS, check=False, cwd=given["cwd"],
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -232,6 +233,11 @@ def _run_hook(settings: Settings, line: str, given: Mapping[str, str], project: 
         except ValueError:
             return f"its answer is not JSON: {line}"
     return None
+
+
+def _quiet(settings: Settings) -> dict[str, str]:
+    """The environment of a dry call: it leaves no daemon behind."""
+    return {**settings.environ, "NACRE_DAEMON_ENABLED": "false"}
 
 
 def _log(settings: Settings) -> Path:
@@ -254,7 +260,7 @@ def _how(settings: Settings, since: int) -> str:
 
 def _is_own(words: Sequence[str], project: Path | None) -> bool:
     """Whether a command is nacre's. What a project brings along is not run: anybody may have put it there."""
-    program = Path(next((word for word in words if word != "env" and "=" not in word), ""))
+    program = Path(next((word for word in words if Path(word).name != "env" and "=" not in word), ""))
     named = program.stem in ("nacre", "nacre-hook") or any(
         (first, second.partition(".")[0]) == ("-m", "nacre") for first, second in pairwise(words)
     )
@@ -290,7 +296,7 @@ def _list_tools(
     """Start an MCP server, and ask for its tools; returns their names, and what is wrong."""
     try:
         process = subprocess.Popen(
-            words, env={**settings.environ, **environ}, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            words, env={**_quiet(settings), **environ}, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace",
         )  # fmt: skip
     except OSError as error:
@@ -353,6 +359,8 @@ def _answer_to(number: object, lines: SimpleQueue[str | None]) -> dict[str, Any]
 
 
 def _last_words(process: subprocess.Popen[str]) -> str:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=2)
     said = process.stderr.read() if process.stderr and process.poll() is not None else ""
     return "it ended" + (f": {' '.join(said.split())[-200:]}" if said.strip() else "")
 
@@ -368,6 +376,24 @@ def _end(process: subprocess.Popen[str]) -> None:
     for stream in (process.stdout, process.stderr):
         if stream:
             stream.close()
+
+
+def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
+    """A plugin that is a program itself: whether what it was told of nacre's programs is true."""
+    told = next((one.path for one in targets_of(settings, wish) if one.path.name == "nacre.json"), None)
+    held = _held(told) if told else None
+    if not isinstance(held, dict) or not isinstance(held.get("hook"), list):
+        return
+    environ = held.get("env") if isinstance(held.get("env"), dict) else {}
+    home = ["--home", str(held["home"])] if held.get("home") else []
+    words = ["/usr/bin/env", *(f"{key}={value}" for key, value in (environ or {}).items())] if environ else []
+    words += [*map(str, held["hook"]), *home, wish.host, "session-start"]
+    folder = str(wish.project or settings.user_home)
+    began = time.monotonic()
+    problem = _run_hook(settings, shlex.join(words), {**_SAMPLE, "cwd": folder}, wish.project)
+    took = (time.monotonic() - began) * 1000
+    state = FAILURE if problem else OK
+    yield Check("plugin", state, problem or f"version {held.get('version')}; nacre answers it in {took:.0f} ms")
 
 
 def _prove_plugin(settings: Settings, wish: WiringWish) -> Iterator[Check]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
 
 from nacre import private
+from nacre.hosts.registry import HOSTS
 from nacre.model.wiring import WiringWish
 
 _VERSION = 1
@@ -39,7 +40,8 @@ class Wired:
 def load(home: Path) -> Wired:
     """The record; an empty one where there is none that can be read: then what nacre put into files tells."""
     try:
-        return msgspec.json.decode(_path(home).read_bytes(), type=Wired)
+        found = msgspec.json.decode(_path(home).read_bytes(), type=Wired, dec_hook=_path_of)
+        return replace(found, wishes=tuple(wish for wish in found.wishes if wish.host in HOSTS))
     except (OSError, msgspec.DecodeError, msgspec.ValidationError):
         return Wired()
 
@@ -48,7 +50,7 @@ def save(home: Path, wired: Wired) -> None:
     """Write the record; without a wiring and a file there is none."""
     if wired.wishes or wired.files:
         private.make_folder(_path(home).parent)
-        private.write_file(_path(home), msgspec.json.format(msgspec.json.encode(wired), indent=1))
+        private.write_file(_path(home), msgspec.json.format(msgspec.json.encode(wired, enc_hook=str), indent=1))
         return
     _path(home).unlink(missing_ok=True)
     if _path(home).parent.is_dir() and not any(_path(home).parent.iterdir()):
@@ -58,6 +60,12 @@ def save(home: Path, wired: Wired) -> None:
 def digest(content: bytes | None) -> str:
     """The hash of a file's content; empty for no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _path_of(kind: type, value: object) -> object:
+    if kind is not Path:
+        raise NotImplementedError
+    return Path(str(value))
 
 
 def _path(home: Path) -> Path:

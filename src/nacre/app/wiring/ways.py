@@ -6,12 +6,13 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from nacre.app.wiring.record import load
 from nacre.errors import InvalidInput
+from nacre.hosts import claude_code
 from nacre.hosts.host import Host, Target, Way
 from nacre.hosts.places import Places
 from nacre.hosts.programs import Programs
@@ -66,6 +67,14 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
     return Way(places, own_programs(settings), plain=wish.plain, slot=wish.slot, tool_hook=wish.tool_hook)
 
 
+def settled(settings: Settings, wish: WiringWish) -> WiringWish:
+    """A wish as it can be fulfilled: where Claude Code's program is not found, nobody can install a plugin in it now,
+    and its settings alone do at once what the plugin would."""
+    if wish.host == claude_code.NAME and not wish.project and not program_of(settings, "claude"):
+        return replace(wish, plain=True)
+    return wish
+
+
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:
     """The files that a wiring touches. Raises InvalidInput."""
     return host_named(wish.host).targets(way_of(settings, wish))
@@ -87,12 +96,8 @@ def roots_for(settings: Settings, path: Path, project: Path | None) -> list[Path
 
 def own_programs(settings: Settings) -> Programs:
     """nacre's programs with absolute paths; where only its modules are there, by the interpreter."""
-    suffix = ".exe" if settings.platform == "win32" else ""
-    folder = Path(sys.executable).parent
     started = {
-        name: (str(folder / (name + suffix)),)
-        if (folder / (name + suffix)).is_file()
-        else (sys.executable, "-P", "-m", module)
+        name: _script(settings, name) or (sys.executable, "-P", "-m", module)
         for name, module in (("nacre", "nacre"), ("nacre-hook", "nacre.hooks.process"))
     }
     environ = {name: settings.environ[name] for name in _PINNED if settings.environ.get(name)}
@@ -106,6 +111,15 @@ def own_programs(settings: Settings) -> Programs:
 def program_of(settings: Settings, name: str) -> str | None:
     """Where a command is, as the owner's shell would find it."""
     return shutil.which(name, path=settings.environ.get("PATH"))
+
+
+def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
+    """A program of nacre's, beside the one that runs now, else beside the interpreter."""
+    suffix = ".exe" if settings.platform == "win32" else ""
+    running = Path(sys.argv[0])
+    beside = [running.absolute().parent] if running.stem == "nacre" and running.is_file() else []
+    found = (folder / (name + suffix) for folder in (*beside, Path(sys.executable).parent))
+    return next(((str(path),) for path in found if path.is_file()), None)
 
 
 def _version() -> str:

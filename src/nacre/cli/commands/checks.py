@@ -30,7 +30,7 @@ def health(run: Run) -> None:
 
 @command(
     "doctor",
-    examples=["nacre doctor", "nacre doctor hosts", "nacre doctor --deep", "nacre doctor --deep --all --repair"],
+    examples=["nacre doctor", "nacre doctor hosts", "nacre doctor --deep --all --repair"],
 )
 @click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
 @click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")

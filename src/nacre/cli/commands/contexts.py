@@ -44,7 +44,7 @@ def context(  # noqa: PLR0913 - one parameter an option
     session: str | None, occasion: str, budget: int | None, parts: tuple[str, ...], lexical: bool, explain: bool,
     output: Path | None, no_daemon: bool,
 ) -> None:  # fmt: skip
-    """Tell an agent what it should know: as its session starts, or with a prompt.
+    """Tell an agent what it should know, at its start or with a prompt.
 
     Prints nothing where nothing is worth telling. With --output it is a file for agents that only read files.
     """

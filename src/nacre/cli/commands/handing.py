@@ -27,7 +27,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--folder", type=_FOLDER, help="Where the agent works; by default, here.")
 @click.pass_obj
 def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None) -> None:
-    """Show what the last session of this project hands over to the next one, or hand one over now.
+    """Show what the last session hands over, or hand one over now.
 
     Sessions are handed over by themselves when they end, are reset or compacted; the next session of the project is
     told as it starts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
     "init",
     examples=[
         "nacre init",
-        "nacre init --host claude-code,codex --yes",
         "nacre init --host cursor --project .",
-        "nacre init --dry-run",
-        "nacre init --uninstall",
+        "nacre init --uninstall --dry-run",
     ],
 )
 @click.option(
@@ -48,10 +47,11 @@ def init(  # noqa: PLR0913 - one a question
     run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
     tool_hook: bool, trust_hooks: bool, dry_run: bool, uninstall: bool, yes: bool,
 ) -> None:  # fmt: skip
-    """Plug nacre into your agents' tools: they start knowing what matters, and leave what they learn.
+    """Plug nacre into your agents' tools, and out of them.
 
-    It finds the tools on this machine, shows what it would write where, and asks. What others wrote into those files
-    stays to the byte, and a copy of each is put beside it. Run again, it mends what is missing or has moved.
+    They start their sessions knowing what matters, and leave what they learn. It finds the tools on this machine, shows
+    what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
+    beside it. Run again, it mends what is missing or has moved.
     """
     from nacre.cli.render.wiring import render_plan
     from nacre.model.wiring import WiringWish
@@ -82,7 +82,13 @@ def shown(run: Run) -> Shown:
     """How paths are told."""
     from nacre.cli.render.wiring import Shown
 
-    return Shown(run.settings.user_home, run.settings.home.resolve())
+    return Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
+
+
+def _clean(run: Run) -> Callable[[str], str]:
+    from nacre.redact.redactor import Redactor  # where something is shown only
+
+    return Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
 
 
 def _folder(project: Path | None, scope: str | None) -> Path | None:
@@ -131,7 +137,7 @@ def _show(run: Run, wanted: WiringPlan) -> None:
     from nacre.cli.records.wiring import plan_record
     from nacre.cli.render.wiring import diff_of, render_plan
 
-    diffs = [diff_of(change) for change in wanted.changes]
+    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
     run.answer(plan_record(wanted, diffs), lambda paper: render_plan(paper, wanted, shown(run)))
 
 
@@ -146,30 +152,32 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
         private.make_folder(run.settings.home)
     done = apply(run.settings, wanted, utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
-    if not wanted.is_removal and _is_trusted(run, wanted, trusts=trusts, asks=asks):
-        done = replace(done, plan=replace(wanted, notes=tuple(one for one in wanted.notes if one[0] != "codex")))
-    diffs = [diff_of(change) for change in wanted.changes]
+    trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
+    if trust:
+        notes = tuple(one for one in wanted.notes if one[0] != "codex")
+        done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
+    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
     run.answer(done_record(done, diffs), lambda paper: render_done(paper, done, shown(run)))
     if not run.as_json:
         run.flush()
 
 
-def _is_trusted(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> bool:
-    """Whether Codex trusts the hooks; it is told to where somebody said so."""
+def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
+    """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
     from nacre.app.wiring.applying import accept_rewritten
     from nacre.app.wiring.trusting import config_file, trust_hooks, untrusted
 
     wish = next((one for one in wanted.wishes if one.host == "codex"), None)
-    if wish is None:
-        return False
-    left = untrusted(run.settings, wish)
+    left = untrusted(run.settings, wish) if wish else None
+    if wish is None or left is None:
+        return None
     if not left:
-        return left is not None
+        return "before"
     question = "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
     if not (trusts or (asks and click.confirm(question, default=True, err=True))):
-        return False
+        return None
     problem = trust_hooks(run.settings, wish)
     accept_rewritten(run.settings, config_file(run.settings))
     if problem:
         run.warnings.append(f"Codex: {problem}; open codex and type /hooks")
-    return not problem
+    return None if problem else "now"

@@ -65,6 +65,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
     return Face(
         HomeCalls(settings.home, start=start), everything=(everything or settings["mcp.tools"]) == "all",
         structured=structured, folder=folder, session=session_in(settings.environ),
+        note=partial(_note, settings.home),
     )  # fmt: skip
 
 
@@ -72,6 +73,15 @@ def _start_daemon(settings: Settings) -> None:
     from nacre.app.background import serve_in_background
 
     serve_in_background(settings)
+
+
+def _note(home: Path, line: str) -> None:
+    """Add a line to the log of a home that is there, if the disk takes it."""
+    from nacre.app.watching.log import Log
+
+    if home.is_dir():
+        with contextlib.suppress(OSError):
+            Log(home, "mcp").write(line)
 
 
 def _serve_http(face: Face, place: str, token_file: Path | None) -> None:

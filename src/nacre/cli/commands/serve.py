@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.group(
     "serve", cls=DefaultGroup,
-    examples=["nacre serve", "nacre serve --http 8765", "nacre serve status", "nacre watcher install"],
+    examples=["nacre serve", "nacre serve --http 8765", "nacre serve status"],
 )  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT", type=TEXT, help="Serve agents over HTTP there, too.")
 @click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
@@ -115,10 +115,12 @@ def _start_in_background(settings: Settings, *, http: str | None, watches: bool)
     if is_held(settings.home / LOCK):
         return
     from nacre.app.watching.rounds import environment, program
+    from nacre.link.environment import of_the_owner
 
     more = [*(["--http", http] if http is not None else []), *([] if watches else ["--no-watch"])]
+    environ = of_the_owner(environment(settings))
     subprocess.Popen(
-        [*program(), "serve", "--log", "--idle", *more], env=environment(settings), stdin=subprocess.DEVNULL,
+        [*program(), "serve", "--log", "--idle", *more], env=environ, stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
         cwd=settings.home if settings.home.is_dir() else None,
     )  # fmt: skip

@@ -28,7 +28,7 @@ def plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
         "left_alone": [_left(one) for one in plan.left_alone],
         "commands": [{"command": list(one.words), "what": one.what} for one in plan.commands],
         "notes": [{"host": host, "note": note} for host, note in plan.notes],
-        "done": False, "backups": [], "failed": [],
+        "done": False, "backups": [], "failed": [], "trusted": False,
     }  # fmt: skip
 
 
@@ -38,6 +38,7 @@ def done_record(done: WiringDone, diffs: Sequence[str]) -> Record:
         "done": True,
         "backups": [str(path) for path in done.backups],
         "left_alone": [_left(one) for one in (*done.plan.left_alone, *done.left_alone)],
+        "trusted": done.trusted,
         "failed": [{"command": command, "said": said} for command, said in done.failed],
     }
 

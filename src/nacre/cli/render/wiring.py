@@ -5,19 +5,23 @@ from __future__ import annotations
 import difflib
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.render.words import count
+from nacre.hosts import codex
 from nacre.hosts.registry import HOSTS
 
 if TYPE_CHECKING:
     from nacre.model.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
+Clean = Callable[[str], str]
+
+_LONGEST_LINE = 300
 _NEW_LINES = 12
 """Of a file that is all new, so many lines are shown."""
 
@@ -27,10 +31,11 @@ _TO_DO = {"create": "would write", "change": "would change", "remove": "would re
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How paths are told: those of the user from ``~`` on."""
+    """How paths are told: those of the user from ``~`` on; and texts: without secrets."""
 
     user: Path
     home: Path
+    clean: Clean
 
     def is_own(self, path: Path) -> bool:
         """Whether a file lies in nacre's home."""
@@ -46,9 +51,9 @@ class Shown:
         return shlex.join([Path(first).stem, *rest])
 
 
-def diff_of(change: FileChange) -> str:
-    """How a file changes, as diff -u tells it."""
-    before, after = _lines(change.before), _lines(change.after)
+def diff_of(change: FileChange, clean: Clean) -> str:
+    """How a file changes, as diff -u tells it, without the secrets that settings of others may hold."""
+    before, after = _lines(change.before, clean), _lines(change.after, clean)
     names = ("before" if change.before is not None else "/dev/null", "after" if after else "/dev/null")
     return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=2))
 
@@ -59,7 +64,7 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
         if change.action != "none" and not places.is_own(change.path):
             labels = ", ".join(HOSTS[host].label for host in change.hosts)
             paper.line(bold(f"{_TO_DO[change.action]} {places.short(change.path)}"), dim(f"  {labels}: {change.what}"))
-            for line in _shown(change):
+            for line in _shown(change, places.clean):
                 paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
     _own_files(paper, plan, places, _TO_DO)
     for command in plan.commands:
@@ -79,7 +84,9 @@ def render_done(paper: Paper, done: WiringDone, places: Shown) -> None:
             verb = Span(f"{_DONE[change.action]:<8}", "green")
             paper.line(verb, f" {places.short(change.path)}", dim(f"  {change.what}"))
     _own_files(paper, plan, places, _DONE)
-    if plan.is_nothing and not plan.left_alone:
+    if done.trusted:
+        paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
+    elif plan.is_nothing and not plan.left_alone:
         paper.line("Nothing to do: ", "none of it is there." if plan.is_removal else "everything is in place.")
     for path in done.backups:
         paper.line(dim(f"as it was: {places.short(path)}"))
@@ -88,8 +95,9 @@ def render_done(paper: Paper, done: WiringDone, places: Shown) -> None:
     _left(paper, (*plan.left_alone, *done.left_alone), places)
     if plan.is_removal:
         return
-    for host, note in plan.notes if not plan.is_nothing else ():
-        paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
+    for host, note in plan.notes:
+        if not plan.is_nothing or host == codex.NAME:  # which is told as long as the hooks are not trusted
+            paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
     paper.line(dim("nacre doctor hosts proves that it works; nacre init --uninstall takes it out again."))
 
 
@@ -106,8 +114,8 @@ def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str
         paper.line(bold(f"{verbs[action]:<8}"), f" {count(number, 'file')} in {where}", dim(label))
 
 
-def _shown(change: FileChange) -> Iterator[str]:
-    lines = diff_of(change).split("\n")[2:]
+def _shown(change: FileChange, clean: Clean) -> Iterator[str]:
+    lines = [_cut(line) for line in diff_of(change, clean).split("\n")[2:]]
     if change.action == "change":
         yield from lines
         return
@@ -118,11 +126,16 @@ def _shown(change: FileChange) -> Iterator[str]:
         yield f"  … and {len(lines) - _NEW_LINES - 1} lines more"
 
 
+def _cut(line: str) -> str:
+    """A line as far as it is worth reading: some settings are all in one."""
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+
+
 def _left(paper: Paper, left: Sequence[LeftAlone], places: Shown) -> None:
     for one in left:
         told = f" {places.short(one.path)}: {one.reason} ({one.hint})"
         paper.line(Span("left alone", "yellow"), told, hang=2)
 
 
-def _lines(content: bytes | None) -> list[str]:
-    return [] if content is None else content.decode("utf-8", "replace").splitlines()
+def _lines(content: bytes | None, clean: Clean) -> list[str]:
+    return [] if content is None else clean(content.decode("utf-8", "replace")).splitlines()

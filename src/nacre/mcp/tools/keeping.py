@@ -21,7 +21,7 @@ _DONE = {
 
 def store(desk: Desk, asked: arguments.Store) -> Answer:
     """Store memories, one after the other; what cannot be stored does not keep the others out."""
-    project = _project(desk, asked.project)
+    project, is_known = _project(desk, asked.project)
     lines, records, failed = [], [], None
     for number, entry in enumerate(asked.entries, start=1):
         desk.tell(f"storing {number} of {len(asked.entries)}")
@@ -36,16 +36,20 @@ def store(desk: Desk, asked: arguments.Store) -> Answer:
         records.append(_record(outcome))
     if failed and len(asked.entries) == 1:
         raise failed
-    return Answer(noted(*lines), {"outcomes": records})
+    fresh = (
+        "" if is_known else f"{harmless(project or '')} is a new project; if it is another's name, store them there."
+    )
+    return Answer(noted(*lines, fresh), {"outcomes": records})
 
 
-def _project(desk: Desk, name: str | None) -> str | None:
-    """The slug that new memories get; a name that nobody knows is a new project's."""
+def _project(desk: Desk, name: str | None) -> tuple[str | None, bool]:
+    """The slug that new memories get, and whether it is known; a name that nobody knows is a new project's."""
     if name is not None and name.strip().lower() == GLOBAL:
-        return None
+        return None, True
     if name is not None and name.strip() == "*":
         raise InvalidInput("a memory belongs to one project", hint='name it, or "global"')
-    return desk.place(name).project
+    found = desk.place(name)
+    return found.project, found.is_known
 
 
 def _new(desk: Desk, entry: arguments.NewEntry, project: str | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,7 @@ _HIT_TOKENS = 220
 """Of one memory's content in an answer with several; the rest is had by memory_get."""
 
 _TURN_TOKENS = 90
+_MOST_OF = 0.6
 
 
 def search(desk: Desk, asked: arguments.Search) -> Answer:
@@ -59,13 +61,14 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
     hits = found.hits[at:]
     blocks = [_hit(hit) for hit in hits]
     shown = fitting(blocks, asked.budget)
-    turns = [_turn(hit) for hit in found.turns]
+    beside = _not_told(found.turns, hits[:shown])
+    turns = [_turn(hit) for hit in beside]
     room = asked.budget - sum(len(block) // 4 for block in blocks[:shown])
     told_turns = fitting(turns, room) if turns and room > _TURN_TOKENS else 0
     last = at + shown
     more = last < len(found.hits) or (len(hits) == asked.limit and last < _MOST)
     text = framed(
-        _head(found, len(hits)),
+        _head(found, len(hits), asked.channel),
         "\n".join(blocks[:shown]),
         "Said in past sessions:\n" + "\n".join(turns[:told_turns]) if told_turns else "",
         going_on("memory_search", last) if hits and more else "",
@@ -73,15 +76,23 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
     )
     records = {
         "memories": [record_of(hit.memory) | {"score": round(hit.score, 4)} for hit in hits[:shown]],
-        "turns": [_turn_record(hit) for hit in found.turns[:told_turns]],
+        "turns": [_turn_record(hit) for hit in beside[:told_turns]],
         "cursor": str(last) if hits and more else None,
     }
     return Answer(text, records)
 
 
-def _head(found: RecallResult, hits: int) -> str:
+def _not_told(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
+    """The turns without those of which a memory that is shown says most."""
+    told = {one.turn_id: len(hit.memory.content) for hit in hits for one in hit.evidence}
+    return [hit for hit in turns if told.get(hit.turn.id, 0) < _MOST_OF * len(hit.excerpt)]
+
+
+def _head(found: RecallResult, hits: int, channel: str | None) -> str:
     if hits:
         return ""
+    if channel:
+        return f"Nothing that was said in {harmless(one_line(channel))} answers that. Channels: claude-code, codex, …"
     if found.abstained:
         return "Nothing in memory answers that: some memories come near, none is close enough. Try other words."
     return 'Nothing in memory matches. Other words, fewer filters, or project "*" may find it.'
@@ -99,7 +110,7 @@ def _hit(hit: MemoryHit) -> str:
 
 
 def _says(content: str, title: str) -> bool:
-    return one_line(content).lower().startswith(title.rstrip("….").lower())
+    return title.rstrip("….").lower() in one_line(harmless(content)).lower()
 
 
 def _turn(hit: TurnHit) -> str:
