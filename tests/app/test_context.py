@@ -11,6 +11,7 @@ from nacre.app.contexts.session_state import write_state
 from nacre.app.ingesting import ingest
 from nacre.app.remembering import NewMemory, edit, store
 from nacre.app.scanning import scan
+from nacre.errors import InvalidInput
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.memory import Expiry, Kind
 from nacre.model.session import Trust
@@ -396,3 +397,17 @@ def test_everything_told_is_stripped_when_a_transcript_brings_it_back(home: Worl
     report = ingest(home.context())
     assert report.memories == ()
     assert len(home.context().memories.counts()) == before
+
+
+def test_from_python_a_context_is_told_once_it_was_delivered(home: World) -> None:
+    with home.open() as memory:
+        asked = "which database does billing use?"
+        block = memory.context(asked, folder=BILLING, session=SESSION)
+        assert DECIDED in block.text
+        assert DECIDED in memory.context(asked, folder=BILLING, session=SESSION).text, "nobody said that it arrived"
+        memory.context_told(SESSION, block)
+        assert memory.context("why that database for billing?", folder=BILLING, session=SESSION).text == ""
+        assert DECIDED in memory.context(folder=BILLING).text
+        assert memory.context(folder=BILLING, moment="start", parts=["profile"]).text == ""
+        with pytest.raises(InvalidInput, match="no part"):
+            memory.context(folder=BILLING, parts=["weather"])

@@ -33,3 +33,25 @@ def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -
     assert nacre(*arguments).json["changed"] is True
     assert "PostgreSQL" in target.read_text(encoding="utf-8")
     assert nacre(*arguments).json["changed"] is False
+
+
+def test_a_prompt_may_come_from_a_pipe_and_may_be_a_sessions_first(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    asked = "which database is billing on?"
+    piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
+    assert [item["part"] for item in piped["items"]] == ["relevant"]
+    first = nacre(
+        "context", asked, "--moment", "start", "--part", "preferences", "--folder", str(tmp_path), "--json"
+    ).json
+    assert [item["part"] for item in first["items"]] == ["preferences"]
+
+
+def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    arguments = ("context", "which database is billing on?", "--session", "codex:1", "--folder", str(tmp_path))
+    assert "PostgreSQL" in nacre(*arguments).out
+    again = nacre(
+        "context", "is PostgreSQL what billing runs on?", "--session", "codex:1", "--folder", str(tmp_path), "--json"
+    )
+    assert again.json["context"] == ""
+    assert [one["why"] for one in again.json["left_out"]] == ["given already"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from nacre.text import STOP_WORDS, is_unspaced, words
 
 QUERY_CHARACTERS = 2_000
+_PROMPT_CHARACTERS = 20_000
 SEED_CHARACTERS = 400
 """Of the last turns of the session before, which say what a new one is likely to go on with (seed facts 1.8)."""
 
@@ -73,7 +74,9 @@ def asked_by(prompt: str, before: str = "", heard: Sequence[str] = ()) -> Asked:
 
 def prose(prompt: str) -> str:
     """What a person typed themselves, as far as it can be told, line by line, cut to what a search takes."""
-    lines = (line.strip() for line in _FENCED.sub("\n", prompt).splitlines() if not _TRACE.match(line))
+    lines = (
+        line.strip() for line in _FENCED.sub("\n", prompt[:_PROMPT_CHARACTERS]).splitlines() if not _TRACE.match(line)
+    )
     return "\n".join(line for line in lines if line)[:QUERY_CHARACTERS]
 
 
