@@ -16,11 +16,11 @@ _QUIET = {
 
 
 class OpenCode:
-    """``opencode run``, which is the end of its session, too: its plugin is disposed of then."""
+    """``opencode run``. It has no end of a session; what its plugin tells as it is disposed of may come too late."""
 
     name = tool = program = "opencode"
     options = ()
-    starts, prompts, compacts, ends = "session-start", "", "pre-compact", "session-end"
+    starts, prompts, compacts, ends = "session-start", "", "pre-compact", ""
 
     def set_up(self, stage: Stage) -> None:
         """The provider, in the project's own file."""

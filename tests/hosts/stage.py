@@ -20,6 +20,9 @@ from nacre.testing.fake_provider import FakeProvider, Request
 _SRC = Path(__file__).resolve().parent.parent.parent / "src"
 _DEAD = "http://127.0.0.1:9"
 _SECONDS = 120
+_HOOK_MS = 3000
+"""What hooks may take here: several hosts share the processors, and what is looked at is what they say. How quick they
+are is measured elsewhere (tests/hooks, nacre benchmark hooks)."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ class Stage:
             "HOME": str(self.home), "PATH": f"{self.tools}:{self.programs}:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
             "LANG": "C.UTF-8", "TMPDIR": str(folder / "tmp"), "HTTP_PROXY": _DEAD, "HTTPS_PROXY": _DEAD,
             "NO_PROXY": "127.0.0.1,localhost", "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
+            "NACRE_HOOK_MS": str(_HOOK_MS),
         }  # fmt: skip
         self.memory.mkdir(mode=0o700)
         (self.memory / "config.toml").write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")

@@ -73,6 +73,14 @@ class Story:
                 break
         return scene
 
+    def scene_with_tool(self, name: str, prompt: str, session: str) -> Scene:
+        """Play a prompt that a tool answers; again where a busy machine had its server come too late for the host."""
+        for _ in range(_TIMES):
+            scene = self.scene(name, prompt, session)
+            if len(scene.requests) > 1:
+                break
+        return scene
+
 
 def play(driver: Driver, stage: Stage) -> Story:
     """The whole of it, once."""
@@ -83,7 +91,7 @@ def play(driver: Driver, stage: Stage) -> Story:
     stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
     stage.serve()
     first = story.scene_in_time("first", DECIDED)
-    story.scene("lookup", ASKS, first.said.session)
+    story.scene_with_tool("lookup", ASKS, first.said.session)
     _until_read(story, first.said.session)
     story.scene_in_time("second", COMES_BACK)
     story.scene("compaction", COMES_BACK, first.said.session, compacts=True)
