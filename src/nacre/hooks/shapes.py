@@ -39,6 +39,7 @@ def _text(given: Given, *names: str) -> str:
 
 
 def _like_claude(given: Given) -> Asked:
+    budget = given.get("budget_tokens")
     return {
         "session": _text(given, "session_id"),
         "folder": _text(given, "cwd") or None,
@@ -48,6 +49,7 @@ def _like_claude(given: Given) -> Asked:
         "reason": _text(given, "reason", "trigger"),
         "is_apart": _is_apart(given),
         "tool": _text(given, "tool_name"),
+        "budget_tokens": budget if isinstance(budget, int) and not isinstance(budget, bool) else None,
     }
 
 
