@@ -161,6 +161,18 @@ def test_a_state_that_was_spoilt_is_a_new_one(home: World, kept: bytes) -> None:
     assert DECIDED in prompted(home, "which database does billing use?", session=SESSION).text
 
 
+def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -> None:
+    home.write("profile.md", "Prefer short answers.\n")
+    first = start(home, session=SESSION)
+    assert "Prefer short answers" in first.text
+    assert start(home, session=SESSION, occasion=Occasion.RESUME).text == ""
+    store(home.context(), NewMemory("Invoices go out on Fridays.", kind=Kind.DECISION, project="acme-billing"))
+    again = start(home, session=SESSION, occasion=Occasion.RESUME)
+    assert parts(again) == ["preferences"]
+    assert "Fridays" in again.text
+    assert "Prefer short answers" in start(home, session="claude-code:never-seen", occasion=Occasion.RESUME).text
+
+
 def test_the_same_question_again_is_not_looked_for_again(home: World) -> None:
     prompted(home, "which colour has the quay?", session=SESSION)
     assert prompted(home, "which colour has the quay", session=SESSION).gate == "asked just now"

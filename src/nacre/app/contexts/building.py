@@ -58,10 +58,15 @@ def _budget(context: Context, moment: Moment) -> int:
 
 
 def _start(draft: Draft) -> None:
-    """Who it is about, where the last session ended, what fits the prompt, and what was learned."""
-    tell_pages(draft)
+    """Who it is about, where the last session ended, what fits the prompt, and what was learned.
+
+    A session that is gone on with has the pages and the end of the one before still in sight.
+    """
+    has_begun = draft.request.occasion is Occasion.RESUME and draft.state.started > 0
+    if not has_begun:
+        tell_pages(draft)
     _add(draft, Moment.START)
-    previous = tell_previous(draft)
+    previous = "" if has_begun else tell_previous(draft)
     _relevant(draft, previous)
     tell_learned(draft)
 
