@@ -8,7 +8,7 @@ from tests.hosts.driving import Said
 from tests.hosts.programs import command
 from tests.hosts.stage import Stage
 
-_WINDOW = 400_000
+_WINDOW = 393_000
 _QUIET = {
     f"OPENCODE_DISABLE_{name}": "1"
     for name in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE", "CLAUDE_CODE")

@@ -214,7 +214,9 @@ def _trusted(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check("trust", OK, "Codex trusts the hooks")
 
 
-def _run_hook(settings: Settings, line: str, given: Mapping[str, str], project: Path | None) -> str | None:
+def _run_hook(
+    settings: Settings, line: str, given: Mapping[str, str], project: Path | None, *, says_json: bool = True
+) -> str | None:
     """Run a hook as the host does, without a shell: nacre's own lines need none. Returns what is wrong."""
     words = [line] if settings.platform == "win32" else shlex.split(line)
     if settings.platform != "win32" and not _is_own(words, project):
@@ -231,7 +233,7 @@ def _run_hook(settings: Settings, line: str, given: Mapping[str, str], project: 
     if done.returncode:
         said = " ".join(done.stderr.split())[-200:]
         return f"it ended with {done.returncode}{f' ({said})' if said else ''}: {line}"
-    if done.stdout.strip():
+    if says_json and done.stdout.strip():
         try:
             json.loads(done.stdout)
         except ValueError:
@@ -384,7 +386,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     """A plugin that is a program itself: whether what it was told of nacre's programs is true."""
-    told = next((one.path for one in targets_of(settings, wish) if one.path.name == "nacre.json"), None)
+    told = next((one.path for one in targets_of(settings, wish) if one.path.name == PLUGIN_TOLD), None)
     held = _held(told) if told else None
     if not isinstance(held, dict) or not isinstance(held.get("hook"), list):
         return
@@ -394,7 +396,7 @@ def _prove_program(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     words += [*map(str, held["hook"]), *home, wish.host, "session-start"]
     folder = str(wish.project or settings.user_home)
     began = time.monotonic()
-    problem = _run_hook(settings, shlex.join(words), {**_SAMPLE, "cwd": folder}, wish.project)
+    problem = _run_hook(settings, shlex.join(words), {**_SAMPLE, "cwd": folder}, wish.project, says_json=False)
     took = (time.monotonic() - began) * 1000
     state = FAILURE if problem else OK
     yield Check("plugin", state, problem or f"version {held.get('version')}; nacre answers it in {took:.0f} ms")
@@ -404,7 +406,6 @@ def _prove_plugin(settings: Settings, wish: WiringWish) -> Iterator[Check]:
     """Whether the host has the plugin that is meant for it."""
     way = way_of(settings, wish)
     if wish.host != claude_code.NAME or not claude_code.is_plugin(way):
-        yield from _prove_shipped(settings, wish)
         return
     wanted = claude_code.version_of(claude_code.plugin_files(way))
     found = installed_version(way)
@@ -416,12 +417,3 @@ def _prove_plugin(settings: Settings, wish: WiringWish) -> Iterator[Check]:
         yield Check("plugin", FAILURE, "Claude Code has not installed it")
     else:
         yield Check("plugin", WARNING, "Claude Code installs it at its next start", "start claude once")
-
-
-def _prove_shipped(settings: Settings, wish: WiringWish) -> Iterator[Check]:
-    """A plugin that nacre's files are: which version lies there. That it is whole was seen with the other files."""
-    for target in targets_of(settings, wish):
-        if target.path.name == PLUGIN_TOLD and target.path.exists():
-            told = _held(target.path)
-            version = told.get("version") if isinstance(told, Mapping) else None
-            yield Check("plugin", OK, f"version {version} is in {target.path.parent}")
