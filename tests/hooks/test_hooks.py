@@ -41,7 +41,19 @@ def test_gemini_is_told_in_json_also_where_there_is_nothing(hooked: Hooked) -> N
 
 def test_what_gemini_puts_before_a_prompt_is_not_what_the_person_asks(hooked: Hooked) -> None:
     prompt = f"<hook_context>{QUESTION} {DECIDED}</hook_context>\n\nok"
-    assert hooked.run("BeforeAgent", hooked.given(prompt=prompt), host="gemini-cli").out == "{}"
+    told = hooked.run("BeforeAgent", hooked.given(prompt=prompt), host="gemini-cli").out
+    assert "What may matter for this" not in told
+
+
+def test_gemini_is_told_what_a_session_starts_with_behind_its_first_prompt(hooked: Hooked) -> None:
+    given = hooked.given(prompt="Let us go on with the invoices, please.")
+    assert hooked.run("SessionStart", given, host="gemini-cli").out == "{}"
+    assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
+    assert hooked.run("BeforeAgent", given, host="gemini-cli").out == "{}"
+    assert hooked.run("SessionStart", {**given, "source": "resume"}, host="gemini-cli").out == "{}"
+    assert hooked.run("BeforeAgent", hooked.given(prompt="ok"), host="gemini-cli").out == "{}"
+    assert hooked.run("SessionStart", {**given, "source": "clear"}, host="gemini-cli").out == "{}"
+    assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
 
 
 def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Hooked) -> None:
