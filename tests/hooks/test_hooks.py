@@ -58,9 +58,9 @@ def test_gemini_is_told_what_a_session_starts_with_behind_its_first_prompt(hooke
 
 def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Hooked) -> None:
     given = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
-    assert DECIDED in json.loads(hooked.run("sessionStart", given, host="cursor").out)["additional_context"]
-    assert hooked.run("beforeSubmitPrompt", given, host="cursor").out == "{}"
     with listening(hooked.home, hang):  # else somebody does what is left
+        assert DECIDED in json.loads(hooked.run("sessionStart", given, host="cursor").out)["additional_context"]
+        assert hooked.run("beforeSubmitPrompt", given, host="cursor").out == "{}"
         hooked.run("sessionEnd", given, host="cursor")
     assert {chore["session"] for chore in hooked.chores()} == {"cursor:c1"}
 
