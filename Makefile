@@ -20,6 +20,11 @@ quickstart: $(VENV)/.installed  ## install into .venv, read this machine's trans
 test: lint  ## linters, types, import contracts, tests
 	$(BIN)/python -m pytest -n 2
 
+.PHONY: test-hosts
+test-hosts: $(VENV)/.installed-dev  ## install real hosts with npm into .hosts, or HOSTS_DIR=…, and drive them
+	$(BIN)/python scripts/install_hosts.py
+	$(BIN)/python -m pytest -m hosts -n 2 --dist loadscope tests/hosts
+
 .PHONY: test-live
 test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider whose key is in the environment
 	$(BIN)/python -m pytest -m live
@@ -67,7 +72,7 @@ model: build/model/bin/python  ## build the bundled embedding model anew
 
 .PHONY: clean
 clean:  ## remove what was built or installed here
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .hosts build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python

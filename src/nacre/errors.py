@@ -95,6 +95,24 @@ class StoreBusy(Unavailable):
     code = "store_busy"
 
 
+class OtherVersion(Unavailable):
+    """The daemon is of another version than whoever asks."""
+
+    code = "other_version"
+
+
+class OtherSettings(Unavailable):
+    """The daemon would answer by other settings than whoever asks."""
+
+    code = "other_settings"
+
+
+class Ending(Unavailable):
+    """The daemon is about to end."""
+
+    code = "ending"
+
+
 class EmbedderUnavailable(Unavailable):
     """The embedding model cannot be loaded."""
 

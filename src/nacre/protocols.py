@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from nacre.model.prompting import Capabilities, Completion, Prompt
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from nacre.model.prompting import Capabilities, Completion, Prompt
 
 
 class Embedder(Protocol):

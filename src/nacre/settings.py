@@ -15,12 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.model.prompting import OWN_CALL_VARIABLE, Task
+from nacre.link.environment import AGENTS, environment, home_folder, user_home
 from nacre.model.session import Speaker
+from nacre.model.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,11 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("recall.expand", bool, False, "a language model also asks each question in other words"),
     Setting("recall.deep_seconds", int, 60, "seconds that recall --deep may ask a model; then rules go on"),
     Setting("recall.budget_tokens", int, 0, "tokens in an answer at most; 0 does not cut"),
+    Setting("context.budget_tokens", int, 2_000, "tokens that an agent is given at most as its session starts"),
+    Setting("context.signals", bool, True, "what is stored in one session and matters is told to others that run"),
+    Setting("context.nudges", bool, True, "agents that stored nothing for long are reminded that they can"),
+    Setting("context.prompt_tokens", int, 600, "tokens that it is given at most with a prompt; 0 gives none"),
+    Setting("mcp.tools", str, "core", "tools that agents are offered: core (four) or all (ten)"),
     Setting(
         "scoring.profile", str, "nacre", "how age and use weigh: nacre (bounded) or agenr (its formula, unbounded)"
     ),
@@ -126,19 +130,16 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("redaction.patterns", list[str], [], "your own regular expressions for secrets"),
     Setting("redaction.allow", list[str], [], "texts that look like secrets and are not"),
     Setting("projects.labels", dict[str, str], {}, "conversation label = project"),
+    Setting("daemon.enabled", bool, True, "hooks and nacre mcp start nacre serve where it does not run"),
+    Setting("daemon.idle_minutes", float, 30.0, "a daemon that a hook started ends when nobody asked for so long"),
+    Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
+    Setting("daemon.http", str, "", "[host:]port at which the daemon serves agents over HTTP; empty: nowhere"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
     Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
 
 _MAX_BYTES = 256_000
 """Of ``config.toml``; more is not read."""
-
-AGENTS = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
-    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
-    "AI_AGENT",
-)  # fmt: skip
-"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
 VECTORS = "embedding"
 """What making vectors by a provider's model is called in the ledger and in ``models.task_budgets``."""
@@ -151,6 +152,7 @@ _BY_KEY = {setting.key: setting for setting in SETTINGS}
 _CHOICES = {
     "recall.mode": ("hybrid", "lexical", "vector"),
     "scoring.profile": ("nacre", "agenr"),
+    "mcp.tools": ("core", "all"),
     "models.auth": (
         "", "anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription",
     ),
@@ -167,6 +169,8 @@ _LEAST = {
     "recall.turns": 0,
     "recall.deep_seconds": 1,
     "recall.budget_tokens": 0,
+    "context.budget_tokens": 0,
+    "context.prompt_tokens": 0,
     "embedding.threads": 0,
     "ingest.workers": 0,
     "extraction.substance_words": 1,
@@ -175,6 +179,7 @@ _LEAST = {
     "archive.budget_mb": 0,
     "archive.keep_days": 0,
     "watch.interval_seconds": 1,
+    "daemon.idle_minutes": 0,
     "dedup.model_seconds": 0,
     "contradiction.auto_supersede": 0,
     "models.daily_budget_usd": 0,
@@ -218,6 +223,15 @@ class Settings:
         return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
 
     @property
+    def mark(self) -> str:
+        """The same for whoever would answer alike: a hash of the values, and of where the database is."""
+        values = sorted((key, repr(value.value)) for key, value in self.values.items())
+        told = repr((values, os.path.realpath(self.database)))
+        from hashlib import sha256  # 3 ms that a hook need not pay
+
+        return sha256(told.encode("utf-8", "replace")).hexdigest()
+
+    @property
     def index(self) -> Path:
         """The folder of the index's files."""
         return self.home / "index"
@@ -243,9 +257,9 @@ def load_settings(
 
     What the file says of the key ``mending`` is about to be replaced, and may be wrong.
     """
-    environ = dict(os.environ if environ is None else environ)
-    user_home = Path(environ.get("HOME") or environ.get("USERPROFILE") or Path.home())
-    folder = Path(home or environ.get("NACRE_HOME") or user_home / ".nacre").expanduser().absolute()
+    environ = environment() if environ is None else dict(environ)
+    owner = Path(user_home(environ))
+    folder = Path(home_folder(environ, str(home) if home else None))
     config = Path(environ.get("NACRE_CONFIG") or folder / "config.toml").expanduser()
     database = Path(environ.get("NACRE_DB") or folder / "nacre.db").expanduser()
     written = _read_file(config)
@@ -253,21 +267,14 @@ def load_settings(
     values = {setting.key: _resolve(setting, written, config, environ) for setting in SETTINGS}
     for key in written:
         known(key)
-    return Settings(folder, config, database, values, environ, user_home)
-
-
-def is_own_call(environ: Mapping[str, str] | None = None) -> bool:
-    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
-    return bool((os.environ if environ is None else environ).get(OWN_CALL_VARIABLE))
+    return Settings(folder, config, database, values, environ, owner)
 
 
 def check(key: str, value: Any) -> Any:
     """Convert a value (text from a command line counts) to its setting's type. Raises SettingsInvalid."""
     setting = known(key)
     try:
-        if isinstance(value, str) and setting.type is not str:
-            value = msgspec.toml.decode(f"value = {value}".encode())["value"] if _is_compound(setting) else value
-        converted = msgspec.convert(value, setting.type, strict=False)
+        converted = value if type(value) is setting.type and not _is_compound(setting) else _converted(setting, value)
     except (ValueError, RecursionError) as error:
         if key in _MAY_HOLD_KEYS:
             raise SettingsInvalid(f"{key} has another shape", hint=setting.summary) from None
@@ -285,6 +292,15 @@ def check(key: str, value: Any) -> Any:
     if key == "embedding.model" and not _EMBEDDING.fullmatch(converted):
         raise SettingsInvalid(f"{key} cannot be {value!r}", hint=f"{setting.summary}; docs/embeddings.md tells more")
     return converted
+
+
+def _converted(setting: Setting, value: Any) -> Any:
+    """Raises ValueError, RecursionError."""
+    import msgspec  # 7 ms that a hook pays only for a setting that needs it
+
+    if isinstance(value, str) and _is_compound(setting):
+        value = msgspec.toml.decode(f"value = {value}".encode())["value"]
+    return msgspec.convert(value, setting.type, strict=False)
 
 
 def write_setting(config: Path, key: str, value: Any) -> Any:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
+from sys import modules
 
 _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 
@@ -16,7 +17,7 @@ _HEADING = re.compile(r"^-- (\w+) --\s*$", re.MULTILINE)
 def statements(package: str, folder: str) -> dict[str, str]:
     """The statements of all ``.sql`` files in a package's folder, by name. Raises ValueError when two share one."""
     found: dict[str, str] = {}
-    for file in sorted(files(package).joinpath(folder).iterdir(), key=lambda file: file.name):
+    for file in sorted(Path(modules[package].__path__[0], folder).iterdir(), key=lambda file: file.name):
         if not file.name.endswith(".sql"):
             continue
         parts = _HEADING.split(file.read_text(encoding="utf-8"))

@@ -62,10 +62,11 @@ def spent(context: Context) -> list[tuple[bool, int, int, int]]:
 def test_calls_side_by_side_keep_within_the_budget(world: World, provider: FakeProvider, opened: Opened) -> None:
     world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.000005}"
     homes = [opened() for _ in range(4)]
+    embedders = [home.embedder for home in homes]
 
     def embed(number: int) -> str:
         try:
-            homes[number % 4].embedder.embed([TEXT])
+            embedders[number % 4].embed([TEXT])
         except EmbedderHeld as held:
             return held.reason
         return "done"

@@ -190,7 +190,14 @@ def test_links_out_of_the_vault_are_not_followed(world: World, tmp_path: Path) -
 
 
 def test_derived_pages_and_dreams_are_no_memories(world: World) -> None:
-    for path in ("MEMORY.md", "profile.md", "projects/acme/project.md", "dreams/2026-11-19.md", ".git/x.md"):
+    for path in (
+        "MEMORY.md",
+        "profile.md",
+        "identity.md",
+        "projects/acme/project.md",
+        "dreams/2026-11-19.md",
+        ".git/x.md",
+    ):
         world.write(path, "Not a memory.")
     with world.open() as memory:
         assert memory.list() == []

@@ -49,7 +49,7 @@ def called(calls: Path) -> list[list[str]]:
 def test_a_unit_for_systemd_names_the_program_and_the_home_absolutely(user_home: Path) -> None:
     found = installation(replace(load_settings(), platform="linux"))
     assert found.path == user_home / ".config/systemd/user/nacre-watch.service"
-    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "watch" "--log"' in found.text
+    assert f'ExecStart="{sys.executable}" "-P" "-m" "nacre" "serve" "--log"' in found.text
     assert f'Environment="NACRE_HOME={user_home}/.nacre"' in found.text
 
 
@@ -64,7 +64,7 @@ def test_an_agent_of_launchd_is_a_property_list(user_home: Path, monkeypatch: py
     found = installation(replace(load_settings(), platform="darwin"))
     told = plistlib.loads(found.text.encode())
     assert found.path == user_home / "Library/LaunchAgents/nacre.watch.plist"
-    assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "watch", "--log"]
+    assert told["ProgramArguments"] == [sys.executable, "-P", "-m", "nacre", "serve", "--log"]
     assert told["EnvironmentVariables"]["NACRE_HOME"] == "/Users/ann/R&D <mine>"
     assert told["RunAtLoad"] is True
     assert told["KeepAlive"] == {"SuccessfulExit": False}

@@ -10,6 +10,7 @@ import httpx2
 import openai
 import pytest
 
+from nacre.testing.conversation import Line, conversation
 from nacre.testing.fake_provider import FakeProvider, Reply
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
@@ -93,3 +94,59 @@ def test_a_status_comes_in_the_shape_of_each_format(status: int) -> None:
 def test_it_closes_while_a_call_hangs() -> None:
     with FakeProvider([Reply(fault="hang")]) as provider, pytest.raises(httpx2.TimeoutException):
         httpx2.post(f"{provider.url}/api/chat", json={"model": "m"}, timeout=0.05)
+
+
+SEARCH = {"name": "mcp__notes__search", "description": "Search notes.", "input_schema": SCHEMA}
+LINES = [Line("Which word", say="It is hull.", tool="search", arguments={"word": "hull"}, tokens=70_000)]
+
+
+def test_a_conversation_calls_a_tool_that_is_offered_and_then_says_something() -> None:
+    more: Any = {"model": "m", "max_tokens": 50, "tools": [SEARCH]}
+    with FakeProvider(conversation(LINES)) as provider, claude(provider) as client:
+        with client.messages.stream(messages=ASKED, **more) as stream:
+            call = stream.get_final_message()
+        answer = {"type": "tool_result", "tool_use_id": call.content[0].id, "content": "hull, mast"}  # type: ignore[union-attr]
+        after = [*ASKED, {"role": "assistant", "content": call.content}, {"role": "user", "content": [answer]}]
+        told = client.messages.create(messages=after, **more)
+        plain = client.messages.create(model="m", max_tokens=50, messages=ASKED)
+        other = client.messages.create(model="m", max_tokens=50, messages=[{"role": "user", "content": "Hello"}])
+        counted = client.messages.count_tokens(model="m", messages=ASKED)
+    assert call.content[0].name == "mcp__notes__search"  # type: ignore[union-attr]
+    assert (call.stop_reason, call.usage.input_tokens) == ("tool_use", 70_000)
+    assert told.content[0].text == plain.content[0].text == "It is hull."  # type: ignore[union-attr]
+    assert other.content[0].text == "All right."  # type: ignore[union-attr]
+    assert counted.input_tokens > 0
+
+
+def test_a_conversation_calls_tools_in_openais_formats_too() -> None:
+    function = {"name": "notes_search", "parameters": SCHEMA}
+    space = {"type": "namespace", "name": "notes", "tools": [{"type": "function", "name": "search"}]}
+    with FakeProvider(conversation(LINES)) as provider, gpt(provider) as client:
+        tools: Any = [{"type": "function", "function": function}]
+        chat = client.chat.completions.create(model="m", messages=ASKED, tools=tools)
+        response = client.responses.create(model="m", input=ASKED, extra_body={"tools": [space]})
+    assert chat.choices[0].finish_reason == "tool_calls"
+    assert chat.choices[0].message.tool_calls[0].function.name == "notes_search"  # type: ignore[index, union-attr]
+    assert (response.output[0].name, response.output[0].namespace) == ("search", "notes")  # type: ignore[union-attr]
+
+
+def test_geminis_contents_are_answered_whole_and_in_events() -> None:
+    asked: Any = {"contents": [{"role": "user", "parts": [{"text": "Which word?"}]}]}
+    tools = [{"functionDeclarations": [{"name": "notes_search", "parameters": SCHEMA}]}]
+    with FakeProvider(conversation(LINES)) as provider:
+        base = f"{provider.url}/v1beta/models/m"
+        call = httpx2.post(f"{base}:generateContent", json={**asked, "tools": tools}).json()
+        events = httpx2.post(f"{base}:streamGenerateContent?alt=sse", json=asked).text.split("\n\n")
+    pieces = [json.loads(event.removeprefix("data: ")) for event in events if event]
+    assert call["candidates"][0]["content"]["parts"] == [
+        {"functionCall": {"name": "notes_search", "args": {"word": "hull"}}}
+    ]
+    assert "".join(piece["candidates"][0]["content"]["parts"][0]["text"] for piece in pieces) == "It is hull."
+    assert pieces[-1]["candidates"][0]["finishReason"] == "STOP"
+
+
+def test_words_that_nacre_put_there_are_not_the_owners() -> None:
+    asked: Any = [{"role": "user", "content": "<nacre-context>Which word?</nacre-context>\nHello"}]
+    with FakeProvider(conversation(LINES)) as provider, claude(provider) as client:
+        told = client.messages.create(model="m", max_tokens=50, messages=asked)
+    assert told.content[0].text == "All right."  # type: ignore[union-attr]

@@ -59,6 +59,15 @@ def test_a_log_says_things_again_and_takes_them_back(read: Any, write: Any) -> N
     assert (dict(source.tally.unknown), source.tally.corrupt) == ({}, 0)
 
 
+def test_a_resumed_session_keeps_a_prompt_that_a_hook_put_something_in_front_of(read: Any, write: Any) -> None:
+    path = write(
+        f"{NAME}.jsonl", HEADER,
+        user("m1", [{"text": "<hook_context>A note.</hook_context>\n\nGrind the rye."}]), gemini("m2", "I grind it."),
+        HEADER, {"$set": {"messages": [gemini("m2", "I grind it.")]}}, user("m3", "Now the wheat."),
+    )  # fmt: skip
+    assert [turn.text for turn in read(ADAPTER, path)[1]] == ["Grind the rye.", "I grind it.", "Now the wheat."]
+
+
 def test_other_messages_replace_those_before(read: Any, write: Any) -> None:
     path = write(
         f"{NAME}.jsonl", HEADER, user("m1", "Grind the rye."), gemini("m2", "Done."),

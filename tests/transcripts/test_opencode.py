@@ -73,6 +73,15 @@ def test_what_opencode_adds_to_a_message_is_not_the_owners(look: Any, store: Ope
     assert look(store.path).said("ses_1") == [("owner", "Explain @a.py")]
 
 
+def test_quotes_that_the_command_line_puts_around_a_prompt_are_not_the_owners(look: Any, store: OpenCode) -> None:
+    store.session("ses_1")
+    for text in ('"Always rebase, \\"never\\" merge."', '"Yes" or "no"?', '"ok"'):
+        store.message("ses_1", "user", {"text": text})
+    assert look(store.path).said("ses_1") == [
+        ("owner", 'Always rebase, "never" merge.'), ("owner", '"Yes" or "no"?'), ("owner", "ok"),
+    ]  # fmt: skip
+
+
 def test_a_summary_is_derived_and_a_sub_agent_is_no_owner(look: Any, store: OpenCode) -> None:
     store.session("ses_1")
     store.message("ses_1", "user", {"type": "compaction", "auto": True})

@@ -12,6 +12,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,8 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nacre.app import conflicts, embedding, importing, operations, packing, retiring, sharding, switching, writing
+from nacre.app.chores import Chore, do_waiting
+from nacre.app.chores import put as put_chore
 from nacre.app.context import Context, open_context
+from nacre.app.contexts.building import build
+from nacre.app.contexts.session_state import write_state
 from nacre.app.contradicting import judge_waiting
+from nacre.app.handing_over import hand_over, improve, retire_given
 from nacre.app.ingesting import ingest
 from nacre.app.operating import operating
 from nacre.app.proofs.index import prove_database, prove_full_text
@@ -35,6 +41,7 @@ from nacre.app.spooling import fold_notes, note_call, note_trace
 from nacre.app.undoing import undo
 from nacre.errors import NacreError
 from nacre.lock import FileLock
+from nacre.model.context import ContextRequest
 from nacre.model.memory import Kind, Link, Memory, Retirement
 from nacre.model.prompting import Prompt, Task
 from nacre.model.recall import Mode, RecallQuery
@@ -42,6 +49,7 @@ from nacre.model.spending import Call
 from nacre.model.trace import Trace, TraceKind
 from nacre.settings import Settings, load_settings
 from nacre.storage.migrate import migrations
+from nacre.storage.sessions import StoredSession
 from nacre.testing.scripted import ScriptedModel
 from nacre.text import words
 from tests.app.conftest import WordEmbedder
@@ -229,6 +237,53 @@ def _answer(prompt: Prompt) -> Any:
     count = prompt.text.count('"number":')
     verdict = {"relation": "contradicts", "confidence": 0.9, "explanation": "the signs differ"}
     return {"verdicts": [{"number": number, **verdict} for number in range(1, count + 1)]}
+
+
+def _at_noon(context: Context, **more: Any) -> Context:
+    """The home at a time that does not pass: what is written again is called the same."""
+    return replace(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC), **more)
+
+
+def _harbour(context: Context) -> StoredSession:
+    (session,) = context.sessions.find("claude-code:5e55-0001")
+    return session
+
+
+def hand_over_by_rules(context: Context) -> None:
+    """A session is handed over, in the owner's words."""
+    hand_over(_at_noon(context), _harbour(context))
+
+
+def hand_over_by_model(context: Context) -> None:
+    """A model writes it better."""
+    answer = {
+        "working_on": ["The staging database is called heron."], "key_findings": [], "open_threads": [],
+        "important_facts": ["Always run the linter before you commit anything."],
+    }  # fmt: skip
+    improve(_at_noon(context, load_model=lambda *_: ScriptedModel([answer], repeats=True)), _harbour(context))
+
+
+def give_handoff(context: Context) -> None:
+    """The next session is given it, and it is retired."""
+    asked = ContextRequest(folder="/code/harbour", session="claude-code:5e55-0009")
+    block = build(_at_noon(context), asked)
+    write_state(context.settings.home, asked.session, block.state)
+    retire_given(_at_noon(context))
+
+
+def leave_chores(place: Place) -> None:
+    """What hooks leave: a session ended, another one began."""
+    for number, kind in (("1", "session-end"), ("2", "session-start")):
+        session = f"claude-code:5e55-000{number}"
+        transcript = str(place.user / f".claude/projects/-code-harbour/5e55-000{number}.jsonl")
+        put_chore(place.home, Chore(kind, session, transcript, "/code/harbour", "startup", time.time()))
+
+
+def do_chores(context: Context) -> None:
+    """Do them all; what failed, or was begun and not ended, is tried again hours later."""
+    now = datetime.now(UTC)
+    for hours in range(5):
+        do_waiting(replace(context, clock=lambda hours=hours: now + timedelta(hours=hours)))  # type: ignore[misc]
 
 
 def unretire_all(context: Context) -> None:
@@ -654,6 +709,13 @@ SCENARIOS = {
             ("config", "set", "models.default", "scripted:1"), ("config", "set", "models.background", "true"),
             GATE, stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
         )),
+        Scenario("hand over", _steps(hand_over_by_rules, hand_over_by_model, give_handoff), before=(
+            ("config", "set", "models.handoff", "scripted:1"), ("config", "set", "models.background", "true"),
+            talk("5e55-0001"), ("ingest",),
+        ), may_leave="."),
+        Scenario("chores", _steps(do_chores, is_whole=False), before=(
+            GATE, talk("5e55-0001", "5e55-0002"),
+        ), by_hand=Hand(leave_chores), may_leave="."),
         Scenario("scrub", _steps(("scrub", "--yes"), is_whole=False), before=(
             GATE, LUNCH, talk("5e55-0001"), ("ingest",), ("config", "set", "redaction.patterns", '["on the wall"]'),
         )),

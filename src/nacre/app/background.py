@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from nacre.app.context import Context
 from nacre.app.models import waits_for_models
+from nacre.link.environment import of_the_owner
+from nacre.settings import Settings
 from nacre.storage.times import to_ms
 from nacre.vault.layout import GIT_FOLDER
 
@@ -82,6 +84,21 @@ def judge_in_background(context: Context) -> None:
     if tried is None or abs(context.clock() - tried) >= _JUDGE_EVERY:
         lock.touch(mode=0o600)
         _start("conflicts", "judge", "--quiet", "--background")
+
+
+def serve_in_background(settings: Settings) -> None:
+    """Start the daemon of a home, until nobody asks it any more; it is the owner's, also where an agent starts it.
+
+    Raises OSError.
+    """
+    import subprocess  # as below
+
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "nacre", "serve", "--on-demand"],
+        env={**of_the_owner(settings.environ), "NACRE_HOME": str(settings.home)}, cwd=settings.home,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True, close_fds=True,
+    )  # fmt: skip
 
 
 def _start(*arguments: str) -> None:

@@ -48,7 +48,10 @@ _SPARE_BYTES = 64_000_000
 _COMMIT_SECONDS = 60.0
 _OF_A_REPOSITORY = ("objects", "refs")
 """Folders without which git knows no repository, also where all is packed or nothing committed and they are empty."""
-_SKIPPED_FOLDERS = frozenset({"logs"})
+_SKIPPED_FOLDERS = frozenset({"logs", "run"})
+_SKIPPED_FILES = frozenset({"daemon.sock", "mcp.token"})
+"""Made anew where they are needed; a token is not taken elsewhere."""
+
 _WITH_CREDENTIALS = frozenset({CONFIG, "vault/.git/config"})
 
 Notify = Callable[[Progress], None]
@@ -196,6 +199,8 @@ def _walk(work: _Writing, folder: Path) -> Iterator[Path]:
             if name == key_file.NAME and Path(parent) == settings.home:
                 note = f"{name} was left out: nacre setup gives keys anew"
                 work.notes += [note] if note not in work.notes else []
+                continue
+            if name in _SKIPPED_FILES and Path(parent) == settings.home:
                 continue
             if name.endswith(".lock") or (name.startswith(".") and name.endswith(".tmp")):
                 continue

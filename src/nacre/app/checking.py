@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from nacre import private
 from nacre.app import signing_in
+from nacre.app.chores import given_up, waiting
 from nacre.app.committing import fit_to_commit
 from nacre.app.context import Context
 from nacre.app.drift import format_checks
@@ -20,9 +21,13 @@ from nacre.app.sending import hold
 from nacre.app.syncing import last_sync
 from nacre.app.using import fold_usage, queue_reviews, today
 from nacre.app.watching.standing import standing
+from nacre.app.wiring.proving import hosts_in_a_line
 from nacre.archive.zstd import is_installed
 from nacre.errors import NacreError
+from nacre.link.address import LOCK
+from nacre.link.client import Away, Refused, ask
 from nacre.llm.credentials import place_for
+from nacre.lock import is_held
 from nacre.model.reports import Check
 from nacre.protocols import ManifoldEmbedder
 from nacre.recall.scoring import days_between
@@ -38,6 +43,8 @@ _STALE_LOCK_SECONDS = 600
 _TOP_EDGES = 5
 _MOST_NAMED = 5
 _RECENT = timedelta(hours=1)
+_LATE_CHORE_SECONDS = 3_600.0
+_TOLD_CHORE_SECONDS = 7 * 86_400.0
 
 
 def doctor(context: Context, *, repair: bool = False) -> list[Check]:
@@ -62,6 +69,7 @@ def installation(context: Context, *, repair: bool = False) -> list[Check]:
         _model(context),
         *_reranker(context),
         *_credentials(context),
+        *hosts_in_a_line(context.settings),
     ]
 
 
@@ -76,7 +84,10 @@ def health(context: Context) -> list[Check]:
         _vectors(context),
         *_judging(context),
         *_archive(context),
+        *_daemon(context),
         *_watcher(context),
+        *_chores(context),
+        *hosts_in_a_line(context.settings),
         *format_checks(context),
         *_problems(context),
     ]
@@ -293,6 +304,25 @@ def _sessions(context: Context) -> Check:
     return Check("sessions", OK, f"{tools}; {turns:,} turns" + (f"; last read {last:%Y-%m-%d %H:%M}" if last else ""))
 
 
+def _daemon(context: Context) -> Iterator[Check]:
+    """Whether the daemon answers, where one ever ran."""
+    home = context.settings.home
+    if not (home / LOCK).exists():
+        return
+    try:
+        told = ask(str(home), "hello", {}, seconds=1.0)
+    except (Away, Refused) as error:
+        if is_held(home / LOCK):
+            yield Check("daemon", WARNING, f"runs, and does not answer: {error}", "nacre serve logs; nacre serve stop")
+        else:
+            yield Check("daemon", OK, "none runs now; hooks start one")
+        return
+    memory = f", {told['memory_mb']:,.0f} MB" if told.get("memory_mb") else ""
+    yield Check("daemon", OK, f"process {told['pid']}, {told['answered']:,} questions answered{memory}")
+    for problem in told.get("problems", ()):
+        yield Check("daemon", WARNING, problem, "nacre serve logs tells more")
+
+
 def _watcher(context: Context) -> Iterator[Check]:
     """Whether the watcher works, where one ever did."""
     found = standing(context.settings.home, context.clock())
@@ -311,6 +341,21 @@ def _watcher(context: Context) -> Iterator[Check]:
         yield Check("watcher", OK, f"stopped {at}")
     if health.last_error and health.last_error_at and context.clock() - health.last_error_at < _RECENT:
         yield Check("watcher", WARNING, health.last_error, "nacre watcher logs tells more")
+
+
+def _chores(context: Context) -> Iterator[Check]:
+    """What hooks left to be done, where anything waits long, and what was given up lately."""
+    there, lost = waiting(context.settings.home), given_up(context.settings.home)
+    now = context.clock().timestamp()
+    late = [one for one in there if now - one.at > _LATE_CHORE_SECONDS]
+    recent = [one for one in lost if now - one.at < _TOLD_CHORE_SECONDS]
+    if recent:
+        told = f"{len(recent)} given up; the last one, {recent[-1].kind}: {recent[-1].note or 'nobody knows why'}"
+        yield Check("chores", WARNING, told, f"they lie in {context.settings.home}/run/chores/given-up")
+    elif late:
+        yield Check("chores", WARNING, f"{len(late)} wait for long", "nacre chores does them")
+    elif there:
+        yield Check("chores", OK, f"{len(there)} wait")
 
 
 def _vectors(context: Context) -> Check:

@@ -1,4 +1,7 @@
-"""What every operation works with, composed once: stores, vault, redactor, clock, ids, embedder."""
+"""What every operation works with, composed once: stores, vault, redactor, clock, ids, embedder.
+
+Each store is loaded with its module when it is first asked for: a hook that looks by itself has 150 ms, and needs few.
+"""
 
 from __future__ import annotations
 
@@ -10,41 +13,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nacre import private
-from nacre.app.swapping import finish
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.lock import FileLock, Observe, Turn
 from nacre.model.operation import Operation
 from nacre.protocols import CountedEmbedder, Embedder, LanguageModel, ManifoldEmbedder, Reranker
-from nacre.redact.redactor import Redactor
 from nacre.settings import Settings, load_settings
-from nacre.storage.archive import ArchiveIndex
-from nacre.storage.claims import Claims
-from nacre.storage.co_recall import CoRecall
-from nacre.storage.comparisons import Comparisons
-from nacre.storage.database import Database
-from nacre.storage.deeds import DeedIndex
-from nacre.storage.erasing import Erasing
-from nacre.storage.journal import Journal
-from nacre.storage.memories import Memories
-from nacre.storage.opening import open_database
-from nacre.storage.outcomes import Outcomes
-from nacre.storage.reviews import Reviews
-from nacre.storage.sessions import Sessions
-from nacre.storage.shard_set import ShardSet
-from nacre.storage.spending import Spending
-from nacre.storage.tombstones import Tombstones
-from nacre.storage.traces import Traces
-from nacre.storage.turn_search import TurnSearch
-from nacre.storage.usage import SessionUses, UsageLog
-from nacre.storage.vault_index import VaultIndex
-from nacre.vault.files import Vault
 
 if TYPE_CHECKING:
     from nacre.git.repository import Repository
     from nacre.model.deep import DeepResult
     from nacre.recall.deep.kept import Kept
+    from nacre.redact.redactor import Redactor
+    from nacre.storage.archive import ArchiveIndex
+    from nacre.storage.claims import Claims
+    from nacre.storage.co_recall import CoRecall
+    from nacre.storage.comparisons import Comparisons
+    from nacre.storage.database import Database
+    from nacre.storage.deeds import DeedIndex
+    from nacre.storage.erasing import Erasing
+    from nacre.storage.journal import Journal
+    from nacre.storage.memories import Memories
+    from nacre.storage.outcomes import Outcomes
+    from nacre.storage.reviews import Reviews
+    from nacre.storage.sessions import Sessions
+    from nacre.storage.shard_set import ShardSet
+    from nacre.storage.spending import Spending
+    from nacre.storage.tombstones import Tombstones
+    from nacre.storage.traces import Traces
+    from nacre.storage.turn_search import TurnSearch
+    from nacre.storage.usage import SessionUses, UsageLog
+    from nacre.storage.vault_index import VaultIndex
     from nacre.storage.vectors import Vectors
+    from nacre.vault.files import Vault
 
 BUNDLED = "minilm"
 """The bundled embedding model, as the settings name it."""
@@ -89,71 +90,99 @@ class Context:
     @cached_property
     def vault(self) -> Vault:
         """The folder of memories."""
+        from nacre.vault.files import Vault
+
         return Vault(self.settings.vault)
 
     @cached_property
     def memories(self) -> Memories:
         """Memories in the index."""
+        from nacre.storage.memories import Memories
+
         return Memories(self.database)
 
     @cached_property
     def comparisons(self) -> Comparisons:
         """What comparing memories needs."""
+        from nacre.storage.comparisons import Comparisons
+
         return Comparisons(self.database)
 
     @cached_property
     def claims(self) -> Claims:
         """What memories claim, and which of them wait for a model."""
+        from nacre.storage.claims import Claims
+
         return Claims(self.database)
 
     @cached_property
     def sessions(self) -> Sessions:
         """Sessions and turns in the index."""
+        from nacre.storage.sessions import Sessions
+
         return Sessions(self.database)
 
     @cached_property
     def deeds(self) -> DeedIndex:
         """What agents did."""
+        from nacre.storage.deeds import DeedIndex
+
         return DeedIndex(self.database)
 
     @cached_property
     def shards(self) -> ShardSet:
         """The full text of turns that left the database."""
+        from nacre.storage.shard_set import ShardSet
+
         return ShardSet(self.database, self.settings.index)
 
     @cached_property
     def turn_search(self) -> TurnSearch:
         """Full text over turns, wherever it lies."""
+        from nacre.storage.turn_search import TurnSearch
+
         return TurnSearch(self.database, self.shards)
 
     @cached_property
     def usage(self) -> UsageLog:
         """How memories are used."""
+        from nacre.storage.usage import UsageLog
+
         return UsageLog(self.database)
 
     @cached_property
     def session_uses(self) -> SessionUses:
         """Which memories were used in which session."""
+        from nacre.storage.usage import SessionUses
+
         return SessionUses(self.database)
 
     @cached_property
     def co_recall(self) -> CoRecall:
         """Memories that are used together."""
+        from nacre.storage.co_recall import CoRecall
+
         return CoRecall(self.database)
 
     @cached_property
     def reviews(self) -> Reviews:
         """Memories that a person should look at."""
+        from nacre.storage.reviews import Reviews
+
         return Reviews(self.database)
 
     @cached_property
     def tombstones(self) -> Tombstones:
         """What must not come back."""
+        from nacre.storage.tombstones import Tombstones
+
         return Tombstones(self.database)
 
     @cached_property
     def archive(self) -> ArchiveIndex:
         """What is kept of transcripts."""
+        from nacre.storage.archive import ArchiveIndex
+
         return ArchiveIndex(self.database)
 
     @cached_property
@@ -164,16 +193,22 @@ class Context:
     @cached_property
     def erasing(self) -> Erasing:
         """Deletes what was forgotten."""
+        from nacre.storage.erasing import Erasing
+
         return Erasing(self.database)
 
     @cached_property
     def files(self) -> VaultIndex:
         """What the index knows of the vault's files."""
+        from nacre.storage.vault_index import VaultIndex
+
         return VaultIndex(self.database)
 
     @cached_property
     def journal(self) -> Journal:
         """Operations, and what they wrote."""
+        from nacre.storage.journal import Journal
+
         return Journal(self.database)
 
     @cached_property
@@ -186,16 +221,22 @@ class Context:
     @cached_property
     def outcomes(self) -> Outcomes:
         """What became of memories that were accepted first."""
+        from nacre.storage.outcomes import Outcomes
+
         return Outcomes(self.database)
 
     @cached_property
     def spending(self) -> Spending:
         """What models were asked, and what that cost."""
+        from nacre.storage.spending import Spending
+
         return Spending(self.database)
 
     @cached_property
     def traces(self) -> Traces:
         """What runs went through."""
+        from nacre.storage.traces import Traces
+
         return Traces(self.database)
 
     @cached_property
@@ -219,6 +260,8 @@ class Context:
     @cached_property
     def redactor(self) -> Redactor:
         """Takes secrets out of whatever is stored."""
+        from nacre.redact.redactor import Redactor
+
         return Redactor(self.settings["redaction.patterns"], self.settings["redaction.allow"])
 
     @property
@@ -285,6 +328,8 @@ def open_context(
     ``database.unwritable`` tells why, and every write raises it.
     ``observe`` is told how long its locks were held, for measuring.
     """
+    from nacre.app.swapping import finish
+
     try:
         if finish(settings.home):  # its settings were not there to be read
             settings = replace(settings, values=load_settings(settings.home, settings.environ).values)
@@ -295,6 +340,9 @@ def open_context(
         raise StoreUnusable(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
+    from nacre.storage.opening import open_database
+    from nacre.vault.files import Vault
+
     Vault(settings.vault).prepare()
     database = open_database(settings.database, observe)
     return Context(
@@ -307,6 +355,24 @@ def open_context(
         load_model=load_model or load_configured_model,
         observe=observe,
     )
+
+
+def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now) -> Context:
+    """Open a home as it is: nothing is made, migrated, caught up or written, and no lock is waited for longer.
+
+    Raises StoreUnusable where there is no database of the present schema, it cannot be read by then, or another user
+    could have put something into it.
+    """
+    from nacre.storage.database import Database
+
+    if not settings.database.is_file():
+        raise StoreUnusable(f"there is no database at {settings.database}")
+    private.refuse_unsafe(settings.home)
+    only_read = StoreUnusable("this home was opened to be read")
+    return Context(
+        settings, Database(settings.database, unwritable=only_read, patience_ms=patience_ms), clock,
+        uuid7_source(clock), _load_configured, _load_configured_reranker, load_configured_model,
+    )  # fmt: skip
 
 
 def _load_configured(settings: Settings) -> Embedder:

@@ -166,7 +166,8 @@ def _is_settled(context: Context, memory: Memory) -> bool:
 
 
 def _may_meet(memory: Memory, other: Memory) -> bool:
-    return other.project == memory.project and not other.superseded_by and other.id != memory.id
+    is_apart = other.superseded_by or other.is_handoff or other.id == memory.id
+    return other.project == memory.project and not is_apart
 
 
 class _Meanings:

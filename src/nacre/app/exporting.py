@@ -29,7 +29,7 @@ from nacre.storage.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.vault import ledger
 from nacre.vault.document import stamp, to_front
-from nacre.vault.layout import LEDGER
+from nacre.vault.layout import LEDGER, OWN_PAGES
 
 _ALL = 1_000_000_000
 
@@ -144,10 +144,10 @@ def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
 
 
 def _pages(context: Context, options: ExportOptions) -> Iterator[tuple[str, str]]:
-    """Project pages and the owner's profile: (path, text)."""
+    """Project pages and the owner's own: (path, text)."""
     slugs = [project.slug for project in context.files.projects()]
     wanted = [f"projects/{slug}/project.md" for slug in slugs if options.project in (None, slug)]
-    for path in (*(["profile.md"] if options.project is None else []), *wanted):
+    for path in (*([*sorted(OWN_PAGES), "profile.md"] if options.project is None else []), *wanted):
         with contextlib.suppress(FileNotFoundError):
             clean = context.redactor.clean
             yield clean(path), clean(context.vault.read(path).decode("utf-8", "replace"))

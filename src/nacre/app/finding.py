@@ -210,6 +210,11 @@ def look(context: Context, paths: Iterable[Path]) -> Findings:
     return _sorted(context, found.values(), problems)
 
 
+def below(root: Root) -> Iterator[Path]:
+    """What discovery takes for transcripts below a root."""
+    yield from _glob(root.folder, root.patterns, [])
+
+
 def fits(root: Root, path: Path) -> bool:
     """Whether discovery takes a path below a root for a transcript."""
     if not path.is_relative_to(root.folder) or path.name.endswith(_SKIPPED_NAMES):

@@ -10,6 +10,7 @@ from datetime import timedelta
 from nacre.app.accepting import place_accepted
 from nacre.app.bulk import BULK_FROM, Repetitions, repetitions
 from nacre.app.context import Context
+from nacre.app.contexts.handed import HANDED_FOR
 from nacre.app.deciding import Asking, Decisions, count_by_action, decisions, may_ask
 from nacre.app.extracting import ModelExtractor
 from nacre.app.meaning import meaning_of
@@ -54,14 +55,18 @@ class Lessons:
     by_model: ModelExtraction | None = None
 
 
-def learn(context: Context, notify: Callable[[Progress], None], *, in_chunks: bool = False) -> Lessons:
-    """Extract memories from every session with turns that extraction has not seen.
+def learn(
+    context: Context, notify: Callable[[Progress], None], *, in_chunks: bool = False, only: int | None = None,
+    is_over: bool = False,
+) -> Lessons:  # fmt: skip
+    """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
 
-    A language model does it where one is set and may work in the background; with ``in_chunks`` it is never shown a
-    session as a whole. What it found in a session is stored before the next one is asked about.
+    ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
+    work in the background; with ``in_chunks`` it is never shown a session as a whole. What it found in a session is
+    stored before the next one is asked about.
     """
-    waiting = context.sessions.to_extract()
-    learner = _Learner(context, ModelExtractor(context, in_chunks=in_chunks))
+    waiting = [(row, begin) for row, begin in context.sessions.to_extract() if only in (None, row)]
+    learner = _Learner(context, ModelExtractor(context, in_chunks=in_chunks), all_over=is_over)
     try:
         for done, (row, begin) in enumerate(waiting):
 
@@ -82,9 +87,10 @@ def learn(context: Context, notify: Callable[[Progress], None], *, in_chunks: bo
 
 
 class _Learner:
-    def __init__(self, context: Context, extractor: ModelExtractor) -> None:
+    def __init__(self, context: Context, extractor: ModelExtractor, *, all_over: bool = False) -> None:
         self.context = context
         self.extractor = extractor
+        self.all_over = all_over
         self.meaning = meaning_of(context)
         self.gate = Gate(context)
         self.pending: list[Memory] = []
@@ -130,7 +136,7 @@ class _Learner:
 
     def is_over(self, stored: StoredSession) -> bool:
         """Whether a session has been quiet so long that nobody will answer what was said last."""
-        return stored.ended is None or self.context.now() - stored.ended >= QUIET
+        return self.all_over or stored.ended is None or self.context.now() - stored.ended >= QUIET
 
     def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
         """Note the memories of a session that its new turns take back; what another session bears out stays."""
@@ -176,8 +182,16 @@ class _Learner:
         enough = _MOSTLY if memory.speaker is Speaker.AGENT else _NEARLY_ALL
         anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
         rows = {row for one in anywhere for row in self.context.comparisons.alike(one, limit=_ALIKE)}
-        known = self.context.memories.by_rows(sorted(rows)).values()
+        known = list(self.context.memories.by_rows(sorted(rows)).values())
+        if memory.speaker is Speaker.AGENT:
+            known += self.handed_over(memory)
         return any(shared(memory.content, other.content) >= enough for other in known)
+
+    def handed_over(self, memory: Memory) -> list[Memory]:
+        """What other sessions handed over in the project lately: an agent repeats it, and says nothing new by that."""
+        since = memory.created - HANDED_FOR
+        found = self.context.memories.handoffs(memory.project, since, in_any_state=True) if memory.project else []
+        return [one for one in found if one.source.session != memory.source.session]
 
     def flush(self) -> None:
         """Place what was found, in the order in which it was said; how far extraction got comes last.

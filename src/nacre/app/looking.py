@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nacre.app.context import Context
 from nacre.app.exporting import clean_turn
-from nacre.app.project_pages import project_of_folder
+from nacre.app.locating import project_of_folder
 from nacre.app.recalling import evidence_of
 from nacre.app.remembering import get
 from nacre.app.scanning import catch_up

@@ -29,11 +29,12 @@ from nacre.app import (
 )
 from nacre.app.committing import Committed
 from nacre.app.context import Context, EmbedderLoader, ModelLoader, open_context
+from nacre.app.contexts import asking, session_state
 from nacre.app.deciding import Asking
 from nacre.app.forgetting import ForgetRequest, pattern_of
 from nacre.app.history import Step, history_of
+from nacre.app.locating import project_of_folder
 from nacre.app.operations import Listed
-from nacre.app.project_pages import project_of_folder
 from nacre.app.proposing import Proposal
 from nacre.app.reviewing import Review
 from nacre.app.scanning import scan
@@ -42,6 +43,7 @@ from nacre.app.undoing import Undoing
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.extract.by_model.asking import Way
 from nacre.ids import Clock, Ids, utc_now
+from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.deep import DeepQuery, DeepResult, Said
 from nacre.model.forgetting import ForgetPlan, ForgetReport, Forgotten
 from nacre.model.memory import Expiry, Kind, Memory, Scope
@@ -210,6 +212,28 @@ class MemoryHome:
         here = project_of_folder(self._context, Path(folder)) if folder else None
         query = DeepQuery(question, _in_utc(filter), said, here, update=update, session=session)
         return deep_recalling.deep_recall(self._context, query)
+
+    def context(
+        self, prompt: str = "", *, moment: Moment | str | None = None, folder: str | Path | None = None,
+        session: str | None = None, occasion: Occasion | str = Occasion.STARTUP, budget_tokens: int | None = None,
+        parts: Sequence[Part | str] = (), lexical: bool = False,
+    ) -> ContextBlock:  # fmt: skip
+        """What an agent should know: with a ``prompt`` what fits it, without one what a session starts with.
+
+        ``moment`` says which of the two it is, where a session starts with a prompt. ``folder`` is where the agent
+        works. What the host's ``session`` (``<tool>:<id>``) was given is not given again: call :meth:`context_told`
+        once the agent has the text. ``text`` is empty where nothing is worth telling. Raises InvalidInput.
+        """
+        when = _choose(Moment, moment, InvalidInput) if moment else Moment.PROMPT if prompt.strip() else Moment.START
+        request = ContextRequest(
+            when, _choose(Occasion, occasion, InvalidInput), prompt, str(Path(folder).absolute()) if folder else None,
+            session, budget_tokens, tuple(_choose(Part, part, InvalidInput) for part in parts), lexical,
+        )  # fmt: skip
+        return asking.context_for(self._context, request)
+
+    def context_told(self, session: str, block: ContextBlock) -> None:
+        """Keep what a host's session was given, once its agent has it."""
+        session_state.write_state(self._context.settings.home, session, block.state)
 
     def search_sessions(
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import configparser
 import os
 import re
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path
 from typing import Any
 
 from nacre.app.context import Context
+from nacre.app.locating import Place, known_project, locate, project_of_folder
 from nacre.app.operating import intend, operating
 from nacre.app.writing import apply_intents, clean_values
 from nacre.errors import MemoryInvalid, VaultUnusable
@@ -21,21 +21,10 @@ from nacre.vault.front_matter import dump, load, merge, split
 from nacre.vault.layout import slugify
 
 _KEYS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
-_WORKTREE = re.compile(r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|worktrees|\.git[\\/]worktrees)[\\/].*$")
 _NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"})
 
 
 _NAME_CHARACTERS = 120
-_POINTER_CHARACTERS = 4096
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """What is known of a session's folder: its repository's root and remote, or the folder where there is none."""
-
-    root: str | None
-    remote: str | None
-    is_repository: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +80,17 @@ def resolve_project(context: Context, session: Session, *, create: bool = True) 
         found = context.files.project_by("label", session.label) or context.files.project_by("alias", session.label)
         if found:
             return found
-    place = _locate(session)
-    found = _known(context, place)
+    place = locate(session.cwd, session.repository)
+    found = known_project(context, place)
     if found or not create:
         return found
     with context.vault_lock:  # another process may have made it meanwhile
-        return _known(context, place) or _create(context, place, session)
-
-
-def project_of_folder(context: Context, folder: Path) -> str | None:
-    """The known project a folder belongs to; never makes one."""
-    return resolve_project(context, Session("", "", cwd=str(folder)), create=False)
+        return known_project(context, place) or _create(context, place, session)
 
 
 def known_or_named(context: Context, folder: str) -> str | None:
     """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
-    found = resolve_project(context, Session("", "", cwd=folder), create=False)
+    found = project_of_folder(context, Path(folder))
     slug = slugify(_name(folder) or "")
     return found or (slug if slug and slug not in _NOT_PROJECTS else None)
 
@@ -125,23 +109,7 @@ def write_new_page(context: Context, path: str, document: str) -> bool:
     return True
 
 
-def _known(context: Context, place: _Place) -> str | None:
-    if place.remote:
-        found = context.files.project_by("remote", place.remote)
-        if found:
-            return found
-    root = place.root
-    while root:
-        found = context.files.project_by("root", root)
-        if found and not (place.remote and _has_other_remote(context, found, place.remote)):
-            return found
-        parent = _parent(root)
-        # A repository is a project of its own, whatever folder it lies in.
-        root = parent if parent != root and not place.is_repository else None
-    return None
-
-
-def _create(context: Context, place: _Place, session: Session) -> str | None:
+def _create(context: Context, place: Place, session: Session) -> str | None:
     name = _name(place.remote) or _name(place.root)
     slug = slugify(name) if name else ""
     if not slug or slug in _NOT_PROJECTS or place.root == str(context.settings.user_home):
@@ -164,7 +132,7 @@ def _create(context: Context, place: _Place, session: Session) -> str | None:
     return slug
 
 
-def _extend(context: Context, slug: str, place: _Place) -> None:
+def _extend(context: Context, slug: str, place: Place) -> None:
     """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
     try:
         page = _read_page(context, slug)
@@ -258,7 +226,7 @@ def _listed(values: dict[str, Any], name: str) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _is_namesake(context: Context, slug: str, place: _Place) -> bool:
+def _is_namesake(context: Context, slug: str, place: Place) -> bool:
     """Whether the project of that name is another one: another remote, or another folder of this machine."""
     if place.remote and _has_other_remote(context, slug, place.remote):
         return True
@@ -281,67 +249,6 @@ def _facts(context: Context, slug: str, name: str) -> list[str]:
     except (MemoryInvalid, OSError):
         return []
     return _listed(page.values, name) if page else []
-
-
-def _locate(session: Session) -> _Place:
-    remote = normalise_remote(session.repository) if session.repository else None
-    if not session.cwd:
-        return _Place(None, remote)
-    cwd = _WORKTREE.sub(r"\1", session.cwd.rstrip("/\\")) or session.cwd
-    folder = Path(cwd)
-    # os.path answers no where Path raises: a name that is too long, or has a zero in it.
-    if folder.is_absolute() and os.path.isdir(folder):
-        for candidate in (folder, *folder.parents):
-            git = candidate / ".git"
-            if os.path.exists(git):
-                main = _main_repository(candidate, git)
-                return _Place(str(main), remote or _remote_of(main), is_repository=True)
-    return _Place(cwd, remote)
-
-
-def _main_repository(candidate: Path, git: Path) -> Path:
-    """The folder of the repository a worktree belongs to."""
-    if git.is_dir():
-        return candidate
-    if not git.is_file():
-        return candidate
-    try:
-        with git.open(encoding="utf-8", errors="replace") as file:
-            pointed = file.read(_POINTER_CHARACTERS).removeprefix("gitdir:").strip()
-        parts = (candidate / pointed).resolve().parts
-    except (OSError, ValueError):
-        return candidate
-    if "worktrees" in parts and ".git" in parts:
-        return Path(*parts[: parts.index(".git")])
-    return candidate
-
-
-def _remote_of(root: Path) -> str | None:
-    parser = configparser.ConfigParser(strict=False, interpolation=None)
-    config = root / ".git" / "config"
-    if not config.is_file():
-        return None
-    try:
-        parser.read(config, encoding="utf-8")
-    except (configparser.Error, OSError, UnicodeDecodeError):
-        return None
-    sections = [name for name in parser.sections() if name.startswith("remote ")]
-    sections.sort(key=lambda name: name != 'remote "origin"')
-    url = parser.get(sections[0], "url", fallback=None) if sections else None
-    return normalise_remote(url) if url else None
-
-
-def normalise_remote(url: str) -> str:
-    """``git@host:owner/name.git`` and ``https://user@host/owner/name`` become ``host/owner/name``."""
-    text = re.sub(r"^[a-z+]+://", "", url.strip())
-    text = re.sub(r"^[^@/]+@", "", text)
-    text = re.sub(r"^([^/:]+):(?!\d+/)", r"\1/", text)
-    return text.removesuffix("/").removesuffix(".git").lower()
-
-
-def _parent(path: str) -> str:
-    pure = PureWindowsPath(path) if "\\" in path else PurePosixPath(path)
-    return str(pure.parent)
 
 
 def _name(path: str | None) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from itertools import accumulate, islice
 from typing import TypeVar
 
@@ -13,6 +12,16 @@ from nacre.app.accepting import is_waiting, waiting
 from nacre.app.cases import note_case
 from nacre.app.comparing import last_said
 from nacre.app.context import BUNDLED, Context
+from nacre.app.ranking import (
+    DIVERSIFY_FROM,
+    confident,
+    diverse,
+    doubts,
+    engine_of,
+    narrowed,
+    rank_memories,
+    ranking_of,
+)
 from nacre.app.scanning import catch_up
 from nacre.app.using import spool_use, today
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
@@ -32,16 +41,18 @@ from nacre.model.session import Trust, Turn
 from nacre.protocols import ManifoldEmbedder
 from nacre.recall import co_recall
 from nacre.recall.anchoring import anchored, find_anchor
-from nacre.recall.confidence import BORDER, answering
+from nacre.recall.confidence import answering
 from nacre.recall.diversify import diversify
 from nacre.recall.excerpt import excerpt
 from nacre.recall.lanes import QueryVector
-from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory
+from nacre.recall.memories import Ranking, ScoredMemory
+from nacre.recall.merging import most_of
 from nacre.recall.outdated import fold
+from nacre.recall.prompting import as_prompt, parts_of
 from nacre.recall.question import Question, read_question
 from nacre.recall.reranking import SecondLook
 from nacre.recall.turns import ScoredTurn, TurnRecall
-from nacre.storage.search import admitted_memories, browse_memories, find_said, memory_search
+from nacre.storage.search import admitted_memories, find_said
 from nacre.storage.sessions import StoredTurn
 from nacre.text import count_tokens, is_unspaced, words
 
@@ -53,8 +64,6 @@ _ASKED_FIRST = 100
 _ASKED_MOST = 6_400
 _CONFIRMATIONS = 2
 """Of a memory that was said again, the latest are shown as evidence."""
-_DIVERSIFY_FROM = 3
-"""Candidates weighed for diversity, per hit asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +87,23 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
     started = time.perf_counter()
     check(query)
     query = _trusting(context, query)
-    catch_up(context, _PATIENCE_SECONDS)
+    if not query.is_prompt:
+        catch_up(context, _PATIENCE_SECONDS)
     question = _read(context, query)
     lanes = _open_lanes(context, query, question)
-    clamped = context.settings["scoring.profile"] == "nacre"
-    ranking = Ranking(_moment(context, query.filter), query.around, query.radius_days, query.boost, clamped)
-    ranked, wanted = _rank_memories(context, query, question, lanes, ranking)
+    ranking = ranking_of(context, query)
+    ranked, wanted = rank_memories(context, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical)
+    ranked = _with_parts(context, query, ranked, wanted, ranking)
     ranked, expansion = _expanded(context, query, question, ranked, wanted, ranking)
-    sure = _looked_at_again(lanes, _confident(ranked, query, question), _memory_text)
+    sure = _looked_at_again(lanes, confident(ranked, query, question), _memory_text)
     sure, graded = _graded(context, query, sure)
-    sure = fold(sure, _doubts(context, sure), last_said)
-    confident, along = _co_recalled(context, query, wanted, ranked, sure)
-    hits, truncated = _cut([*_diverse(confident, query), *along][: query.limit], query)
-    doubts = [] if query.filter.as_of else _doubts(context, hits)
+    sure = fold(sure, doubts(context, sure), last_said)
+    kept, along = _co_recalled(context, query, wanted, ranked, sure)
+    hits, truncated = _cut([*diverse(kept, query), *along][: query.limit], query)
+    outdated = [] if query.filter.as_of else doubts(context, hits)
     result = RecallResult(
         query=query.text,
-        hits=tuple(_memory_hit(context, item, query, doubts) for item in hits),
+        hits=tuple(_memory_hit(context, item, query, outdated) for item in hits),
         turns=tuple(_turns_beside(context, query, question, lanes)),
         lanes=(*lanes.told(), *expansion, *graded),
         abstained=bool(ranked) and not hits,
@@ -151,7 +161,8 @@ def _read(context: Context, query: RecallQuery) -> Question:
     authors, projects = context.sessions.authors(), context.sessions.projects()
 
     def read(text: str) -> Question:
-        return read_question(text, now=context.now(), authors=authors, projects=projects)
+        question = read_question(text, now=context.now(), authors=authors, projects=projects)
+        return as_prompt(question) if query.is_prompt else question
 
     question = read(query.text)
     if find_anchor(question) is None:
@@ -168,12 +179,6 @@ def _note_use(
     used = [item.memory.id for item in hits if item.memory.id not in unasked]
     if used:
         spool_use(context, used, session=query.session)
-
-
-def _moment(context: Context, wanted: Filter) -> datetime:
-    """When the question is asked, or the end of the day that it asks about."""
-    now = context.clock()
-    return min(now, datetime.combine(wanted.as_of, datetime.max.time(), UTC)) if wanted.as_of else now
 
 
 def check(query: RecallQuery) -> None:
@@ -254,22 +259,17 @@ def _embed_question(context: Context, question: Question) -> tuple[QueryVector |
     return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
 
 
-def _rank_memories(
-    context: Context, query: RecallQuery, question: Question, lanes: _Lanes, ranking: Ranking
-) -> tuple[list[ScoredMemory], Filter]:
-    """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
-    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
-    if query.mode is Mode.BROWSE:
-        limit = max(3 * query.limit, 50)
-        rows = browse_memories(context.database, query.filter, limit=limit, today=ranking.today)
-        return engine.browse(rows, ranking), query.filter
-    wanted = _narrowed(query, question)
-    ranked = engine.rank(question, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
-    if question.is_open:
-        return ranked, wanted
-    if wanted is not query.filter and not _confident(ranked, query, question):
-        return engine.rank(question, query.filter, ranking, vector=lanes.vector, lexical=lanes.lexical), query.filter
-    return ranked, wanted
+def _with_parts(
+    context: Context, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
+) -> list[ScoredMemory]:
+    """The hits of a prompt, with those of each of its sentences."""
+    found = [ranked]
+    for asked in (
+        _read(context, replace(query, text=part)) for part in (parts_of(query.text) if query.is_prompt else ())
+    ):
+        lanes = _open_lanes(context, query, asked)
+        found.append(engine_of(context).rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
+    return most_of(found) if len(found) > 1 else ranked
 
 
 def _expanded(
@@ -284,11 +284,10 @@ def _expanded(
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
     from nacre.app.advising import is_guessed, phrased  # a few milliseconds that no other recall pays
-    from nacre.recall.advice import most_of
 
     phrasings, lane = phrased(context, query.text)
     found = [ranked]
-    engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
+    engine = engine_of(context)
     for phrasing in phrasings:
         asked = _read(context, replace(query, text=phrasing))
         if not asked.is_open:
@@ -310,26 +309,6 @@ def _graded(
     return again, (lane,)
 
 
-def _narrowed(query: RecallQuery, question: Question) -> Filter:
-    """The filter, within the time, kinds and project that the question names; options come before its words."""
-    wanted, window = query.filter, question.window
-    if question.lists:
-        projects = wanted.projects or question.projects
-        wanted = replace(wanted, kinds=wanted.kinds or question.lists, projects=projects)
-    if window is None or wanted.since or wanted.until or query.around:
-        return wanted
-    return replace(wanted, since=window.since, until=window.until)
-
-
-def _confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
-    """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
-    if query.mode is Mode.BROWSE or question.is_open:
-        return list(ranked)
-    sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
-    shown = {item.memory.id for item in answering("memories", ranked)}
-    return [item for item in ranked if item.memory.id in shown or not sure.isdisjoint(item.linked_from)]
-
-
 def _co_recalled(
     context: Context, query: RecallQuery, wanted: Filter, ranked: Sequence[ScoredMemory], hits: list[ScoredMemory]
 ) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
@@ -348,23 +327,6 @@ def _co_recalled(
     admitted = admitted_memories(context.database, asked_by_nobody, today=context.clock().date()) if unknown else set()
     found = [memory for row, memory in context.memories.rows_of(sorted(unknown)).items() if row in admitted]
     return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
-
-
-def _doubts(context: Context, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
-    """Which of some memories are likely to be outdated, by which: (older, newer)."""
-    return [(doubt.older, doubt.newer) for doubt in context.reviews.doubts([item.memory.id for item in hits])]
-
-
-def _diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
-    if not query.diversify:
-        return list(ranked[: query.limit])
-    pool = ranked[: query.limit * _DIVERSIFY_FROM]
-    return diversify(
-        pool,
-        score=lambda item: item.score,
-        text=lambda item: f"{item.memory.subject} {item.memory.content}",
-        limit=query.limit,
-    )
 
 
 def _looked_at_again(lanes: _Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
@@ -404,12 +366,12 @@ def _tokens(memory: Memory) -> int:
 
 
 def _memory_hit(
-    context: Context, item: ScoredMemory, query: RecallQuery, doubts: Sequence[tuple[str, str]]
+    context: Context, item: ScoredMemory, query: RecallQuery, outdated: Sequence[tuple[str, str]]
 ) -> MemoryHit:
     """A hit as it is shown; what was said in sessions is private."""
     evidence = evidence_of(context, item.memory) if query.filter.scope == Scope.PRIVATE else ()
     components = {**item.components, **_absolute(item)}
-    outdated_by = tuple(newer for older, newer in doubts if older == item.memory.id)
+    outdated_by = tuple(newer for older, newer in outdated if older == item.memory.id)
     return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by, item.may_replace)
 
 
@@ -444,7 +406,7 @@ def _turns_beside(context: Context, query: RecallQuery, question: Question, lane
     ):
         return []
     if question.is_only_time:
-        query = replace(query, filter=_narrowed(query, question))
+        query = replace(query, filter=narrowed(query, question))
     hits = _rank_turns(context, query, question, lanes, 2 * query.turns, confident=True)
     current = (hit for hit in hits if wanted.as_of or not _is_outdated(context, hit, question))
     return list(islice(current, query.turns))
@@ -464,7 +426,7 @@ def _rank_turns(
     engine = TurnRecall(context.turn_search, context.sessions)
     ranked = engine.rank(
         question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
-        radius_days=query.radius_days, limit=limit * _DIVERSIFY_FROM if query.diversify else limit,
+        radius_days=query.radius_days, limit=limit * DIVERSIFY_FROM if query.diversify else limit,
     )  # fmt: skip
     if confident:
         ranked = answering("turns", ranked)

@@ -27,7 +27,7 @@ def settle(context: Context, rows: Sequence[int]) -> dict[str, StoreOutcome]:
     Returns what became of those that something became of. Links of similarity are derived: they lie in the index only.
     """
     found = context.memories.by_rows(rows)
-    memories = {row: memory for row, memory in found.items() if not memory.superseded_by}
+    memories = {row: one for row, one in found.items() if not (one.superseded_by or one.is_handoff)}
     near = {row: _neighbours(context, row, memory) for row, memory in memories.items()}
     limits = calibration_of(context.vectors.model(), context.vectors.seen())
     with context.database.transaction():
@@ -62,7 +62,9 @@ def _neighbours(context: Context, row: int, memory: Memory) -> list[tuple[Memory
     return [
         (others[other], cosine)
         for other, cosine in found.items()
-        if other in others and others[other].project == memory.project and not others[other].superseded_by
+        if other in others
+        and others[other].project == memory.project
+        and not (others[other].superseded_by or others[other].is_handoff)
     ]
 
 

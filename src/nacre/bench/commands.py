@@ -11,9 +11,10 @@ import click
 
 from nacre.bench.extraction.commands import extraction
 from nacre.cli import progress
-from nacre.cli.command import Group, command
+from nacre.cli.command import TEXT, Group, command
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
+from nacre.model.reports import Progress
 
 if TYPE_CHECKING:
     from nacre.protocols import Embedder
@@ -33,7 +34,7 @@ _SUITES = click.Choice(["locomo", "longmemeval", "paraphrased", "devmembench", "
     ],
 )  # fmt: skip
 def benchmark() -> None:
-    """Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale."""
+    """Measure retrieval, silence, context, extraction, claims, redaction, speed, scale and more."""
 
 
 @command(
@@ -299,6 +300,36 @@ def judge(run: Run, data: Path | None, only_rules: bool) -> None:
 
 
 @command(
+    "context",
+    examples=[
+        "nacre benchmark context",
+        "nacre benchmark context --misses",
+        "nacre benchmark context --data mine.toml",
+    ],
+)
+@click.option("--data", type=_FILE, help="Other prompts of this shape.")
+@click.option("--misses", is_flag=True, help="Also tell which prompts went wrong.")
+@click.pass_obj
+def context(run: Run, data: Path | None, misses: bool) -> None:
+    """Tell whether an agent is given what a prompt needs, and nothing where it needs nothing.
+
+    The prompts come after nacre's example sessions, which are ingested into a home of their own. Nothing is written to
+    yours.
+    """
+    from nacre.bench.contexts import measure_context, read_prompts
+    from nacre.bench.contexts_report import render_context
+
+    prompts = read_prompts(data)
+    with progress.shown(run) as notify:
+        told = notify or (lambda _: None)
+        figures = [
+            measure_context(prompts, lambda _: _bundled_embedder(), alone=alone, notify=told) for alone in (False, True)
+        ]
+    answer = {"figures": [dataclasses.asdict(one) for one in figures]}
+    run.answer(answer, lambda paper: render_context(paper, figures, misses=misses))
+
+
+@command(
     "writers",
     examples=[
         "nacre benchmark writers",
@@ -370,8 +401,41 @@ def locks(run: Run, size: int, home: Path | None) -> None:
     )
 
 
+@command("hooks", examples=["nacre benchmark hooks", "nacre benchmark hooks --state 'daemon hung' --runs 50 --json"])
+@click.option("--runs", type=click.IntRange(10, 10_000), default=200, show_default=True, help="Of each event in each.")
+@click.option("--memories", type=click.IntRange(10, 100_000), default=2000, show_default=True, help="In the home.")
+@click.option("--state", "states", type=TEXT, multiple=True, help="Only this state; may be given again.")
+@click.pass_obj
+def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
+    """Tell what hooks cost their hosts, with the daemon and without, and where things go wrong.
+
+    Whole processes run on a home of their own, in each state of daemon and home. Nothing is written to yours.
+    """
+    from nacre.bench.hooks import LIMIT_MS, STATES, measure_hooks
+    from nacre.bench.hooks_report import render_hooks
+    from nacre.bench.machine import describe
+
+    unknown = [state for state in states if state not in STATES]
+    if unknown:
+        raise InvalidInput(f"no state is called {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}")
+    with tempfile.TemporaryDirectory(prefix="nacre-hooks-") as folder, progress.shown(run) as notify:
+
+        def tell(done: int, total: int, note: str) -> None:
+            if notify:
+                notify(Progress("hooks", done, total, note))
+
+        figures = measure_hooks(Path(folder), runs=runs, memories=memories, only=states, notify=tell)
+    machine = describe()
+    answer = {
+        "memories": memories, "limit_ms": LIMIT_MS, "figures": [dataclasses.asdict(one) for one in figures],
+        "machine": dataclasses.asdict(machine),
+    }  # fmt: skip
+    run.answer(answer, lambda paper: render_hooks(paper, figures, machine, LIMIT_MS))
+
+
 benchmark.add_command(retrieval)
 benchmark.add_command(extraction)
+benchmark.add_command(context)
 benchmark.add_command(silence)
 benchmark.add_command(stale)
 benchmark.add_command(claims)
@@ -381,6 +445,7 @@ benchmark.add_command(speed)
 benchmark.add_command(scale)
 benchmark.add_command(writers)
 benchmark.add_command(locks)
+benchmark.add_command(hooks)
 
 
 def _default_cache() -> Path:

@@ -103,6 +103,7 @@ TRACE_PROMPTS = click.option(
 SESSION = click.option(
     "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
 )
+NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
 OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
 
 
@@ -158,17 +159,12 @@ def project_slug(context: Context, name: str) -> str:
 
     Raises NotFound when that folder belongs to no project.
     """
+    from nacre.app.asking import project_called
+    from nacre.app.locating import project_of_folder
     from nacre.app.looking import projects
-    from nacre.app.project_pages import project_of_folder
-    from nacre.vault.layout import slugify
 
     if name != HERE:
-        slug = slugify(context.redactor.clean(name))
-        known = projects(context)
-        if name in known:
-            return name
-        found = context.files.project_by("alias", name)
-        return found or next((other for other in known if slugify(other) == slug), slug)
+        return project_called(context, name, projects(context))
     found = project_of_folder(context, Path.cwd())
     if found is None:
         raise NotFound(

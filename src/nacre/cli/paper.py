@@ -139,9 +139,10 @@ class Paper:
         for number, marks in enumerate(_wrap(_marks(parts), self.width - indent, hang)):
             self._lines.append(" " * (indent + (hang if number else 0)) + self._ink(marks))
 
-    def verbatim(self, text: str) -> None:
-        """Text as it is, for machines and for copying."""
-        self._lines += text.split("\n")
+    def verbatim(self, text: str, style: str = "") -> None:
+        """Text as it is, for machines and for copying; in a style it is without what could steer a terminal."""
+        lines = text.split("\n")
+        self._lines += [self._ink(_marks((Span(line, style),))) for line in lines] if style else lines
 
     def framed(self, text: str, told: str, *, indent: int = 0) -> None:
         """Text from outside as what it is: data. In a pipe an agent is likely to read it: it must see where it ends."""

@@ -24,14 +24,19 @@ class Entry:
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
+        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
         "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
         "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
         "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
+        "mcp": Entry("mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
+        "serve": Entry("serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
         "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
         "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
     },
     "Ask": {
         "recall": Entry("recall:recall", "Find the memories that answer a question."),
+        "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
+        "handoff": Entry("handing:handoff", "Show what the last session hands over, or hand one over now."),
         "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
         "did": Entry("deeds:did", "Tell who changed a file, when and why."),
         "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
@@ -83,11 +88,14 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
         "benchmark": Entry(
             "nacre.bench.commands:benchmark",
-            "Measure retrieval, silence, extraction, changes, claims, redaction, writers, locks, speed, scale.",
+            "Measure retrieval, silence, context, extraction, claims, redaction, speed, scale and more.",
         ),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
 }
+
+HIDDEN = {"chores": Entry("handing:chores", "Do what hooks left to be done.")}
+"""What programs run, and people need not know."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
@@ -101,7 +109,7 @@ class Root(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Load a command's module. Raises UsageError when it is not part of this installation."""
-        entry = _ENTRIES.get(cmd_name)
+        entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")
@@ -129,9 +137,9 @@ class Root(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
-        from nacre.settings import is_own_call  # which nearly every command loads, and help does without
+        from nacre.link.environment import environment, is_own_call
 
-        return None if is_own_call() else super().invoke(ctx)
+        return None if is_own_call(environment()) else super().invoke(ctx)
 
     def _run(self, arguments: list[str], run: Run) -> Any:
         return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)

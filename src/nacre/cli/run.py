@@ -22,12 +22,14 @@ if TYPE_CHECKING:
 class Run:
     """What one call of ``nacre`` works with. Answers are collected and written once, when all went well.
 
+    ``problems`` are those that the daemon met on the way to an answer.
     ``afterwards`` is what can wait until the person has the answer, and may fail without a word.
     """
 
     as_json: bool = False
     exit_code: int = 0
     warnings: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
     keeps_history: bool = True
     afterwards: list[Callable[[], object]] = field(default_factory=list)
     _written: list[str] = field(default_factory=list)
@@ -53,37 +55,10 @@ class Run:
 
     def keep_history(self) -> None:
         """Let what was done be judged and committed in the background, if it is time."""
-        if "context" not in self.__dict__ or self.context.database.unwritable:
-            return
-        if self.settings["models.background"]:
-            from nacre.app.background import judge_in_background
+        if "context" in self.__dict__:
+            from nacre.app.afterwards import keep_history
 
-            judge_in_background(self.context)
-        if not self.keeps_history:
-            return
-        if self.settings["sync.auto"]:
-            from nacre.app.background import sync_in_background
-
-            if sync_in_background(self.context):
-                return
-        if self.context.journal.waiting()[0]:
-            from nacre.app.background import commit_in_background
-
-            commit_in_background(self.context)
-
-    def _failing_sync(self) -> list[str]:
-        """What the person should know of syncs in the background, once."""
-        if not self.keeps_history or "context" not in self.__dict__ or not self.settings["sync.auto"]:
-            return []
-        from nacre.app.syncing import long_failing  # only where syncs run by themselves
-
-        last = long_failing(self.context)
-        return [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"] if last else []
-
-    def _unwritable(self) -> list[str]:
-        """That the answer is of a home to which nothing can be written now."""
-        why = self.context.database.unwritable if "context" in self.__dict__ else None
-        return [f"nothing is written, and edits by hand are not read: {why.message}; {why.hint}"] if why else []
+            keep_history(self.context, commits=self.keeps_history)
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
@@ -122,8 +97,13 @@ class Run:
         """Write the answer, then what else the person should know."""
         click.echo("".join(self._written), nl=False)
         self._written.clear()
-        problems = list(dict.fromkeys(self.context.problems)) if "context" in self.__dict__ else []
-        for warning in [*self.warnings, *self._failing_sync(), *self._unwritable(), *problems]:
+        warnings, problems = list(self.warnings), list(self.problems)
+        if "context" in self.__dict__:
+            from nacre.app.afterwards import warnings_of
+
+            warnings += warnings_of(self.context, of_sync=self.keeps_history)
+            problems += self.context.problems
+        for warning in dict.fromkeys([*warnings, *problems]):
             click.echo(f"warning: {warning}", err=True)
         if problems:
             click.echo(f"hint: mend the file in {self.settings.vault}; nacre doctor checks it", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def is_measured(model: str) -> bool:
 @cache
 def probes() -> tuple[tuple[str, str], ...]:
     """Questions, each with a passage that answers it and none of the others."""
-    written = tomllib.loads((files(__package__) / "probes.toml").read_text(encoding="utf-8"))
+    written = tomllib.loads(Path(__file__).with_name("probes.toml").read_text(encoding="utf-8"))
     return tuple((question, passage) for question, passage in written["pairs"])
 
 
@@ -92,5 +92,5 @@ def _moved(cosine: float, seen: Seen) -> float:
 
 @cache
 def _tables() -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = tomllib.loads((files(__package__) / "calibration.toml").read_text("utf-8"))
+    found: dict[str, dict[str, float]] = tomllib.loads(Path(__file__).with_name("calibration.toml").read_text("utf-8"))
     return found

@@ -25,7 +25,7 @@ from nacre.vault.layout import LEDGER, is_memory_file
 NAME = "nacre"
 
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_PAGE = re.compile(r"(?:profile|projects/[^/]+/project)\.md")
+_PAGE = re.compile(r"(?:identity|IDENTITY|profile|projects/[^/]+/project)\.md")
 _SPOILT = "export it again; the zip of Markdown files (nacre export vault.zip) may be edited by hand"
 
 Values = Mapping[str, Any]

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
+from nacre.link.environment import OWN_CALL_VARIABLE
 from nacre.llm import failing
 from nacre.llm.calling import Calls, CutOff
 from nacre.llm.failing import Asked
-from nacre.model.prompting import OWN_CALL, OWN_CALL_VARIABLE, Capabilities, Completion, Prompt
+from nacre.model.prompting import OWN_CALL, Capabilities, Completion, Prompt
 
 _DROPPED = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID")
 """What says that a session is going on: the command would take itself for a part of it."""

@@ -10,6 +10,7 @@ from typing import Any
 from nacre.model.session import Speaker, Trust
 
 MAX_BODY_BYTES = 1_000_000
+HANDOFF_TAGS = frozenset({"handoff", "session"})
 
 
 class Kind(StrEnum):
@@ -150,6 +151,11 @@ class Memory:
     retired: Retirement | None = None
     inbox: bool = False
     extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_handoff(self) -> bool:
+        """Whether a session handed it over to the next one: it is given once, and compared with no other memory."""
+        return self.kind is Kind.EVENT and set(self.tags) >= HANDOFF_TAGS
 
     @property
     def last_said(self) -> datetime:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any
+
+from nacre.model.tasks import Task as Task
 
 MILLION = Decimal(1_000_000)
 TIMEOUT_SECONDS = 120.0
@@ -15,26 +16,6 @@ TIMEOUT_SECONDS = 120.0
 
 OWN_CALL = "[nacre-own-call] A program asks; nobody is talking."
 """The beginning of each question that goes through an agent's command: a session that begins so is not read."""
-
-OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
-"""Set in the environment of such a command: nacre, run there by a hook, does nothing."""
-
-
-class Task(StrEnum):
-    """What a model is asked for; each may have a model and a budget of its own."""
-
-    EXTRACTION = "extraction"
-    DEDUP = "dedup"
-    CLAIMS = "claims"
-    CONTRADICTION = "contradiction"
-    TODOS = "todos"
-    RECALL = "recall"
-    MERGE = "merge"
-    DREAM = "dream"
-    HANDOFF = "handoff"
-    PROFILE = "profile"
-    TEST = "test"
-    """Whether a model answers at all."""
 
 
 @dataclass(frozen=True, slots=True)

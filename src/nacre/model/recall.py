@@ -29,9 +29,9 @@ class Filter:
 
     ``projects`` without ``strict`` also admits what belongs to no project. ``since`` and ``until`` are half open:
     ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
-    fields from ``kinds`` to ``expiry`` concern memories, ``tools`` concern turns, the others both. ``as_of`` asks for
-    what was true on that day, also where it was superseded since. ``trusted`` leaves out what draws on text from
-    outside: what an agent is given unasked is looked for with it.
+    fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
+    said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
+    draws on text from outside: what an agent is given unasked is looked for with it.
     """
 
     projects: tuple[str, ...] = ()
@@ -59,7 +59,8 @@ class RecallQuery:
     ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
     that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
     context that nobody asked for. ``expand`` also asks other phrasings by a language model, ``rerank`` has it grade the
-    best hits: both take seconds, and cost what the model costs.
+    best hits: both take seconds, and cost what the model costs. ``is_prompt`` says that a person typed the text to an
+    agent, who did not ask for what was remembered.
     """
 
     text: str
@@ -77,6 +78,7 @@ class RecallQuery:
     co_recall: bool = True
     expand: bool = False
     rerank: bool = False
+    is_prompt: bool = False
 
 
 class LaneState(StrEnum):

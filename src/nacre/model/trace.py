@@ -21,6 +21,7 @@ class TraceKind(StrEnum):
     CONTRADICTION = "contradiction"
     TODOS = "todos"
     RECALL = "recall"
+    HANDOFF = "handoff"
     TEST = "test"
 
 

@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nacre.embed.calibration import Calibration, Seen, calibration_of
@@ -90,8 +90,11 @@ class Sureness:
 
 @cache
 def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Sureness:
-    """How sure a hit among ``turns`` or ``memories`` is, where an embedding model made the vectors, which sees so."""
-    table = tomllib.loads(files("nacre.recall").joinpath("confidence.toml").read_text(encoding="utf-8"))
+    """How sure a hit is among ``turns``, ``memories``, or memories that ``prompts`` bring up.
+
+    ``model`` made the vectors, and sees so.
+    """
+    table = tomllib.loads(Path(__file__).with_name("confidence.toml").read_text(encoding="utf-8"))
     found = table[kind]
     return Sureness(
         with_meaning=Weights(**found["with_meaning"]),
@@ -102,7 +105,10 @@ def sureness_of(kind: str, model: str | None, seen: Seen | None = None) -> Suren
 
 
 def answering(kind: str, ranked: Sequence[T]) -> list[T]:
-    """The hits among ``turns`` or ``memories`` that are likely to answer, in order: none unless one of them is sure."""
+    """The hits among ``turns``, ``memories`` or those that ``prompts`` bring up which are likely to answer, in order.
+
+    None unless one of them is sure.
+    """
     if max((item.confidence for item in ranked), default=0.0) < BORDER:
         return []
     beside = sureness_of(kind, None).beside

@@ -84,6 +84,11 @@ class _Found:
     linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
 
+def sureness_kind(question: Question) -> str:
+    """How memories are judged: as answers to a question, or as what a prompt brings up."""
+    return "prompts" if question.is_prompt else "memories"
+
+
 class MemoryRecall:
     """Ranks memories for a question."""
 
@@ -119,7 +124,8 @@ class MemoryRecall:
             parts.setdefault(row, {})["name"] = NAME_BONUS
         found = self._memories.by_rows(list(parts))
         linked = self._follow_links(parts, found, admitted)
-        sureness = vector.sureness("memories") if vector else sureness_of("memories", None)
+        kind = sureness_kind(question)
+        sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
         lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked)
         return self._scored(parts, found, lanes, ranking)
 

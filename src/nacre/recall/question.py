@@ -36,6 +36,8 @@ class Question:
     ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
     are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
     ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
+    ``is_prompt`` says that it was typed to an agent, not to nacre; ``workaday`` are the telling words that tell little
+    then (:mod:`nacre.recall.prompting`).
     """
 
     text: str
@@ -49,6 +51,8 @@ class Question:
     proper: frozenset[str] = frozenset()
     spellings: tuple[tuple[str, tuple[str, ...]], ...] = ()
     lists: tuple[Kind, ...] = ()
+    is_prompt: bool = False
+    workaday: frozenset[str] = frozenset()
 
     @property
     def is_pasted(self) -> bool:

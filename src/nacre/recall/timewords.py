@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from nacre.errors import QueryInvalid
 
@@ -47,9 +48,7 @@ _CHINESE_MONTHS = {
 
 _MONTH = "|".join(sorted((name for name in _MONTHS if name not in ("may", "mar", "sun")), key=len, reverse=True))
 _WEEKDAY = "|".join(sorted(_WEEKDAYS, key=len, reverse=True))
-_BETWEEN = re.compile(
-    r"\b(?:between|from)\s+(.{3,24}?)\s+(?:and|to|until|till)\s+(\w.{2,24}?)(?=$|[?.,;!]|\s+[a-z]{3,}\b)"
-)
+_BETWEEN = r"\b(?:between|from)\s+(.{3,24}?)\s+(?:and|to|until|till)\s+(\w.{2,24}?)(?=$|[?.,;!]|\s+[a-z]{3,}\b)"
 _COUNT = r"\d+|" + "|".join(_NUMBERS)
 _CHINESE_COUNT = r"(?<!\d)\d{1,3}|[一二三四五六七八九]?十[一二三四五六七八九几]?|[一两二三四五六七八九几]{1,2}"
 _THIRDS = {
@@ -95,16 +94,26 @@ def parse_moment(text: str, now: datetime) -> datetime:
 def find_window(query: str, now: datetime) -> Window | None:
     """The first time expression in a question; ``None`` when there is none."""
     text = query.lower()
-    between = _BETWEEN.search(text)
+    between = _search(_BETWEEN, "between from", text)
     span = _span(between, now) if between else None
     if span:
         return span
-    for pattern, read in _PATTERNS:
-        match = pattern.search(text)
+    for pattern, needed, read in _PATTERNS:
+        match = _search(pattern, needed, text)
         window = _read(read, match, now) if match else None
         if window:
             return window
     return None
+
+
+def _search(pattern: str, needed: str, text: str) -> re.Match[str] | None:
+    """A match, which holds one of the words ``needed``: where none is, nothing has to be compiled and tried."""
+    return _compiled(pattern).search(text) if any(word in text for word in needed.split()) else None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
 
 
 def _read(read: _Reader, match: re.Match[str], now: datetime) -> Window | None:
@@ -313,50 +322,51 @@ _SIDE = r"\b(?:(?P<side>since|after|before|until)\s+)?"
 _CHINESE_SIDE = "(?P<side>以来|之后|以后|之前|以前)?"
 _OTHER_WORDS = "个起直些共样定次下气志程"
 """With one of these a number after "last week" begins another word: 上周三个人, 上周一起, 上周天气."""
-_PATTERNS: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
-    (re.compile(pattern), read)
-    for pattern, read in (
-        (rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b", _iso),
-        (rf"{_SIDE}(?:in\s+)?\b(?P<year>20\d\d)-(?P<number>0[1-9]|1[0-2])\b(?!-)", _iso_month),
-        (rf"{_SIDE}(?:in\s+|at\s+)?(?:the\s+)?(?P<third>early|mid|late|beginning of|start of|middle of|end of)[\s-]+"
-         rf"(?P<month>{_MONTH}|may)\b(?:,?\s+(?P<year>(?:19|20)\d\d))?", _part_of_month),
-        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1[0-2]|[1-9])月(?P<day>\d{{1,2}})[日号]{_CHINESE_SIDE}",
-         _month_day),
-        (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>十[一二]?月|[一二三四五六七八九]月|1[0-2]月|[1-9]月)"
-         rf"(?P<third>初|上旬|中旬|底|末|下旬){_CHINESE_SIDE}", _part_of_month),
-        (rf"{_SIDE}(?:(?:on|in|around)\s+)?(?P<month>{_MONTH}|may|mar)\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*%)"
-         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"{_SIDE}(?:on\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH}|may)\b"
-         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"\b(?P<side>since|after|before|until|by|in|during|around|of)\s+(?P<day>)(?P<month>{_MONTH}|may)\b"
-         rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _month_day),
-        (rf"(?P<side>\b)(?P<day>)\b(?P<month>{_MONTH}|may),?\s+(?P<year>(?:19|20)\d\d)\b", _month_day),
-        (r"\b(?P<side>since|after|before|until|by|in|during|of)\s+q(?P<number>[1-4])\b"
-         r"(?:,?\s*(?:of\s+)?(?P<year>20\d\d))?", _quarter),
-        (r"\bq(?P<number>[1-4])(?P<side>),?\s+(?:of\s+)?(?P<year>20\d\d)\b", _quarter),
-        (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+quarter\b(?P<number>)", _quarter),
-        (rf"(?:(?P<year>20\d\d)年)?第(?P<number>[一二三四1-4])季度{_CHINESE_SIDE}", _quarter),
-        (rf"(?P<which>上|这|本)个?季度(?P<number>){_CHINESE_SIDE}", _quarter),
-        (rf"{_SIDE}(?:on\s+|over\s+)?(?:the|(?P<which>last|this))\s+weekend\b", _weekend),
-        (rf"{_SIDE}(?:the\s+)?week\s+before\s+last\b", _week_before_last),
-        (r"(?P<part>\b(?:this morning|this afternoon|tonight|last night)\b|今早|今晚|昨晚)", _part_of_day),
-        (r"(?:最近|过去|近|前)(?:的)?(?P<count>\d{1,3}|[一两二三四五六七八九几])(?P<unit>个?小时|天|周|个?星期|个月|年)"
-         r"(?![前之])", _chinese_past),
-        (rf"{_SIDE}(?:a\s+fortnight|half\s+a\s+year)\s+ago\b", _fixed_span),
-        (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+(?P<unit>week|month|year)\b", _unit),
-        (rf"(?P<which>上{{1,2}}|这|本)个?(?:周|星期)(?P<weekday>[一二三四五六日天])(?![{_OTHER_WORDS}]){_CHINESE_SIDE}",
-         _weekday_of_week),
-        (rf"(?P<which>上{{1,2}}|这|本)个?(?P<unit>周|星期|月){_CHINESE_SIDE}", _unit),
-        (rf"(?P<which>去|今)(?P<unit>年){_CHINESE_SIDE}", _unit),
-        (rf"{_SIDE}(?:the\s+)?(?:last|past|previous|recent)\s+(?:(?P<count>{_COUNT})\s+)?"
-         r"(?P<unit>hour|day|week|month|year)s?\b", _past),
-        (rf"{_SIDE}\b(?P<count>{_COUNT})(?:\s+of)?\s+(?P<unit>hour|day|week|month|year)s?\s+ago\b", _ago),
-        (rf"(?P<count>{_CHINESE_COUNT})(?P<unit>个?小时|天|周|个?星期|个月|年)(?:以|之)?前", _chinese_ago),
-        (rf"{_SIDE}(?:the\s+)?(?P<day>today|day before yesterday|yesterday)\b", _relative_day),
-        (rf"(?P<day>今天|昨天|大前天|(?<![目以之])前天){_CHINESE_SIDE}", _relative_day),
-        (rf"\b(?P<side>since|after|before|until|on|last)\s+(?:last\s+)?(?P<weekday>{_WEEKDAY})\b", _on_weekday),
-        (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>(?:十[一二]?|[一二三四五六七八九]|1[0-2]|[1-9])月)(?!\d)"
-         rf"{_CHINESE_SIDE}", _chinese_month),
-        (r"\b(?P<side>since|after|before|until|in|during)\s+(?P<year>20\d\d)\b", _year),
-    )
+_NAMED_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec"
+_PATTERNS: tuple[tuple[str, str, _Reader], ...] = (
+    (rf"{_SIDE}(?:on\s+)?(?P<date>\d{{4}}-\d\d-\d\d)\b", "-", _iso),
+    (rf"{_SIDE}(?:in\s+)?\b(?P<year>20\d\d)-(?P<number>0[1-9]|1[0-2])\b(?!-)", "-", _iso_month),
+    (rf"{_SIDE}(?:in\s+|at\s+)?(?:the\s+)?(?P<third>early|mid|late|beginning of|start of|middle of|end of)[\s-]+"
+     rf"(?P<month>{_MONTH}|may)\b(?:,?\s+(?P<year>(?:19|20)\d\d))?", _NAMED_MONTHS, _part_of_month),
+    (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>1[0-2]|[1-9])月(?P<day>\d{{1,2}})[日号]{_CHINESE_SIDE}", "月",
+     _month_day),
+    (rf"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>十[一二]?月|[一二三四五六七八九]月|1[0-2]月|[1-9]月)"
+     rf"(?P<third>初|上旬|中旬|底|末|下旬){_CHINESE_SIDE}", "月", _part_of_month),
+    (rf"{_SIDE}(?:(?:on|in|around)\s+)?(?P<month>{_MONTH}|may|mar)\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*%)"
+     rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _NAMED_MONTHS, _month_day),
+    (rf"{_SIDE}(?:on\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month>{_MONTH}|may)\b"
+     rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _NAMED_MONTHS, _month_day),
+    (rf"\b(?P<side>since|after|before|until|by|in|during|around|of)\s+(?P<day>)(?P<month>{_MONTH}|may)\b"
+     rf"(?:,?\s+(?P<year>(?:19|20)\d\d))?", _NAMED_MONTHS, _month_day),
+    (rf"(?P<side>\b)(?P<day>)\b(?P<month>{_MONTH}|may),?\s+(?P<year>(?:19|20)\d\d)\b", _NAMED_MONTHS, _month_day),
+    (r"\b(?P<side>since|after|before|until|by|in|during|of)\s+q(?P<number>[1-4])\b"
+     r"(?:,?\s*(?:of\s+)?(?P<year>20\d\d))?", "q1 q2 q3 q4", _quarter),
+    (r"\bq(?P<number>[1-4])(?P<side>),?\s+(?:of\s+)?(?P<year>20\d\d)\b", "q1 q2 q3 q4", _quarter),
+    (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+quarter\b(?P<number>)", "quarter", _quarter),
+    (rf"(?:(?P<year>20\d\d)年)?第(?P<number>[一二三四1-4])季度{_CHINESE_SIDE}", "季度", _quarter),
+    (rf"(?P<which>上|这|本)个?季度(?P<number>){_CHINESE_SIDE}", "季度", _quarter),
+    (rf"{_SIDE}(?:on\s+|over\s+)?(?:the|(?P<which>last|this))\s+weekend\b", "weekend", _weekend),
+    (rf"{_SIDE}(?:the\s+)?week\s+before\s+last\b", "last", _week_before_last),
+    (r"(?P<part>\b(?:this morning|this afternoon|tonight|last night)\b|今早|今晚|昨晚)",
+     "morning afternoon night 今 昨", _part_of_day),
+    (r"(?:最近|过去|近|前)(?:的)?(?P<count>\d{1,3}|[一两二三四五六七八九几])(?P<unit>个?小时|天|周|个?星期|个月|年)"
+     r"(?![前之])", "近 过去 前", _chinese_past),
+    (rf"{_SIDE}(?:a\s+fortnight|half\s+a\s+year)\s+ago\b", "ago", _fixed_span),
+    (rf"{_SIDE}(?:the\s+)?(?P<which>last|this)\s+(?P<unit>week|month|year)\b", "last this", _unit),
+    (rf"(?P<which>上{{1,2}}|这|本)个?(?:周|星期)(?P<weekday>[一二三四五六日天])(?![{_OTHER_WORDS}]){_CHINESE_SIDE}",
+     "周 星期", _weekday_of_week),
+    (rf"(?P<which>上{{1,2}}|这|本)个?(?P<unit>周|星期|月){_CHINESE_SIDE}", "上 这 本", _unit),
+    (rf"(?P<which>去|今)(?P<unit>年){_CHINESE_SIDE}", "年", _unit),
+    (rf"{_SIDE}(?:the\s+)?(?:last|past|previous|recent)\s+(?:(?P<count>{_COUNT})\s+)?"
+     r"(?P<unit>hour|day|week|month|year)s?\b", "last past previous recent", _past),
+    (rf"{_SIDE}\b(?P<count>{_COUNT})(?:\s+of)?\s+(?P<unit>hour|day|week|month|year)s?\s+ago\b", "ago", _ago),
+    (rf"(?P<count>{_CHINESE_COUNT})(?P<unit>个?小时|天|周|个?星期|个月|年)(?:以|之)?前", "前", _chinese_ago),
+    (rf"{_SIDE}(?:the\s+)?(?P<day>today|day before yesterday|yesterday)\b", "today yesterday", _relative_day),
+    (rf"(?P<day>今天|昨天|大前天|(?<![目以之])前天){_CHINESE_SIDE}", "天", _relative_day),
+    (rf"\b(?P<side>since|after|before|until|on|last)\s+(?:last\s+)?(?P<weekday>{_WEEKDAY})\b",
+     "mon tue wed thu fri sat sun", _on_weekday),
+    (r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>(?:十[一二]?|[一二三四五六七八九]|1[0-2]|[1-9])月)(?!\d)"
+     rf"{_CHINESE_SIDE}", "月", _chinese_month),
+    (r"\b(?P<side>since|after|before|until|in|during)\s+(?P<year>20\d\d)\b", "20", _year),
 )  # fmt: skip
+"""What is looked for, words of which one is in every match, and who reads it."""

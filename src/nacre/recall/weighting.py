@@ -16,6 +16,9 @@ from nacre.recall.question import Question
 from nacre.storage.search import Corpus, Held, Match, Term
 from nacre.text import is_unspaced, words
 
+WORKADAY_SHARE = 0.3
+"""Of its weight, what a word of everyday work counts of those that a prompt is recognised by."""
+
 MAX_TERMS = 24
 """Terms that a question is searched by: the rarest that the index knows."""
 
@@ -169,7 +172,7 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     if not wanted:
         unheard = Telling(total=1.0, unknown=1.0, identifiers=float(bool(question.names)))
         return unheard if question.telling else Telling()
-    idf = weigh(corpus).idf
+    idf = _tellings(question, terms, corpus)
     unknown = {at for at in wanted if not corpus.frequencies[at]}
     pairs = {at for at in unknown if is_unspaced(terms[at].word)}
     missing = sum(idf[at] for at in unknown - pairs)
@@ -184,6 +187,16 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
         unknown=missing / total,
         stranger=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
         identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
+    )
+
+
+def _tellings(question: Question, terms: Sequence[Term], corpus: Corpus) -> tuple[float, ...]:
+    weights = weigh(corpus).idf
+    if not question.workaday:
+        return weights
+    return tuple(
+        weight * WORKADAY_SHARE if term.word in question.workaday else weight
+        for term, weight in zip(terms, weights, strict=True)
     )
 
 

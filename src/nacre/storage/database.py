@@ -6,7 +6,6 @@ One connection per :class:`Database`; threads each open their own. WAL lets read
 from __future__ import annotations
 
 import contextlib
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -38,17 +37,20 @@ class Database:
     """A connection to ``nacre.db``, migrated to the present schema.
 
     ``observe`` is told how long transactions held the write lock, named ``write``. ``unwritable`` is why nothing can be
-    written: then the database is only read, and each write raises it.
+    written: then the database is only read, and each write raises it; ``patience_ms`` is how long that may wait.
     """
 
-    def __init__(self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None) -> None:
+    def __init__(
+        self, path: Path, observe: Observe | None = None, unwritable: NacreError | None = None,
+        patience_ms: int | None = None,
+    ) -> None:  # fmt: skip
         self.path = path
         self.unwritable = unwritable
         self._since = 0.0
         self._depth = 0
         self._inode = path.stat().st_ino if path.exists() else 0
         if unwritable:
-            found = connect_to_read(path)
+            found = connect_to_read(path, patience_ms)
             if found is None:
                 raise unwritable
             self._connection = found
@@ -75,6 +77,11 @@ class Database:
         """
         with contextlib.suppress(apsw.Error):
             self._connection.close()
+
+    @property
+    def file(self) -> int:
+        """A number of the file that was opened; another file has another one."""
+        return self._inode
 
     def is_in_place(self) -> bool:
         """Whether the file at the path is still the one that was opened, and no new one took its place."""
@@ -176,6 +183,16 @@ class Database:
     def edition(self) -> object:
         """A value that is another one when another connection has committed meanwhile."""
         return self._connection.pragma("data_version")
+
+    def schema(self) -> int:
+        """The number of the last migration that the file went through, by whichever program."""
+        with _translated(self.path):
+            return int(self._connection.pragma("user_version"))
+
+    def interrupt(self) -> None:
+        """End the statement that another thread runs here, if one does: it raises Unavailable there."""
+        with contextlib.suppress(apsw.Error):
+            self._connection.interrupt()
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -291,6 +308,8 @@ def _translated(path: Path) -> Iterator[None]:
         raise StoreBusy(f"another process is writing to {path}", hint="try again when it has finished") from error
     except apsw.FullError as error:
         raise _disk_full(path) from error
+    except apsw.InterruptError as error:
+        raise Unavailable("it was interrupted", hint="ask again") from error
     except apsw.NotADBError as error:
         raise StoreUnusable(
             f"{path} is not a nacre database",
@@ -299,6 +318,8 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.CorruptError as error:
         raise StoreUnusable(f"{path} is damaged", hint="the vault still has every memory: nacre db rebuild") from error
     except (apsw.ReadOnlyError, apsw.CantOpenError, apsw.IOError, apsw.PermissionsError) as error:
+        import shutil  # 2 ms with all its compressors, which few need
+
         if path.parent.exists() and shutil.disk_usage(path.parent).free < _LEAST_FREE_BYTES:
             raise _disk_full(path) from error
         raise StoreUnusable(

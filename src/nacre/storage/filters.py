@@ -46,6 +46,7 @@ def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
         *_time_parts("m.created", wanted),
         *_among("m.kind", wanted.kinds),
         *_among("m.expiry", wanted.expiry),
+        *_among("substr(m.session, 1, instr(m.session, ':') - 1)", wanted.tools),
     ]
     if wanted.scope != Scope.PRIVATE:
         parts += _among("m.scope", _VISIBLE[wanted.scope])

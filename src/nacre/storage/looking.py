@@ -19,13 +19,15 @@ from nacre.storage.migrate import is_present_schema
 _BUSY_MS = 1_000
 
 
-def connect_to_read(path: Path) -> apsw.Connection | None:
+def connect_to_read(path: Path, patience_ms: int | None = None) -> apsw.Connection | None:
     """A connection to a database of the present schema; ``None`` where it cannot be read, either.
+
+    With ``patience_ms`` it waits for no lock longer than that, and takes none that others would wait for.
 
     Three ways, the first that works: beside others; as the only one, which needs no index, while others wait for the
     moment that takes; as a file that nobody can change, where the folder is read-only and nothing is left in a log.
     """
-    for connection in _ways(path):
+    for connection in _ways(path, patience_ms):
         try:
             connection.execute(
                 "PRAGMA query_only = ON; PRAGMA temp_store = MEMORY; PRAGMA cache_size = -32000"
@@ -39,16 +41,17 @@ def connect_to_read(path: Path) -> apsw.Connection | None:
     return None
 
 
-def _ways(path: Path) -> Iterator[apsw.Connection]:
+def _ways(path: Path, patience_ms: int | None) -> Iterator[apsw.Connection]:
     with contextlib.suppress(apsw.Error):
         beside = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        beside.set_busy_timeout(_BUSY_MS)
+        beside.set_busy_timeout(_BUSY_MS if patience_ms is None else patience_ms)
         yield beside
     with contextlib.suppress(apsw.Error):
-        alone = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        alone.set_busy_timeout(_BUSY_MS)
-        alone.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-        yield alone
+        if patience_ms is None:
+            alone = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            alone.set_busy_timeout(_BUSY_MS)
+            alone.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+            yield alone
     if not _is_writable(path.parent) and not _has_log(path):
         with contextlib.suppress(apsw.Error):
             name = f"file:{quote(os.path.realpath(path))}?immutable=1"

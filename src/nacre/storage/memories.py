@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 from nacre.ids import content_hash
@@ -39,6 +39,21 @@ class Known:
     kind: Kind
     subject: str
     turns: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What is news to a session: stored after the row ``mark``, with an id from ``first_id`` on (ids tell when they
+    were made), said after ``said``, at least so important, not by the ``session``, of the ``project`` or of none,
+    trusted. Where the database was made anew since the mark was taken, everything is after it."""
+
+    mark: int
+    first_id: str
+    said: datetime
+    session: str
+    project: str | None
+    least: int
+    limit: int
 
 
 def memory_hash(content: str, project: str | None) -> bytes:
@@ -166,6 +181,32 @@ class Memories:
             for memory_id, kind, subject, turns in self._db.all("list_memories_of_session", session=session)
         ]
 
+    def handoffs(self, project: str, since: datetime, *, in_any_state: bool = False) -> list[Memory]:
+        """What sessions of a project handed over since a time, the latest first; with retired ones, if wanted."""
+        rows = self._db.all("list_handoffs", project=project, since=to_ms(since), retired=in_any_state)
+        return self._build(rows)
+
+    def stale_handoffs(self, before: datetime) -> list[str]:
+        """The ids of handoffs that nobody was given, last written before a time."""
+        return [memory for (memory,) in self._db.all("list_stale_handoffs", before=to_ms(before))]
+
+    def news(self, wanted: News) -> list[tuple[int, Memory]]:
+        """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
+        rows = self._db.all(
+            "list_news", mark=wanted.mark, least=wanted.least, first_id=wanted.first_id, said=to_ms(wanted.said),
+            session=wanted.session, project=wanted.project, today=wanted.said.date().isoformat(), limit=wanted.limit,
+        )  # fmt: skip
+        return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
+
+    def last_row(self) -> int:
+        """The row of what was stored last; 0 where nothing was."""
+        row = self._db.one("find_last_row")
+        return int(row[0] or 0) if row else 0
+
+    def has_stored(self, mark: int, session: str, project: str | None) -> bool:
+        """Whether a session, or an agent in its project, stored anything after a row."""
+        return self._db.one("find_stored", mark=mark, session=session, project=project) is not None
+
     def all_ids(self) -> set[str]:
         """The ids of all memories in the index."""
         return {memory_id for (memory_id,) in self._db.all("list_all_memory_ids")}
@@ -219,13 +260,11 @@ class Memories:
             links.setdefault(source, []).append(Link(rel, target, reason))
         again = self._confirmations(ids)
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
-        return [
-            replace(
-                _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ()))),
-                claim=claims.get(row[1]),
-            )
+        built = [
+            _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ())))
             for row in rows
         ]
+        return [replace(memory, claim=claims[memory.id]) if memory.id in claims else memory for memory in built]
 
     def _confirmations(self, ids: str) -> dict[str, list[Confirmation]]:
         found: dict[str, list[Confirmation]] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 import apsw
@@ -12,6 +11,7 @@ import apsw
 from nacre import private
 from nacre.errors import SchemaTooNew
 
+_FOLDER = Path(__file__).parent / "sql" / "migrations"
 _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 
 
@@ -19,11 +19,18 @@ _NAME = re.compile(r"^(\d{4})_\w+\.sql$")
 def migrations() -> dict[int, str]:
     """Number → SQL, in order."""
     found = {}
-    for file in files("nacre.storage").joinpath("sql/migrations").iterdir():
+    for file in _FOLDER.iterdir():
         match = _NAME.match(file.name)
         if match:
             found[int(match.group(1))] = file.read_text(encoding="utf-8")
     return dict(sorted(found.items()))
+
+
+@cache
+def newest() -> int:
+    """The number of the present schema, by the files' names alone."""
+    names = (_NAME.match(file.name) for file in _FOLDER.iterdir())
+    return max(int(name.group(1)) for name in names if name)
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
@@ -31,17 +38,16 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
     Raises SchemaTooNew when a newer nacre wrote it.
     """
-    newest = max(migrations())
     version = _version(connection)
-    if version == newest:
+    if version == newest():
         return
-    if version > newest:
+    if version > newest():
         raise SchemaTooNew(
-            f"{path} has schema {version}, this nacre knows up to {newest}",
+            f"{path} has schema {version}, this nacre knows up to {newest()}",
             hint="upgrade nacre, or point NACRE_HOME at another folder",
         )
     if version:
-        _keep_copy(connection, path.with_name(f"{path.name}.before-{newest:04d}"))
+        _keep_copy(connection, path.with_name(f"{path.name}.before-{newest():04d}"))
     connection.execute("BEGIN IMMEDIATE")
     try:
         for number, sql in migrations().items():
@@ -56,7 +62,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 
 def is_present_schema(connection: apsw.Connection) -> bool:
     """Whether a database needs no migration."""
-    return _version(connection) == max(migrations())
+    return _version(connection) == newest()
 
 
 def _version(connection: apsw.Connection) -> int:

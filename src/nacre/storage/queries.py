@@ -17,7 +17,8 @@ _VECTOR_TABLES = re.compile(r"(?<!other_)\b(passages|turn_passages|passage_bits|
 
 def query(name: str) -> str:
     """The statement of that name. Raises KeyError."""
-    return _all()[name]
+    found = _load().get(name)  # those about other vectors are read off the rest, which few processes need
+    return _all()[name] if found is None else found
 
 
 @cache

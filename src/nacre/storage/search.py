@@ -7,15 +7,16 @@ import math
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
 from nacre.model.recall import Filter
-from nacre.model.session import Speaker, Turn
 from nacre.storage.database import Database
 from nacre.storage.filters import Clause, memory_clause, turn_clause
-from nacre.storage.sessions import Sessions, StoredTurn, turn_identity
+
+if TYPE_CHECKING:
+    from nacre.storage.sessions import Sessions, StoredTurn
 
 _SESSIONS_A_PORTION = 100
 _MEMORY_FIELDS = "m.row"
@@ -230,11 +231,21 @@ def projects_of_memories(database: Database, wanted: Filter, *, today: date) -> 
     return [project for (project,) in database.rows(where.into(_PROJECTS), where.values)]
 
 
+def names_known(database: Database) -> tuple[set[str], set[str]]:
+    """People named as authors of turns, and projects of sessions or of memories."""
+    return {author for (author,) in database.all("list_authors")}, {
+        project for (project,) in database.all("list_projects_named")
+    }
+
+
 def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | None:
     """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.
 
     A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
     """
+    from nacre.model.session import Speaker, Turn
+    from nacre.storage.sessions import turn_identity  # whoever asks has loaded it
+
     tool, _, _ = session.partition(":")
     found = sessions.find(session)
     place = sessions.place_of(found[0].row, turn_id) if found else None

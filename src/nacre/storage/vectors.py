@@ -78,6 +78,16 @@ class _Tables:
         return about_other(name) if self._other else name
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What searches keep in memory of the passages of one database: the model that made them, their bits, which nobody
+    changes in place, and the row that comes next."""
+
+    held: tuple[str | None, str | None]
+    bits: NDArray[np.uint64]
+    next: int
+
+
 class Vectors:
     """Reads and writes vectors. Turns from before ``since`` get none, where a time is given.
 
@@ -100,6 +110,15 @@ class Vectors:
         self._memories: NDArray[np.int64] = np.empty(0, np.int64)
         self._first_pieces: NDArray[np.int64] = np.empty(0, np.int64)
         self._pieces: Matrix = np.empty((0, 0), np.float32)
+
+    def kept(self) -> Kept:
+        """What it keeps in memory, for another connection to the same database to begin with."""
+        return Kept(self._held, self._bits, self._next)
+
+    def begin_with(self, kept: Kept) -> None:
+        """Take what another connection to the same database keeps, where that is more, instead of loading it."""
+        if not self._bits.size or (kept.held == self._held and kept.next > self._next):
+            self._held, self._bits, self._next = kept.held, kept.bits, kept.next
 
     # What is made
 

@@ -1,7 +1,8 @@
 """A provider of language models on loopback, for tests: real wire formats, scripted answers, every kind of failure.
 
 It speaks Anthropic's messages, OpenAI's chat completions, responses and embeddings (with Voyage's names, too), Gemini's
-embeddings and Ollama's chat, streamed where the request asks for it. ::
+contents and embeddings and Ollama's chat, streamed where the request asks for it; and calls tools. What agents' tools
+ask of a provider is answered, too: :mod:`nacre.testing.conversation` says what, by rules. ::
 
     with FakeProvider([{"word": "hull"}, Reply(status=429, headers={"retry-after": "2"})]) as provider:
         config.write_text(provider.config())   # models.default = "fake:m"
@@ -20,7 +21,18 @@ from typing import Any
 
 import msgspec
 
-from nacre.testing.wire_formats import WIRES, Ollama, Said, Wire, embeddings, gemini_embeddings
+from nacre.testing.wire_formats import (
+    Call,
+    Chat,
+    Ollama,
+    Said,
+    Wire,
+    embeddings,
+    forced,
+    gemini_embeddings,
+    is_streamed,
+    wire_at,
+)
 
 FAULTS = ("html", "garbage", "truncated", "half-stream", "hang", "drip", "drop")
 _HTML = b"<!doctype html><html><body><h1>Please sign in to this network</h1></body></html>"
@@ -47,10 +59,11 @@ class Request:
 class Reply:
     """How one request is answered.
 
-    ``answer`` is an object, given back as JSON, or text, given back as it is. A ``status`` other than 200 comes with
-    ``message`` and ``code`` in the format's own shape. ``fault`` is one of ``FAULTS``: a page of HTML with 200,
-    bytes that are no JSON, half an answer with 200, a stream that breaks off, an answer that never comes, one of which
-    a byte comes now and then, a connection that is closed without one.
+    ``answer`` is an object, given back as JSON, or text, given back as it is; a :class:`Call` is what the model does
+    instead. ``tokens`` is what the question is said to come to; 0 counts its characters. A ``status`` other than 200
+    comes with ``message`` and ``code`` in the format's own shape. ``fault`` is one of ``FAULTS``: a page of HTML with
+    200, bytes that are no JSON, half an answer with 200, a stream that breaks off, an answer that never comes, one of
+    which a byte comes now and then, a connection that is closed without one.
     """
 
     answer: Any = ""
@@ -60,9 +73,10 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     fault: str = ""
     is_cut: bool = False
+    tokens: int = 0
 
 
-Answer = Reply | msgspec.Struct | dict[str, Any] | str | Callable[[Request], Any]
+Answer = Reply | Call | msgspec.Struct | dict[str, Any] | str | Callable[[Request], Any]
 
 
 class FakeProvider:
@@ -100,7 +114,7 @@ class FakeProvider:
     @property
     def calls(self) -> list[Request]:
         """The requests that asked a model for an answer."""
-        return [request for request in self.requests if request.path in WIRES]
+        return [request for request in self.requests if wire_at(request.path)]
 
     def config(self, api: str = "chat", *, model: str = "m", more: str = "") -> str:
         """A ``config.toml`` whose language model for every task is this one, by the format ``api``."""
@@ -166,12 +180,24 @@ class FakeProvider:
         marked = wire.path == "/v1/messages"
         cached, written = (size, 0) if is_kept else (0, size if marked else 0)
         new = max(1, asked - cached - written)
+        if reply.tokens:
+            new, cached, written = reply.tokens, 0, 0
         model = str(request.body.get("model", ""))
-        return Said(_text(reply.answer), model, number, new, cached, written, reply.is_cut)
+        call = _call(reply, request)
+        text = call.arguments if call else _text(reply.answer)
+        return Said(text, model, number, new, cached, written, reply.is_cut, call)
 
     def wait_for_end(self, seconds: float | None = None) -> bool:
         """Wait until the server closes, or for so long; returns whether it closes."""
         return self._closing.wait(seconds)
+
+
+def _call(reply: Reply, request: Request) -> Call | None:
+    """The tool that is called: the one that the reply names, or the only one that the request allows."""
+    if isinstance(reply.answer, Call):
+        return reply.answer
+    tool = forced(request.body)
+    return Call(tool, _text(reply.answer), is_forced=True) if tool else None
 
 
 def _text(answer: Any) -> str:
@@ -205,14 +231,17 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         request = Request("POST", path, self._headers(), json.loads(raw or b"{}"))
         self.owner.note(request)
-        wire = WIRES.get(path)
+        wire = wire_at(path)
+        if path.endswith("/count_tokens"):
+            self._json(200, {"input_tokens": max(1, len(raw) // 4)})
+            return
         if path.endswith(("/embeddings", ":batchEmbedContents")):
             fault = self.owner.embedding_fault()
             if fault is None or isinstance(fault.answer, dict):
                 made = gemini_embeddings if path.endswith(":batchEmbedContents") else embeddings
                 self._json(200, fault.answer if fault else made(request.body, self.owner.dimensions))
                 return
-            wire, reply = WIRES["/v1/chat/completions"], fault
+            wire, reply = Chat(), fault
         elif wire is None:
             self._json(404, {"error": {"message": f"nothing is at {path}", "type": "not_found_error"}})
             return
@@ -233,10 +262,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(reply.status, wire.error(reply.status, reply.message, reply.code), reply.headers)
         elif reply.fault == "garbage":
             self._send(200, b"\x00\xff{]", {"content-type": "application/json"})
-        elif request.body.get("stream"):
-            self._stream(wire, self.owner.said(reply, request, wire), request, reply)
+        elif is_streamed(request.path, request.body):
+            self._stream(wire, self.owner.said(reply, request, wire), reply)
         else:
-            body = json.dumps(wire.whole(self.owner.said(reply, request, wire), request.body)).encode()
+            body = json.dumps(wire.whole(self.owner.said(reply, request, wire))).encode()
             half = body[: len(body) // 2] if reply.fault in ("truncated", "half-stream") else body
             self._send(200, half, {"content-type": "application/json", **reply.headers})
 
@@ -250,14 +279,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b" ")
             self.wfile.flush()
 
-    def _stream(self, wire: Wire, said: Said, request: Request, reply: Reply) -> None:
+    def _stream(self, wire: Wire, said: Said, reply: Reply) -> None:
         kind = "application/x-ndjson" if isinstance(wire, Ollama) else "text/event-stream"
         self.send_response(200)
         self.send_header("content-type", kind)
         self.send_header("connection", "close")
         self.end_headers()
         self.close_connection = True
-        events = list(wire.stream(said, request.body))
+        events = list(wire.stream(said))
         if reply.fault in ("truncated", "half-stream"):
             events = events[: len(events) // 2]
         for name, data in events:

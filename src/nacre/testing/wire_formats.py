@@ -7,11 +7,12 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _PART = 24
 """Characters of one event of a stream."""
+_GEMINI_ACTIONS = ("generateContent", "streamGenerateContent")
 _NAMES = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -25,8 +26,24 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A tool that the model calls. ``arguments`` is JSON; ``namespace`` groups tools in OpenAI's responses.
+
+    ``is_forced`` says that the request left no choice: then the answer ends as any other, in some formats.
+    """
+
+    name: str
+    arguments: str
+    namespace: str = ""
+    is_forced: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """One answer, before it has a format. ``new``, ``cached`` and ``written`` are tokens of the question."""
+    """One answer, before it has a format: text, or a call, whose arguments are the text then.
+
+    ``new``, ``cached`` and ``written`` are tokens of the question.
+    """
 
     text: str
     model: str
@@ -35,6 +52,7 @@ class Said:
     cached: int
     written: int
     is_cut: bool
+    call: Call | None = None
 
     @property
     def output(self) -> int:
@@ -61,30 +79,30 @@ class Anthropic:
         marks = [place for place, block in enumerate(blocks) if "cache_control" in block]
         return json.dumps(blocks[: marks[-1] + 1]) if marks else ""
 
-    def whole(self, said: Said, body: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
-        tool = _forced(body)
-        content = [_tool_use(said, tool, json.loads(said.text))] if tool else [{"type": "text", "text": said.text}]
+        text = {"type": "text", "text": said.text}
+        content = [_tool_use(said, said.call, json.loads(said.text)) if said.call else text]
         return {
             "id": f"msg_{said.number:04}", "type": "message", "role": "assistant", "model": said.model,
-            "content": content, "stop_reason": self._reason(said, tool), "stop_sequence": None,
+            "content": content, "stop_reason": self._reason(said), "stop_sequence": None,
             "usage": {**self._input(said), "output_tokens": said.output},
         }  # fmt: skip
 
-    def stream(self, said: Said, body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as events: name and data."""
-        tool = _forced(body)
-        block = _tool_use(said, tool, {}) if tool else {"type": "text", "text": ""}
-        start = {**self.whole(said, {}), "content": [], "stop_reason": None}
+        block = _tool_use(said, said.call, {}) if said.call else {"type": "text", "text": ""}
+        start = {**self.whole(said), "content": [], "stop_reason": None}
         start["usage"] = {**self._input(said), "output_tokens": 1}
         yield "message_start", {"type": "message_start", "message": start}
         yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
         yield "ping", {"type": "ping"}
         for part in said.parts:
-            delta = {"type": "input_json_delta", "partial_json": part} if tool else {"type": "text_delta", "text": part}
+            text = {"type": "text_delta", "text": part}
+            delta = {"type": "input_json_delta", "partial_json": part} if said.call else text
             yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
         yield "content_block_stop", {"type": "content_block_stop", "index": 0}
-        ended = {"stop_reason": self._reason(said, tool), "stop_sequence": None}
+        ended = {"stop_reason": self._reason(said), "stop_sequence": None}
         yield "message_delta", {
             "type": "message_delta", "delta": ended, "usage": {"output_tokens": said.output},
         }  # fmt: skip
@@ -96,8 +114,8 @@ class Anthropic:
         return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_0001"}
 
     @staticmethod
-    def _reason(said: Said, tool: str) -> str:
-        return "max_tokens" if said.is_cut else "tool_use" if tool else "end_turn"
+    def _reason(said: Said) -> str:
+        return "max_tokens" if said.is_cut else "tool_use" if said.call else "end_turn"
 
     @staticmethod
     def _input(said: Said) -> dict[str, int]:
@@ -116,28 +134,26 @@ class Chat:
         """What is kept of a request: all but its last message."""
         return json.dumps(body.get("messages", [])[:-1])
 
-    def whole(self, said: Said, body: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
-        tool = _forced(body)
-        call = {"id": f"call_{said.number}", "type": "function", "function": {"name": tool, "arguments": said.text}}
-        message = {"role": "assistant", "content": None if tool else said.text, "refusal": None}
-        choice = {
-            "index": 0, "finish_reason": "length" if said.is_cut else "stop", "logprobs": None,
-            "message": {**message, "tool_calls": [call]} if tool else message,
-        }  # fmt: skip
+        message: dict[str, Any] = {"role": "assistant", "content": None if said.call else said.text, "refusal": None}
+        if said.call:
+            function = {"name": said.call.name, "arguments": said.text}
+            message["tool_calls"] = [{"id": f"call_{said.number}", "type": "function", "function": function}]
+        choice = {"index": 0, "finish_reason": self._reason(said), "logprobs": None, "message": message}
         return {**self._head(said, "chat.completion"), "choices": [choice], "usage": self._usage(said)}
 
-    def stream(self, said: Said, body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as events: the name is empty."""
         head = self._head(said, "chat.completion.chunk")
-        tool = _forced(body)
         for place, part in enumerate(said.parts):
-            function = {"arguments": part, **({"name": tool} if place == 0 else {})}
-            call = {"index": 0, "type": "function", "id": f"call_{said.number}", "function": function}
-            delta: dict[str, Any] = {"tool_calls": [call]} if tool else {"content": part}
+            delta: dict[str, Any] = {"content": part}
+            if said.call:
+                function = {"arguments": part, **({"name": said.call.name} if place == 0 else {})}
+                call = {"index": 0, "type": "function", "id": f"call_{said.number}", "function": function}
+                delta = {"tool_calls": [call]}
             yield "", {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-        ended = "length" if said.is_cut else "stop"
-        yield "", {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": ended}]}
+        yield "", {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": self._reason(said)}]}
         yield "", {**head, "choices": [], "usage": self._usage(said)}
         yield "", {}
 
@@ -145,6 +161,12 @@ class Chat:
         """What comes with a status that is no success."""
         kind = _NAMES.get(status, "server_error")
         return {"error": {"message": message, "type": kind, "param": None, "code": code or None}}
+
+    @staticmethod
+    def _reason(said: Said) -> str:
+        if said.is_cut:
+            return "length"
+        return "tool_calls" if said.call and not said.call.is_forced else "stop"
 
     @staticmethod
     def _head(said: Said, kind: str) -> dict[str, Any]:
@@ -169,19 +191,19 @@ class Responses:
         given = body.get("input")
         return json.dumps([body.get("instructions"), given[:-1] if isinstance(given, list) else None])
 
-    def whole(self, said: Said, body: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
-        tool = _forced(body)
         asked = said.new + said.cached + said.written
         part = {"type": "output_text", "text": said.text, "annotations": []}
         item: dict[str, Any] = {
             "type": "message", "id": f"msg_{said.number}", "role": "assistant", "status": "completed",
             "content": [part],
         }  # fmt: skip
-        if tool:
+        if said.call:
+            space = {"namespace": said.call.namespace} if said.call.namespace else {}
             item = {
-                "type": "function_call", "id": f"fc_{said.number}", "call_id": f"call_{said.number}", "name": tool,
-                "arguments": said.text, "status": "completed",
+                "type": "function_call", "id": f"fc_{said.number}", "call_id": f"call_{said.number}", **space,
+                "name": said.call.name, "arguments": said.text, "status": "completed",
             }  # fmt: skip
         return {
             "id": f"resp_{said.number:04}", "object": "response", "created_at": 1_760_000_000, "model": said.model,
@@ -195,9 +217,9 @@ class Responses:
             },
         }  # fmt: skip
 
-    def stream(self, said: Said, body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as events: name and data."""
-        whole = self.whole(said, body)
+        whole = self.whole(said)
         item = whole["output"][0]
         begun = {**whole, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
         tool = item["type"] == "function_call"
@@ -230,7 +252,7 @@ class Ollama:
         """It says nothing of what it keeps."""
         return ""
 
-    def whole(self, said: Said, body: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002
+    def whole(self, said: Said) -> dict[str, Any]:
         """The answer in one piece."""
         return {
             "model": said.model, "created_at": "2026-01-01T00:00:00Z", "done": True,
@@ -238,19 +260,80 @@ class Ollama:
             "prompt_eval_count": said.new, "eval_count": said.output,
         }  # fmt: skip
 
-    def stream(self, said: Said, body: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
         """The answer as lines."""
         for part in said.parts:
             yield "", {"model": said.model, "message": {"role": "assistant", "content": part}, "done": False}
-        yield "", {**self.whole(said, body), "message": {"role": "assistant", "content": ""}}
+        yield "", {**self.whole(said), "message": {"role": "assistant", "content": ""}}
 
     def error(self, status: int, message: str, code: str) -> dict[str, Any]:  # noqa: ARG002
         """What comes with a status that is no success."""
         return {"error": message}
 
 
-Wire = Anthropic | Chat | Responses | Ollama
-WIRES: dict[str, Wire] = {wire.path: wire for wire in (Anthropic(), Chat(), Responses(), Ollama())}
+class Gemini:
+    """``POST /v1beta/models/<model>:generateContent``, and ``:streamGenerateContent``, whose events have no name."""
+
+    path = ":generateContent"
+
+    def prefix(self, body: Mapping[str, Any]) -> str:
+        """What is kept of a request: all but its last message."""
+        return json.dumps([body.get("systemInstruction"), body.get("contents", [])[:-1]])
+
+    def whole(self, said: Said) -> dict[str, Any]:
+        """The answer in one piece."""
+        part: dict[str, Any] = {"text": said.text}
+        if said.call:
+            part = {"functionCall": {"name": said.call.name, "args": json.loads(said.text)}}
+        return self._piece(said, part, "MAX_TOKENS" if said.is_cut else "STOP")
+
+    def stream(self, said: Said) -> Iterator[tuple[str, dict[str, Any]]]:
+        """The answer as events; a call comes in one piece."""
+        if not said.call:
+            for part in said.parts[:-1]:
+                yield "", self._piece(said, {"text": part}, None)
+            said = replace(said, text=said.parts[-1] if said.parts else "")
+        yield "", self.whole(said)
+
+    def error(self, status: int, message: str, code: str) -> dict[str, Any]:
+        """What comes with a status that is no success."""
+        return {"error": {"code": status, "message": message, "status": code or "INTERNAL"}}
+
+    @staticmethod
+    def _piece(said: Said, part: dict[str, Any], reason: str | None) -> dict[str, Any]:
+        asked = said.new + said.cached + said.written
+        ended = {"finishReason": reason} if reason else {}
+        return {
+            "candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}, **ended}],
+            "usageMetadata": {
+                "promptTokenCount": asked, "candidatesTokenCount": said.output,
+                "totalTokenCount": asked + said.output, "cachedContentTokenCount": said.cached,
+            },
+            "modelVersion": said.model,
+        }  # fmt: skip
+
+
+Wire = Anthropic | Chat | Responses | Ollama | Gemini
+_WIRES: dict[str, Wire] = {wire.path: wire for wire in (Anthropic(), Chat(), Responses(), Ollama(), Gemini())}
+
+
+def wire_at(path: str) -> Wire | None:
+    """The format that is spoken at a path, if any."""
+    action = path.rpartition(":")[2]
+    return _WIRES.get(":generateContent" if action in _GEMINI_ACTIONS else path)
+
+
+def is_streamed(path: str, body: Mapping[str, Any]) -> bool:
+    """Whether a request wants its answer in pieces."""
+    return bool(body.get("stream")) or path.endswith(":streamGenerateContent")
+
+
+def forced(body: Mapping[str, Any]) -> str:
+    """The tool that a request says must be called."""
+    choice = body.get("tool_choice")
+    if not isinstance(choice, dict):
+        return ""
+    return str(choice.get("name") or (choice.get("function") or {}).get("name") or "")
 
 
 def embeddings(body: Mapping[str, Any], dimensions: int) -> dict[str, Any]:
@@ -295,13 +378,5 @@ def _packed(vector: Sequence[float]) -> str:
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
-def _forced(body: Mapping[str, Any]) -> str:
-    """The tool that a request says must be called."""
-    choice = body.get("tool_choice")
-    if not isinstance(choice, dict):
-        return ""
-    return str(choice.get("name") or (choice.get("function") or {}).get("name") or "")
-
-
-def _tool_use(said: Said, tool: str, given: Any) -> dict[str, Any]:
-    return {"type": "tool_use", "id": f"toolu_{said.number}", "name": tool, "input": given}
+def _tool_use(said: Said, call: Call, given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": f"toolu_{said.number}", "name": call.name, "input": given}

@@ -31,6 +31,7 @@ _NOTICES = frozenset({"info", "warning", "error"})
 _FILES = re.compile(r"-{3} Content from referenced files -{3}.*\Z", re.DOTALL)
 """To the end of the message, where the tool puts it: a file may hold the mark that ends it."""
 _HARNESS = re.compile(r"<(hook_context|session_context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL)
+_LEFT_OUT = ("<hook_context>", "/", "?")
 _SNAPSHOT = "<state_snapshot>"
 _CANCELLED = "Request cancelled."
 _NUDGE = "System: Please continue."
@@ -93,7 +94,8 @@ class _Log:
             }
             self.messages |= said
         else:
-            self.messages = fresh
+            kept = {key: one for key, one in self.messages.items() if key in fresh or _is_left_out(one)}
+            self.messages = kept | fresh
 
 
 class _Reader:
@@ -206,6 +208,12 @@ def _words(content: Any) -> str:
         part if isinstance(part, str) else string(part, "text") for part in parts if not mapping(part).get("thought")
     )
     return "\n\n".join(text for text in said if text)
+
+
+def _is_left_out(message: Message) -> bool:
+    """Whether a tool that resumes a session leaves a message out, as if nobody had said it: a command, or a prompt
+    that a hook put something in front of."""
+    return message.get("type") == "user" and _words(message.get("content")).lstrip().startswith(_LEFT_OUT)
 
 
 def _responses(parts: Any) -> list[Mapping[str, Any]]:

@@ -72,7 +72,7 @@ class Talk:
             elif part.get("synthetic") or part.get("ignored"):
                 self.talk.exchange.heard(self.talk.clean(_text(part)).text)
             else:
-                typed.append(_text(part))
+                typed.append(_unquoted(_text(part)))
         cleaned = self.talk.clean("\n\n".join(text for text in typed if text.strip()))
         if cleaned.text:
             is_inner = self.talk.session.kind is SessionKind.SUBAGENT
@@ -168,6 +168,14 @@ def data_folders(places: Places) -> list[Path]:
     if places.platform == "darwin":
         found.append(places.home / "Library" / "Application Support")
     return [folder / "opencode" for folder in found]
+
+
+def _unquoted(text: str) -> str:
+    """A prompt as it was typed: ``opencode run`` puts one with spaces into quotes, and a stroke before those within."""
+    inner = text[1:-1]
+    if len(text) < 2 or text[0] != '"' or text[-1] != '"' or '"' in inner.replace('\\"', ""):
+        return text
+    return inner.replace('\\"', '"')
 
 
 def _text(part: Values) -> str:

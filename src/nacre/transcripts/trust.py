@@ -74,7 +74,11 @@ _FOREIGN_FILE = re.compile(
     r"|\.(?:eml|mbox|msg|pdf|docx?|ics|rtf|epub)\b",
     re.IGNORECASE,
 )
-_OWN_TOOL = re.compile(r"\bnacre\b|\Amcp__nacre|memory_(?:search|get|list|recall)\Z|\Anacre_", re.IGNORECASE)
+_OWN_TOOL = re.compile(
+    r"\bnacre\b|\Amcp__nacre|memory_(?:search|get|store|retire|list|extract|sessions|graph|analyze|admin|recall)\Z|\Anacre_"
+    r"|\Amcp_nacre_",
+    re.IGNORECASE,
+)
 _OWN_COMMAND = re.compile(r"(?:^|[|;&(]\s*|\b(?:run|exec|-m)\s+)(?:\S*/)?nacre\s+\w", re.IGNORECASE)
 
 

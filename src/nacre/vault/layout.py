@@ -14,6 +14,9 @@ from nacre.model.memory import Kind, Memory
 LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"
 DERIVED = frozenset({"MEMORY.md", "profile.md", "project.md", "README.md"})
+OWN_PAGES = frozenset({"identity.md", "IDENTITY.md"})
+"""What the owner tells agents of themselves, at the top of the vault; the profile is another such page."""
+
 FOLDERS = frozenset({"global", "projects", "inbox", "retired"})
 _SLUG_CHARACTERS = 60
 _SLUG_BYTES = 120
@@ -45,6 +48,7 @@ def is_memory_file(path: str) -> bool:
         path.endswith(".md")
         and (not rest or top in FOLDERS)
         and path.rpartition("/")[2] not in DERIVED
+        and path not in OWN_PAGES
         and not path.startswith(".")
         and "/." not in path
     )

@@ -1,8 +1,9 @@
-"""Have the system start the watcher: a user unit of systemd, an agent of launchd, a task of Windows, or a process of
-its own."""
+"""Have the system start the daemon, which follows sessions: a user unit of systemd, an agent of launchd, a task of
+Windows (the watcher alone, since daemons need local sockets), or a process of its own."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -18,6 +19,7 @@ from nacre.app.watching.standing import Standing, ask_to_end, standing
 from nacre.app.watching.units.writing import LABEL, launchd_plist, systemd_unit, windows_task
 from nacre.errors import NotFound, Unavailable
 from nacre.ids import utc_now
+from nacre.link.client import Away, Refused, ask
 from nacre.settings import Settings
 
 UNIT = "nacre-watch.service"
@@ -39,7 +41,7 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """A way to have the watcher started: the file that says so, and the commands that make the system know of it,
+    """A way to have it started: the file that says so, and the commands that make the system know of it,
     start it, and forget it.
 
     ``form`` is ``systemd``, ``launchd`` or ``task``.
@@ -61,11 +63,11 @@ class Installation:
 
 def installation(settings: Settings) -> Installation:
     """How this system would start the watcher of a home."""
-    words = [*program(), "watch", "--log"]
+    if settings.platform == "win32":
+        return _task(settings, [*program(), "watch", "--log"])
+    words = [*program(), "serve", "--log"]
     if settings.platform == "darwin":
         return _launchd(settings, words)
-    if settings.platform == "win32":
-        return _task(settings, words)
     return _systemd(settings, words)
 
 
@@ -81,7 +83,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 
 
 def install(settings: Settings) -> Installation:
-    """Write the file, and have the system start the watcher now and with every login.
+    """Write the file, and have the system start it now and with every login.
 
     Raises Unavailable where the system's own program is missing or refuses.
     """
@@ -110,7 +112,8 @@ def uninstall(settings: Settings) -> Installation:
 
 
 def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
-    """Start it, by the system where it is installed, else as a process of its own; one that runs stays as it is.
+    """Start it: in the daemon, where one runs, else by the system where it is installed, else as a process of its own;
+    one that runs stays as it is.
 
     Raises Unavailable when it does not come up, with what it wrote last.
     """
@@ -120,7 +123,9 @@ def start(settings: Settings, wait_seconds: float = START_SECONDS) -> Standing:
     begun = utc_now()
     found = installation(settings)
     process = None
-    if found.is_installed:
+    if _followed_by_daemon(settings):
+        pass
+    elif found.is_installed:
         _require(settings, found)
         _run(settings, found.start)
     else:
@@ -220,6 +225,13 @@ def _code(settings: Settings, command: Command) -> subprocess.CompletedProcess[s
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"{command[0]} cannot be run: {error}", hint=_WITHOUT_SYSTEMD) from error
+
+
+def _followed_by_daemon(settings: Settings) -> bool:
+    """Whether there is a daemon, which follows then."""
+    with contextlib.suppress(Away, Refused):
+        return bool(ask(str(settings.home), "follow", {}, seconds=1.0))
+    return False
 
 
 def _detached(settings: Settings) -> subprocess.Popen[bytes]:

@@ -12,10 +12,11 @@ MOST_BYTES = 1_000_000
 
 
 class Log:
-    """``logs/watcher.log`` of a home. A full one is kept as ``watcher.log.1``, in the place of the one before."""
+    """``logs/watcher.log`` of a home, or the log of ``name``. A full one is kept as ``watcher.log.1``, in the place of
+    the one before."""
 
-    def __init__(self, home: Path) -> None:
-        self.path = log_file(home)
+    def __init__(self, home: Path, name: str = "watcher") -> None:
+        self.path = log_file(home, name)
         private.make_folder(self.path.parent)
 
     def write(self, line: str) -> None:
@@ -27,14 +28,14 @@ class Log:
             self.path.replace(self.path.with_suffix(".log.1"))
 
 
-def log_file(home: Path) -> Path:
-    """Where a watcher of a home writes."""
-    return home / "logs" / "watcher.log"
+def log_file(home: Path, name: str = "watcher") -> Path:
+    """Where a watcher of a home writes, or the daemon."""
+    return home / "logs" / f"{name}.log"
 
 
-def last_lines(home: Path, count: int) -> list[str]:
+def last_lines(home: Path, count: int, name: str = "watcher") -> list[str]:
     """The last lines of the log, the oldest first."""
-    path = log_file(home)
+    path = log_file(home, name)
     found: deque[str] = deque(maxlen=count)
     for file in (path.with_suffix(".log.1"), path):
         try:

@@ -28,7 +28,11 @@ def health(run: Run) -> None:
     _answer(run, checking.health(run.context))
 
 
-@command("doctor", examples=["nacre doctor", "nacre doctor --deep", "nacre doctor --deep --all --repair"])
+@command(
+    "doctor",
+    examples=["nacre doctor", "nacre doctor hosts", "nacre doctor --deep --all --repair"],
+)
+@click.argument("part", required=False, type=click.Choice(["hosts"]), metavar="[hosts]")
 @click.option("--deep", is_flag=True, help="Prove every part against what it was made from.")
 @click.option("--all", "everything", is_flag=True, help="With --deep: read all transcripts again, not a sample.")
 @click.option(
@@ -38,19 +42,35 @@ def health(run: Run) -> None:
     help="Mend what can be mended without a loss: permissions, and with --deep more.",
 )
 @click.pass_obj
-def doctor(run: Run, deep: bool, everything: bool, with_repair: bool) -> None:
+def doctor(run: Run, part: str | None, deep: bool, everything: bool, with_repair: bool) -> None:
     """Check the installation and the home.
 
+    With hosts: prove that your agents' tools can run nacre, by running what their files say.
     Exits with 1 when something is wrong; what is wrong comes with the way out.
     """
     from nacre.app import checking
 
+    if part:
+        _prove_hosts(run, with_options=deep or with_repair)
+        return
     if everything and not deep:
         raise click.UsageError("--all goes with --deep", click.get_current_context())
     if deep:
         _prove(run, everything=everything, with_repair=with_repair)
     else:
         _answer(run, checking.doctor(run.context, repair=with_repair))
+
+
+def _prove_hosts(run: Run, *, with_options: bool) -> None:
+    from nacre.app.wiring.proving import prove_hosts
+    from nacre.cli.records.checks import checks_record
+    from nacre.cli.render.reports import render_checks
+
+    if with_options:
+        raise click.UsageError("hosts goes without --deep and --repair", click.get_current_context())
+    checks = prove_hosts(run.settings)
+    run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
+    run.answer(checks_record(checks), lambda paper: render_checks(paper, checks))
 
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:

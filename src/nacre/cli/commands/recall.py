@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import MODE, MOMENT, SESSION, TRACE_PROMPTS, limit_option, with_memory_filter
+from nacre.cli.options import MODE, MOMENT, NO_DAEMON, SESSION, TRACE_PROMPTS, limit_option, with_memory_filter
 from nacre.cli.run import Run
 from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
+
+if TYPE_CHECKING:
+    from nacre.model.recall import RecallQuery, RecallResult
 
 
 @command(
@@ -44,11 +48,12 @@ from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
 @click.option("--no-update", is_flag=True, help="Do not count this as a use of the memories.")
 @SESSION
 @click.option("--no-boost", is_flag=True, help="Rank by relevance alone, not by age, use and importance.")
+@NO_DAEMON
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
     around_radius: float, mode: str | None, deep: bool, browse: bool, expand: bool,
     rerank: bool, budget: int | None, turns: int | None,
-    explain: bool, no_update: bool, no_boost: bool, session: str | None,
+    explain: bool, no_update: bool, no_boost: bool, session: str | None, no_daemon: bool,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     if deep:
@@ -58,7 +63,6 @@ def recall(  # noqa: PLR0913 - one parameter an option
         )  # fmt: skip
         _recall_deep(run, " ".join(question), wanted, explain=explain, update=not no_update, session=session)
         return
-    from nacre.app import recalling
     from nacre.cli.records.answers import recall_record
     from nacre.cli.render.answers import EMPTY, NOTHING, render_recall
     from nacre.model.recall import Mode, RecallQuery
@@ -72,7 +76,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
         session=session, expand=expand or settings["recall.expand"],
         rerank=rerank or settings["recall.reranker"] == "model",
     )  # fmt: skip
-    result = recalling.recall(run.context, query)
+    result = _answered(run, query, by_itself=no_daemon)
     message = None
     if not result.hits:
         from nacre.app.looking import is_empty
@@ -81,6 +85,20 @@ def recall(  # noqa: PLR0913 - one parameter an option
     run.answer(
         recall_record(result, message), lambda paper: render_recall(paper, result, message=message, explain=explain)
     )
+
+
+def _answered(run: Run, query: RecallQuery, *, by_itself: bool) -> RecallResult:
+    """The daemon's answer, but where a model is asked, which takes its time and is shown as it goes."""
+    from nacre.cli.by_daemon import by_daemon
+    from nacre.model.recall import RecallResult
+
+    if not (by_itself or query.expand or query.rerank):
+        found = by_daemon(run, "recall", query, RecallResult)
+        if found:
+            return found
+    from nacre.app import recalling  # 150 ms that the daemon spares
+
+    return recalling.recall(run.context, query)
 
 
 def _refuse_with_deep(given: dict[str, object]) -> None:
@@ -93,7 +111,7 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
     from pathlib import Path
 
     from nacre.app.deep_recalling import deep_recall, recent_of
-    from nacre.app.project_pages import project_of_folder
+    from nacre.app.locating import project_of_folder
     from nacre.cli.records.deep import deep_record
     from nacre.cli.render.deep import message_of, render_deep
     from nacre.model.deep import DeepQuery

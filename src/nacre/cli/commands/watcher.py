@@ -32,7 +32,7 @@ def watcher() -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def install(run: Run, dry_run: bool, yes: bool) -> None:
-    """Start the watcher now, and with every login.
+    """Start nacre serve, which follows sessions, now and with every login.
 
     It writes one file: a user unit of systemd, an agent of launchd, or a task of Windows. On a terminal it asks first.
     """
@@ -56,7 +56,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
 @click.pass_obj
 def uninstall(run: Run, dry_run: bool) -> None:
-    """Stop the watcher, and have the system forget it.
+    """Stop it, and have the system forget it.
 
     Your memories stay.
     """

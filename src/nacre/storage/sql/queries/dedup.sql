@@ -16,14 +16,18 @@ SELECT c.turns, m.subject || ' ' || m.content, m.superseded_by IS NOT NULL
 FROM confirmations c JOIN past_memories m ON m.id = c.memory WHERE c.session = :session;
 
 -- match_memories --
--- Active memories of one project that hold any of some words, the best first.
+-- Active memories of one project that hold any of some words, the best first. What is handed over is compared with nothing.
 SELECT m.row FROM memories_fts f JOIN active_memories m ON m.row = f.rowid
-WHERE memories_fts MATCH :words AND m.project IS :project ORDER BY rank LIMIT :limit;
+WHERE memories_fts MATCH :words AND m.project IS :project
+    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+ORDER BY rank LIMIT :limit;
 
 -- list_memories_titled --
 -- Active memories of one project with a title or a canonical key.
-SELECT row FROM active_memories
-WHERE project IS :project AND (lower(subject) = lower(:subject) OR canonical_key = :canonical_key) LIMIT :limit;
+SELECT m.row FROM active_memories m
+WHERE m.project IS :project AND (lower(m.subject) = lower(:subject) OR m.canonical_key = :canonical_key)
+    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+LIMIT :limit;
 
 -- list_superseded_by --
 -- What a memory replaced.
@@ -54,7 +58,9 @@ VALUES (:source, 'related_to', :target, 'auto', :strength);
 -- list_unsigned --
 -- Active memories without a signature.
 SELECT m.row, m.content FROM active_memories m LEFT JOIN signatures s ON s.memory = m.row
-WHERE s.memory IS NULL ORDER BY m.row LIMIT :limit;
+WHERE s.memory IS NULL
+    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+ORDER BY m.row LIMIT :limit;
 
 -- insert_signature --
 -- One MinHash signature.

@@ -65,6 +65,44 @@ UNION ALL
 SELECT m.id, m.kind, m.subject, c.turns FROM confirmations c JOIN memories m ON m.id = c.memory
 WHERE c.session = :session;
 
+-- list_handoffs --
+-- What sessions of a project handed over, the latest first.
+SELECT m.* FROM memories m
+WHERE m.project = :project AND m.updated >= :since AND m.kind = 'event' AND (m.retired_at IS NULL OR :retired)
+    AND m.superseded_by IS NULL
+    AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+    AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'session')
+ORDER BY m.updated DESC, m.row DESC LIMIT 5;
+
+-- list_stale_handoffs --
+-- What nobody was given, and nobody is given any more.
+SELECT m.id FROM tags g JOIN active_memories m ON m.id = g.memory
+WHERE g.tag = 'handoff' AND m.updated < :before AND m.kind = 'event'
+    AND EXISTS (SELECT 1 FROM tags t WHERE t.memory = m.id AND t.tag = 'session')
+LIMIT 50;
+
+-- list_news --
+-- What was stored lately and matters to a session that did not store it. A mark beyond the last row is of another database.
+SELECT m.* FROM active_memories m
+WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
+    AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
+    AND (m.project IS NULL OR m.project = :project) AND (m.session IS NULL OR m.session <> :session)
+    AND (m.valid_until IS NULL OR m.valid_until >= :today)
+    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+ORDER BY m.row LIMIT :limit;
+
+-- find_last_row --
+-- Rows are given once, each larger than all before.
+SELECT max(row) FROM memories;
+
+-- find_stored --
+-- Whether a session stored anything since, or an agent in its project.
+SELECT 1 FROM memories m
+WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
+    AND (m.session = :session OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS :project))
+    AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+LIMIT 1;
+
 -- list_all_memory_ids --
 -- For comparing index and vault.
 SELECT id FROM memories;

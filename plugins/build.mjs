@@ -1,0 +1,36 @@
+// Makes what is shipped of what is written here: JavaScript that hosts run as it is, in step with nacre's version.
+//   cd plugins && npm install && npm run build
+// Another folder may be named, into which the JavaScript goes.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const shipped = join(here, "..", "src", "nacre", "hosts", "plugins");
+const target = process.argv[2] ?? shipped;
+const made = mkdtempSync(join(tmpdir(), "nacre-plugins-"));
+const version = /^version = "(.+)"$/m.exec(readFileSync(join(here, "..", "pyproject.toml"), "utf8"))[1];
+const note = (source) => `// Made of plugins/src/${source}: change that, and run npm run build there.\n`;
+
+execFileSync(join(here, "node_modules", ".bin", "tsc"), ["-p", here, "--outDir", made], { stdio: "inherit" });
+const built = (name) => readFileSync(join(made, `${name}.js`), "utf8");
+
+const library = join(target, "openclaw", "lib");
+rmSync(library, { recursive: true, force: true });
+mkdirSync(library, { recursive: true });
+for (const name of ["index", "config", "link", "server", "tools"]) writeFileSync(join(library, `${name}.js`), note(`${name}.ts`) + built(name));
+
+// OpenCode takes every export of a file for a plugin, and every file of the folder: one file, with one export.
+const link = built("link").replace(/^export \{\};\n/m, "").replace(/^export /gm, "");
+const plugin = built("opencode").replace(/^import .* from "\.\/link\.js";\n/m, "");
+mkdirSync(join(target, "opencode"), { recursive: true });
+writeFileSync(join(target, "opencode", "nacre.js"), note("link.ts and opencode.ts") + link + plugin);
+
+for (const name of target === shipped ? ["openclaw/package.json", "openclaw/openclaw.plugin.json", "gemini-cli/gemini-extension.json"] : []) {
+  const path = join(shipped, name);
+  const told = JSON.parse(readFileSync(path, "utf8"));
+  writeFileSync(path, `${JSON.stringify({ ...told, version }, null, 2)}\n`);
+}
+rmSync(made, { recursive: true });

@@ -1,0 +1,130 @@
+/** nacre's plugin for OpenCode: context as parts of the person's message, and notes of what ended. */
+import { type Call, isObject, Link, messageOf, readPlace, text, there, userFolder, wait } from "./link.js";
+
+const START_MS = 500;
+const PROMPT_MS = 150;
+const LOOK_UP_MS = 100;
+const MOST_SESSIONS = 1_000;
+const CHARACTERS = 6_000;
+
+interface Part {
+  id: string;
+  sessionID: string;
+  messageID: string;
+  type: string;
+  text?: string;
+  synthetic?: boolean;
+}
+
+/** What OpenCode hands a plugin; as much of it as is used here. */
+interface Input {
+  directory?: string;
+  client?: { session?: { get?: (query: object) => Promise<unknown> } };
+}
+
+/** `occasion` is why the next message gets the context of a session's start; none where it had that already. */
+interface Session {
+  isApart: boolean;
+  occasion: string | undefined;
+  isOpen: boolean;
+}
+
+export const NacrePlugin = async ({ directory, client }: Input) => {
+  if (process.env.NACRE_OWN_CALL) return {};
+  const log = (message: string) => process.env.NACRE_DEBUG && console.error(message);
+  const place = readPlace(import.meta.url);
+  const link = new Link(place, { name: "opencode", tool: "opencode", log });
+  const sessions = new Map<string, Session>();
+
+  const remember = (id: string, session: Session): Session => {
+    sessions.delete(id);
+    sessions.set(id, session);
+    if (sessions.size > MOST_SESSIONS) sessions.delete(sessions.keys().next().value as string);
+    return session;
+  };
+
+  /** A session that was there before this process: gone on with, if it is not a sub-agent's. */
+  const lookUp = async (id: string): Promise<Session> => {
+    const asked = Promise.resolve(client?.session?.get?.({ path: { id } })).catch(() => undefined);
+    const told = await Promise.race([asked, wait(LOOK_UP_MS)]);
+    const info = isObject(told) && isObject(told.data) ? told.data : {};
+    return sessions.get(id) ?? remember(id, { isApart: Boolean(info.parentID), occasion: "resume", isOpen: true });
+  };
+
+  const callOf = (id: string): Call => {
+    const transcript = there(process.env.XDG_DATA_HOME || userFolder(".local", "share"), "opencode", "opencode.db");
+    return { session: id, ...(directory ? { folder: directory } : {}), ...(transcript ? { transcript } : {}) };
+  };
+
+  const note = (event: "turn-end" | "pre-compact" | "session-end", id: string, reason = "") => {
+    const session = sessions.get(id);
+    if (!session || session.isApart || !session.isOpen) return;
+    if (event === "session-end") session.isOpen = false;
+    link.note(event, { ...callOf(id), reason });
+  };
+
+  const happened: Record<string, (id: string, properties: Record<string, unknown>) => void> = {
+    "session.created": (id, { info }) => {
+      const isApart = isObject(info) && Boolean(info.parentID);
+      remember(id, { isApart, occasion: "startup", isOpen: false });
+    },
+    "session.compacted": (id) => {
+      const session = sessions.get(id);
+      if (session) session.occasion = "compact";
+    },
+    "session.idle": (id) => note("turn-end", id),
+    "session.deleted": (id) => {
+      note("session-end", id, "deleted");
+      sessions.delete(id);
+    },
+  };
+
+  /** Whatever goes wrong in here, OpenCode goes on. */
+  const guarded = async (work: () => void | Promise<void>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      link.trouble(messageOf(error));
+    }
+  };
+
+  return {
+    event: ({ event }: { event: { type: string; properties?: Record<string, unknown> } }) =>
+      guarded(() => {
+        const properties = event.properties ?? {};
+        const info = isObject(properties.info) ? properties.info : {};
+        const id = text(properties.sessionID) || text(info.id);
+        if (id) happened[event.type]?.(id, properties);
+      }),
+
+    "chat.message": (input: { sessionID: string }, output: { message: { id: string; sessionID: string }; parts: Part[] }) =>
+      guarded(async () => {
+        const id = input.sessionID;
+        const session = sessions.get(id) ?? (await lookUp(id));
+        if (session.isApart) return;
+        session.isOpen = true;
+        const said = output.parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text ?? "");
+        const call = { ...callOf(id), prompt: unquoted(said.join("\n")).slice(0, CHARACTERS) };
+        const { occasion } = session;
+        session.occasion = undefined;
+        const context = occasion
+          ? await link.context("session-start", { ...call, occasion }, place.patience ?? START_MS)
+          : await link.context("prompt", call, place.patience ?? PROMPT_MS);
+        if (!context) return;
+        const last = output.parts.at(-1)?.id ?? "prt_";
+        output.parts.push({ id: `${last}nacre`, sessionID: id, messageID: output.message.id, type: "text", text: context, synthetic: true });
+      }),
+
+    "experimental.session.compacting": ({ sessionID }: { sessionID: string }) => guarded(() => note("pre-compact", sessionID)),
+
+    dispose: () =>
+      guarded(() => {
+        for (const id of [...sessions.keys()]) note("session-end", id, "exit");
+      }),
+  };
+};
+
+/** `opencode run` puts a prompt that has spaces in quotes. */
+function unquoted(said: string): string {
+  return /^"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"$/s.test(said) ? said.slice(1, -1).replaceAll('\\"', '"') : said;
+}

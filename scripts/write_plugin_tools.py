@@ -1,0 +1,21 @@
+"""Write the tools that the plugin for OpenClaw offers: as ``nacre mcp`` describes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from nacre.mcp.offers import described, offered
+
+PATH = Path(__file__).parents[1] / "src" / "nacre" / "hosts" / "plugins" / "openclaw" / "tools.json"
+
+
+def main() -> None:
+    """Write them all; the plugin chooses."""
+    tools = described(offered(everything=True))
+    PATH.write_text(json.dumps(tools, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{len(tools)} tools: {PATH}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Contexts: what an agent is given as its session starts, and with each prompt."""

@@ -1,0 +1,39 @@
+"""What there is to read on a machine where nacre is new, and what reading it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from nacre.app import finding, ingesting
+from nacre.app.context import Context
+from nacre.app.estimating import Estimate
+from nacre.app.models import NONE
+
+_RECENT = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class FirstReading:
+    """Transcripts that wait: ``files`` of them with so many ``bytes``; ``recent`` changed in the last seven days.
+
+    ``estimate`` is what a language model would cost; ``None`` where none is set.
+    """
+
+    files: int
+    bytes: int
+    recent: tuple[Path, ...]
+    estimate: Estimate | None
+
+
+def look(context: Context) -> FirstReading:
+    """What can be read; stores nothing."""
+    options = ingesting.IngestOptions()
+    plan = ingesting.plan(context, options)
+    since = (context.clock() - _RECENT).timestamp() * 1e9
+    found = finding.find(context, (), with_discovery=True).files
+    recent = tuple(file.path for file in found if file.mtime_ns >= since)
+    has_model = context.settings["models.default"] != NONE and plan.files > 0
+    estimate = ingesting.estimate(context, options) if has_model else None
+    return FirstReading(plan.files, plan.bytes, recent if len(recent) < len(found) else (), estimate)

@@ -1,0 +1,235 @@
+"""Hand a session over to the next one of its project: at once without a model, better once a model was asked.
+
+A handoff is a memory: an event of importance 9, tagged ``handoff`` and ``session``. A session has one at most that
+nobody was given yet; what is said later, and what a model makes of it, takes its place in one transaction: there is
+always one of them, and never two.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from nacre.app.context import Context
+from nacre.app.contexts import handed
+from nacre.app.contexts.handed import HANDED_FOR
+from nacre.app.models import model_for
+from nacre.app.operating import operating
+from nacre.app.remembering import retire
+from nacre.app.scanning import catch_up
+from nacre.app.tracing import tracing
+from nacre.app.writing import redacted, save
+from nacre.errors import AnswerUnusable
+from nacre.extract.handoff.by_model import HandoffAnswer, borne_out, handoff_prompt, shown_turns
+from nacre.extract.handoff.by_rules import Handoff, by_rules, last_turn
+from nacre.llm.answers import ask
+from nacre.model.memory import HANDOFF_TAGS, Confidence, Expiry, Kind, Memory, Source
+from nacre.model.prompting import Task
+from nacre.model.session import SessionKind, Speaker, Turn
+from nacre.model.trace import TraceKind
+from nacre.storage.sessions import SessionFilter, StoredSession
+
+HAND_OVER = "handoff"
+"""What the ledger calls it."""
+
+IMPORTANCE = 9
+LATE_FOR = timedelta(days=1)
+"""A session that ended longer ago is not handed over late (seed facts 1.8)."""
+
+QUIET = timedelta(minutes=2)
+"""So long it must have been silent: who still talks in another window has not ended."""
+
+BY_RULES = "rules"
+_MOST_TURNS = 400
+_NEWEST = 3
+
+
+def hand_over(context: Context, session: StoredSession, words: str | None = None) -> Memory | None:
+    """Store what a session hands over, as far as it was read, without a model; the memory, if anything is new.
+
+    ``words`` are those of whoever runs nacre, instead of what the owner said last. ``None`` for a session in which
+    nobody works (sub-agents, scheduled runs, heartbeats), of no project, which only said hello, or of which nothing was
+    said since it was handed over. What was written better stays until the owner says more. Raises what writing raises.
+    """
+    if session.session.kind is not SessionKind.MAIN or not session.project:
+        return None
+    turns = _turns(context, session)
+    made = by_rules(turns)
+    if made is None and not words:
+        return None
+    with context.vault_lock:
+        catch_up(context)
+        before = _of_session(context, session.session.id)
+        active = next((one for one in before if not (one.retired or one.superseded_by)), None)
+        if made and not words:
+            if any(_told(one).get("until") == made.until for one in before):
+                return None
+            if active and _told(active).get("by") != BY_RULES and _told(active).get("asked") == made.asked:
+                return active
+        memory = redacted(context, _memory(context, session, turns, _Written.of(context, made, words), active))
+        with operating(context, HAND_OVER, subject=memory.subject, why=f"where {session.session.id} stands"):
+            save(context, [memory])
+        return memory
+
+
+def improve(context: Context, session: StoredSession, *, background: bool = True) -> Memory | None:
+    """Have a model write what a session hands over, where one is set for that; the memory as it is now.
+
+    ``None`` where no model may be asked, where there is nothing to improve, or where the session does not bear out what
+    the model wrote: what the rules stored stays. No lock is held while the model answers; what was given to another
+    session meanwhile, or changed, is left alone. Raises what a model's call raises.
+    """
+    turns = _turns(context, session)
+    last = last_turn(turns)
+    before = _to_improve(context, session, last.id) if last else None
+    if before is None or last is None:
+        return None
+    written = _ask(context, turns, session.session.id, background=background)
+    if not written:
+        return None
+    text, by = written
+    with context.vault_lock:
+        catch_up(context)
+        present = context.memories.find(before.id)
+        if present is None or present.retired or present.content != before.content:
+            return None
+        told = {**_told(present), "until": last.id, "at": _time_of(last, context), "by": by}
+        better = replace(present, content=text, updated=context.now(), extra={**present.extra, HAND_OVER: told})
+        better = redacted(context, better)
+        with operating(context, HAND_OVER, subject=better.subject, why="a model wrote it"):
+            save(context, [better])
+        return better
+
+
+def hand_over_late(context: Context, project: str, *, before: datetime, but: str) -> Memory | None:
+    """Store what the last session of a project hands over, where it ended before a time and nobody said so.
+
+    ``but`` is the session that begins.
+    """
+    wanted = SessionFilter(project=project, kind=SessionKind.MAIN)
+    for session in context.sessions.newest(wanted, limit=_NEWEST):
+        if session.session.id == but or session.ended is None or session.ended > before - QUIET:
+            continue
+        return hand_over(context, session) if before - session.ended <= LATE_FOR else None
+    return None
+
+
+def retire_given(context: Context) -> list[Memory]:
+    """Retire the handoffs that reached another session, and those that nobody is given any more for their age."""
+    retired: list[Memory] = []
+    for memory_id, session in list(handed.delivered(context)):
+        memory = context.memories.find(memory_id)
+        if memory and not (memory.retired or memory.superseded_by):
+            retired += retire(context, [memory_id], f"handed over to {session}")
+        handed.forget_claim(context, memory_id)
+    stale = context.memories.stale_handoffs(context.now() - HANDED_FOR)
+    if stale:
+        retired += retire(context, stale, "no session began in time to be given it")
+    return retired
+
+
+def latest(context: Context, project: str | None) -> Memory | None:
+    """The latest handoff of a project that waits for a session, or, where none does, that one was given."""
+    if not project:
+        return None
+    since = context.now() - HANDED_FOR
+    waiting = context.memories.handoffs(project, since)
+    return next(iter(waiting or context.memories.handoffs(project, since, in_any_state=True)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What is handed over: the words, whose they are, who wrote them, and the owner's turn that they know of last."""
+
+    content: str
+    speaker: Speaker
+    by: str
+    asked: str
+
+    @classmethod
+    def of(cls, context: Context, made: Handoff | None, words: str | None) -> _Written:
+        asked = made.asked if made else ""
+        if words:
+            speaker = context.settings.speaker
+            return cls(words, speaker, speaker.value, asked)
+        return cls(made.content if made else "", Speaker.SYSTEM, BY_RULES, asked)
+
+
+def _turns(context: Context, session: StoredSession) -> list[Turn]:
+    return [item.turn for item in context.sessions.last_turns(session.row, _MOST_TURNS)]
+
+
+def _memory(
+    context: Context, session: StoredSession, turns: list[Turn], written: _Written, before: Memory | None
+) -> Memory:  # fmt: skip
+    """A new handoff, or the one before it with other words.
+
+    What nacre wrote is nobody's word: ``system``, ``inferred``. It names its session and none of its turns: what these
+    teach is still to be learned.
+    """
+    now = context.now()
+    last = last_turn(turns)
+    subject = f"session handoff {_ended(last, now):%Y-%m-%d %H:%M}"
+    told = {
+        "until": last.id if last else "", "asked": written.asked, "at": _time_of(last, context), "by": written.by,
+    }  # fmt: skip
+    if before:
+        return replace(
+            before, content=written.content, speaker=written.speaker, updated=now,
+            extra={**before.extra, HAND_OVER: told},
+        )  # fmt: skip
+    return Memory(
+        id=context.ids(), kind=Kind.EVENT, subject=subject, content=written.content,
+        created=now, updated=now, importance=IMPORTANCE, expiry=Expiry.TEMPORARY, project=session.project,
+        tags=tuple(sorted(HANDOFF_TAGS)), speaker=written.speaker, confidence=Confidence.INFERRED,
+        source=Source(session.session.id), extra={HAND_OVER: told},
+    )  # fmt: skip
+
+
+def _ask(context: Context, turns: list[Turn], session: str, *, background: bool) -> tuple[str, str] | None:
+    """What a model writes, as far as the session bears it out, and the model's name."""
+    shown = shown_turns(turns)
+    model = model_for(context, Task.HANDOFF, background=background)
+    if model is None:
+        return None
+    with closing(model), tracing(context, TraceKind.HANDOFF, f"handoff of {session}") as run:
+        prompt = handoff_prompt(shown, model.capabilities, context.settings["models.timeout_seconds"])
+        if prompt is None:
+            return None
+        try:
+            text = borne_out(ask(model, prompt, HandoffAnswer), shown)
+        except AnswerUnusable as error:
+            run.outcome = error.message
+            return None
+        run.outcome = "taken" if text else "nothing of it was said"
+        return (text, model.name) if text else None
+
+
+def _to_improve(context: Context, session: StoredSession, last: str) -> Memory | None:
+    """The handoff of a session that waits, as the rules wrote it, or a model when less was said."""
+    for one in _of_session(context, session.session.id):
+        told = _told(one)
+        is_open = not (one.retired or one.superseded_by) and told.get("by") not in (Speaker.AGENT, Speaker.OWNER)
+        if is_open and (told.get("by") == BY_RULES or told.get("until") != last):
+            return one
+    return None
+
+
+def _of_session(context: Context, session: str) -> list[Memory]:
+    known = {one.id for one in context.memories.known_of(session)}
+    found = context.memories.in_any_state(sorted(known))
+    return sorted((one for one in found if one.is_handoff), key=lambda one: one.updated, reverse=True)
+
+
+def _told(memory: Memory) -> dict[str, object]:
+    told = memory.extra.get(HAND_OVER)
+    return told if isinstance(told, dict) else {}
+
+
+def _time_of(turn: Turn | None, context: Context) -> str:
+    return _ended(turn, context.now()).isoformat()
+
+
+def _ended(last: Turn | None, now: datetime) -> datetime:
+    return last.time if last and last.time else now

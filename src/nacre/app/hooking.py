@@ -1,0 +1,37 @@
+"""What a hook of a host is answered, whichever host it is."""
+
+from __future__ import annotations
+
+from nacre.app.context import Context
+from nacre.app.contexts.building import build
+from nacre.app.contexts.session_state import read_state
+from nacre.model.context import ContextRequest, Moment, Occasion, SessionState
+from nacre.model.hooking import HookAnswer, HookCall, HookEvent
+
+STARTED = "session-start"
+"""The chore that follows a start: what was handed over is retired, what ended unseen is handed over late."""
+
+_TOLD_WITH_PROMPTS = frozenset({"gemini-cli"})
+"""Hosts that lose, when they resume a session, a prompt which begins with what was told at its start: they are told
+with the first prompt, behind it."""
+
+_MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
+
+
+def answer(context: Context, call: HookCall) -> HookAnswer:
+    """The context of a session's start or a prompt; nothing for the rest, and for sessions nobody talks in."""
+    moment = _MOMENTS.get(call.event)
+    if moment is None or call.is_apart:
+        return HookAnswer()
+    if call.host in _TOLD_WITH_PROMPTS and call.session:
+        if moment is Moment.START:
+            begins = call.occasion is not Occasion.RESUME
+            return HookAnswer(chores=(STARTED,), state=SessionState() if begins else None)
+        if not read_state(context.settings.home, call.session).started:
+            moment = Moment.START
+    asked = ContextRequest(
+        moment, call.occasion, call.prompt, call.folder, call.session or None, call.budget_tokens, alone=call.alone
+    )  # fmt: skip
+    block = build(context, asked)
+    chores = (STARTED,) if moment is Moment.START and call.session else ()
+    return HookAnswer(block.text, block.tokens, chores, block.state)

@@ -1,0 +1,130 @@
+"""The memories that answer a question, ranked and cut to what is sure: what every recall does, and a hook alone.
+
+Light: what only a full recall needs (vectors, models, turns, the vault's files) is in :mod:`nacre.app.recalling`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from nacre.app.context import Context
+from nacre.model.memory import Memory
+from nacre.model.recall import Filter, Mode, RecallQuery
+from nacre.recall.confidence import BORDER, answering
+from nacre.recall.diversify import diversify
+from nacre.recall.lanes import QueryVector
+from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
+from nacre.recall.merging import most_of
+from nacre.recall.outdated import fold
+from nacre.recall.prompting import as_prompt, parts_of
+from nacre.recall.question import Question, read_question
+from nacre.storage.search import browse_memories, memory_search, names_known
+
+DIVERSIFY_FROM = 3
+"""Candidates weighed for diversity, per hit asked for."""
+
+
+def ranked_by_words(context: Context, query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
+    """The memories that answer by their words alone, the best first, and whether there were others, less sure.
+
+    As :func:`nacre.app.recalling.recall` in the mode ``lexical`` finds them, from the database as it is. What the
+    question says happened before or after something is not looked up.
+    """
+    question = _read(context, query, query.text)
+    ranking = ranking_of(context, query)
+    ranked, wanted = rank_memories(context, query, question, ranking)
+    parts = [_read(context, query, part) for part in parts_of(query.text)] if query.is_prompt else []
+    if parts:
+        engine = engine_of(context)
+        ranked = most_of([ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)])
+    sure = confident(ranked, query, question)
+    sure = fold(sure, doubts(context, sure), _last_said)
+    return diverse(sure, query)[: query.limit], bool(ranked) and not sure
+
+
+def engine_of(context: Context) -> MemoryRecall:
+    """What ranks memories."""
+    return MemoryRecall(memory_search(context.database), context.memories, context.usage)
+
+
+def _read(context: Context, query: RecallQuery, text: str) -> Question:
+    question = read_plainly(context, text)
+    return as_prompt(question) if query.is_prompt else question
+
+
+def read_plainly(context: Context, text: str) -> Question:
+    """A question taken apart, with the names that the index knows."""
+    authors, projects = names_known(context.database)
+    return read_question(text, now=context.now(), authors=authors, projects=projects)
+
+
+def ranking_of(context: Context, query: RecallQuery) -> Ranking:
+    """How the memories for a question are to be ranked: as of now, or of the end of the day that it asks about."""
+    now = context.clock()
+    day = query.filter.as_of
+    moment = min(now, datetime.combine(day, datetime.max.time(), UTC)) if day else now
+    clamped = context.settings["scoring.profile"] == "nacre"
+    return Ranking(moment, query.around, query.radius_days, query.boost, clamped)
+
+
+def rank_memories(
+    context: Context, query: RecallQuery, question: Question, ranking: Ranking, *, vector: QueryVector | None = None,
+    lexical: bool = True,
+) -> tuple[list[ScoredMemory], Filter]:  # fmt: skip
+    """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
+    engine = engine_of(context)
+    if query.mode is Mode.BROWSE:
+        limit = max(3 * query.limit, 50)
+        rows = browse_memories(context.database, query.filter, limit=limit, today=ranking.today)
+        return engine.browse(rows, ranking), query.filter
+    wanted = narrowed(query, question)
+    ranked = engine.rank(question, wanted, ranking, vector=vector, lexical=lexical)
+    if question.is_open:
+        return ranked, wanted
+    if wanted is not query.filter and not confident(ranked, query, question):
+        return engine.rank(question, query.filter, ranking, vector=vector, lexical=lexical), query.filter
+    return ranked, wanted
+
+
+def narrowed(query: RecallQuery, question: Question) -> Filter:
+    """The filter, within the time, kinds and project that the question names; options come before its words."""
+    wanted, window = query.filter, question.window
+    if question.lists:
+        projects = wanted.projects or question.projects
+        wanted = replace(wanted, kinds=wanted.kinds or question.lists, projects=projects)
+    if window is None or wanted.since or wanted.until or query.around:
+        return wanted
+    return replace(wanted, since=window.since, until=window.until)
+
+
+def confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
+    """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
+    if query.mode is Mode.BROWSE or question.is_open:
+        return list(ranked)
+    sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
+    shown = {item.memory.id for item in answering(sureness_kind(question), ranked)}
+    return [item for item in ranked if item.memory.id in shown or not sure.isdisjoint(item.linked_from)]
+
+
+def doubts(context: Context, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
+    """Which of some memories are likely to be outdated, by which: (older, newer)."""
+    return [(doubt.older, doubt.newer) for doubt in context.reviews.doubts([item.memory.id for item in hits])]
+
+
+def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
+    """The best hits, each weighed against its likeness to those before, where that is wanted."""
+    if not query.diversify:
+        return list(ranked[: query.limit])
+    pool = ranked[: query.limit * DIVERSIFY_FROM]
+    return diversify(
+        pool,
+        score=lambda item: item.score,
+        text=lambda item: f"{item.memory.subject} {item.memory.content}",
+        limit=query.limit,
+    )
+
+
+def _last_said(memory: Memory) -> datetime:
+    return memory.last_said

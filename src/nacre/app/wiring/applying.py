@@ -1,0 +1,133 @@
+"""Do what a plan says, and keep what is needed to take it back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from nacre.app.wiring.commands import run_command
+from nacre.app.wiring.record import Wired, WrittenFile, digest, load, save
+from nacre.app.wiring.ways import targets_of
+from nacre.hosts import files
+from nacre.hosts.files import Untouchable
+from nacre.model.wiring import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
+from nacre.settings import Settings
+
+CHANGED = "changed"
+"""In the place of a hash: somebody else changed the file between two of nacre's changes."""
+
+
+def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
+    """Do what a plan says: keep a copy of every file that changes, run the hosts' own commands, write the files.
+
+    Commands run before files of hosts are written: hosts write their settings anew in a layout of their own, and in
+    the end there stands what was shown, which keeps the owner's.
+    """
+    wired = load(settings.home)
+    books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"))
+    changing = [change for change in wanted.changes if change.action != "none"]
+    ready = [change for change in changing if books.back_up(change)]
+    own = [one for one in ready if one.path.is_relative_to(settings.home.resolve()) and not wanted.is_removal]
+    for change in own:
+        books.write(change, ())
+    failed = []
+    for command in wanted.commands:
+        if problem := run_command(settings, command):
+            failed.append((" ".join(command.words), problem))
+    rewritten = [path for command in wanted.commands for path in command.touches]
+    for change in ready:
+        if change not in own:
+            books.write(change, rewritten)
+    places = {wish.place for wish in wanted.wishes}
+    others = tuple(wish for wish in wired.wishes if wish.place not in places)
+    wishes = others if wanted.is_removal else (*others, *wanted.wishes)
+    save(settings.home, Wired(wishes, _still_used(settings, wishes, books.files)))
+    files.remove_empty(books.emptied)
+    return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed))
+
+
+def accept_rewritten(settings: Settings, path: Path) -> None:
+    """Take a file as it is for nacre's own work: a host has just written into it what nacre asked it to."""
+    real = Path(os.path.realpath(path))
+    wired = load(settings.home)
+    if written := wired.files.get(str(real)):
+        after = digest(files.read(real).content)
+        save(settings.home, replace(wired, files={**wired.files, str(real): replace(written, after=after)}))
+
+
+def _still_used(
+    settings: Settings, wishes: Sequence[WiringWish], written: Mapping[str, WrittenFile]
+) -> dict[str, WrittenFile]:
+    used = {os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)}
+    return {path: one for path, one in written.items() if path in used}
+
+
+class _Books:
+    """What was written, and what is needed to leave the files as they were."""
+
+    def __init__(self, wired: Wired, stamp: str) -> None:
+        self.files = dict(wired.files)
+        self.copies: list[Path] = []
+        self.left_alone: list[LeftAlone] = []
+        self.emptied: set[Path] = set()
+        self._stamp = stamp
+        self._copy_of: dict[Path, Path] = {}
+
+    def back_up(self, change: FileChange) -> bool:
+        """Copy a file that is to change; returns whether it may be changed."""
+        try:
+            self._refuse_changed(change, ())
+            if change.before is not None and not self._is_as_written(change):
+                self._copy_of[change.path] = files.back_up(change.path, self._stamp)
+                self.copies.append(self._copy_of[change.path])
+        except Untouchable as error:
+            self._leave(change, error)
+            return False
+        return True
+
+    def write(self, change: FileChange, rewritten: Sequence[Path]) -> None:
+        """Write a file, or remove it."""
+        try:
+            self._refuse_changed(change, rewritten)
+            if change.after is None:
+                self._remove(change)
+            else:
+                made = files.write(change.path, change.after, mode=change.mode)
+                self._note(change, change.after, made)
+        except Untouchable as error:
+            self._leave(change, error)
+
+    def _remove(self, change: FileChange) -> None:
+        written = self.files.pop(str(change.path), None)
+        files.remove(change.path)
+        self.emptied |= {Path(folder) for folder in written.made} if written else set()
+
+    def _note(self, change: FileChange, after: bytes, made: Sequence[Path]) -> None:
+        """Remember a file as it was before nacre first wrote into it."""
+        old = self.files.get(str(change.path))
+        if old and self._is_as_written(change) and old.backup and old.before == digest(after):
+            Path(old.backup).unlink(missing_ok=True)  # the file itself is what the copy was
+            del self.files[str(change.path)]
+            return
+        if old and self._is_as_written(change):
+            self.files[str(change.path)] = replace(old, after=digest(after))
+            return
+        before = digest(change.before) if change.is_pristine and not old else CHANGED
+        folders = old.made if old else tuple(str(folder) for folder in made)
+        backup = str(self._copy_of.get(change.path, ""))
+        self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders)
+
+    def _is_as_written(self, change: FileChange) -> bool:
+        """Whether a file is as nacre left it: then there is a copy of what it was, if it was anything."""
+        old = self.files.get(str(change.path))
+        return bool(old and old.after == digest(change.before))
+
+    def _refuse_changed(self, change: FileChange, rewritten: Sequence[Path]) -> None:
+        if change.path not in rewritten and files.read(change.path).content != change.before:
+            raise Untouchable("it changed meanwhile")
+
+    def _leave(self, change: FileChange, error: Untouchable) -> None:
+        self.left_alone.append(LeftAlone(change.path, ", ".join(change.hosts), str(error), "run nacre init again"))

@@ -1,0 +1,40 @@
+"""Answers of the daemon, where one is up: as this process would give them, without what that has to load first."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from nacre.cli.run import Run
+from nacre.link.client import Away, Refused, ask_whole
+
+_SECONDS = 5.0
+
+Result = TypeVar("Result")
+
+
+class _Notes(msgspec.Struct, frozen=True):
+    warnings: list[str] = []
+    problems: list[str] = []
+
+
+def by_daemon(run: Run, operation: str, request: object, result: type[Result]) -> Result | None:
+    """What the daemon answers to an operation of the catalogue; ``None`` where this process has to do it itself.
+
+    So it is where no daemon runs, where it does not answer in time, where it goes by other settings, and where it
+    fails: then whoever asks meets the error, if there is one, in full.
+    """
+    settings = run.settings
+    try:
+        answer = ask_whole(
+            str(settings.home), operation, msgspec.to_builtins(request), seconds=_SECONDS, settings=settings.mark,
+            notes=True,
+        )  # fmt: skip
+        found = msgspec.convert(answer.get("result"), result)
+        notes = msgspec.convert(answer.get("notes", {}), _Notes)
+    except (Away, Refused, msgspec.ValidationError):
+        return None
+    run.warnings += notes.warnings
+    run.problems += notes.problems
+    return found

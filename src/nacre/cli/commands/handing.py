@@ -1,0 +1,74 @@
+"""``nacre handoff`` and ``nacre chores``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@command(
+    "handoff",
+    examples=[
+        "nacre handoff",
+        "nacre handoff --store",
+        'nacre handoff --store "The migration is half done: step 3 is next."',
+    ],
+)
+@click.argument("words", nargs=-1, type=TEXT)
+@click.option("--store", is_flag=True, help="Hand the session over now: in these words, else in what was said last.")
+@click.option("--session", type=TEXT, help="As <tool>:<id>; by default the last one of this project.")
+@click.option("--folder", type=_FOLDER, help="Where the agent works; by default, here.")
+@click.pass_obj
+def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None) -> None:
+    """Show what the last session hands over, or hand one over now.
+
+    Sessions are handed over by themselves when they end, are reset or compacted; the next session of the project is
+    told as it starts.
+    """
+    from nacre.app.handoffs import handoff
+    from nacre.cli.records.handing import handoff_record
+    from nacre.cli.render.handing import render_handoff
+    from nacre.model.handing import HandoffRequest
+
+    if words and not store:
+        raise click.UsageError("words are stored with --store", click.get_current_context())
+    place = str((folder or Path.cwd()).absolute())
+    view = handoff(run.context, HandoffRequest(place, store, session, " ".join(words) or None))
+    run.answer(handoff_record(view), lambda paper: render_handoff(paper, view))
+
+
+@command("chores", hidden=True, examples=["nacre chores", "nacre chores --list"])
+@click.option("--list", "only_list", is_flag=True, help="Tell what waits and what was given up; do nothing.")
+@click.option("--seconds", type=click.FloatRange(0), default=300.0, show_default=True, help="So long at most.")
+@click.pass_obj
+def chores(run: Run, only_list: bool, seconds: float) -> None:
+    """Do what hooks left to be done: read sessions, hand them over, learn from them."""
+    from nacre.app.chores import do_waiting, given_up, waiting
+    from nacre.cli.records.handing import chore_record
+
+    if only_list:
+        home = run.settings.home
+        there, lost = waiting(home), given_up(home)
+
+        def render_list(paper: Paper) -> None:
+            for one in there:
+                paper.line(bold(one.kind), f"  {one.session or one.folder or ''}", dim(f"  {one.note}"))
+            for one in lost:
+                paper.line(bold("given up: "), f"{one.kind}  {one.session}", dim(f"  {one.note}"))
+            if not (there or lost):
+                paper.line("Nothing waits.")
+
+        told = {"waiting": [chore_record(one) for one in there], "given_up": [chore_record(one) for one in lost]}
+        run.answer(told, render_list)
+        return
+    report = do_waiting(run.context, seconds=seconds)
+    record = {"done": report.done, "failed": report.failed, "given_up": report.given_up, "left": report.left}
+    told_as = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in record.items() if count)
+    run.answer(record, lambda paper: paper.line(told_as or "Nothing waits."))

@@ -1,0 +1,190 @@
+"""``nacre init``: plug nacre into agents' tools, and out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.run import Run
+from nacre.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from nacre.cli.render.wiring import Shown
+    from nacre.model.wiring import WiringPlan, WiringWish
+
+
+@command(
+    "init",
+    examples=[
+        "nacre init",
+        "nacre init --host cursor --project .",
+        "nacre init --uninstall --dry-run",
+    ],
+)
+@click.option(
+    "--host", "hosts", type=TEXT, multiple=True, metavar="NAME[,NAME]", help="Which tools; else all that are here."
+)
+@click.option("--project", type=click.Path(path_type=Path), metavar="PATH", help="For one project only, in its folder.")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    help="For all of yours (user), or for the project of this folder.",
+)
+@click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
+@click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
+@click.option("--tool-hook", is_flag=True, help="Claude Code: also run before each tool call, for news of others.")
+@click.option("--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--uninstall", is_flag=True, help="Take it out again.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def init(  # noqa: PLR0913 - one a question
+    run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
+    tool_hook: bool, trust_hooks: bool, dry_run: bool, uninstall: bool, yes: bool,
+) -> None:  # fmt: skip
+    """Plug nacre into your agents' tools, and out of them.
+
+    They start their sessions knowing what matters, and leave what they learn. It finds the tools on this machine, shows
+    what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
+    beside it. Run again, it mends what is missing or has moved.
+    """
+    from nacre.app.wiring.ways import settled
+    from nacre.cli.render.wiring import render_plan
+    from nacre.model.wiring import WiringWish
+
+    asks = run.is_interactive and not yes and not dry_run and not run.as_json
+    folder = _folder(project, scope)
+    template = WiringWish("", folder, plain, slot, tool_hook)
+    if not (asks or yes or dry_run or hosts):
+        raise click.UsageError(
+            "nobody can be asked: add --yes for all that are found, or --host NAME", click.get_current_context()
+        )
+    named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
+    chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
+    wishes = [
+        one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
+    ]
+    wanted = _planned(run, wishes, uninstall=uninstall)
+    if dry_run:
+        _show(run, wanted)
+        return
+    if asks and not wanted.is_nothing:
+        paper = run.paper(stderr=True)
+        render_plan(paper, wanted, shown(run))
+        click.echo(f"\n{paper.text()}", err=True)
+        run.confirm("Take it out?" if uninstall else "Write this?")
+    _do(run, wanted, trusts=trust_hooks, asks=asks)
+    if asks and not (uninstall or named):
+        from nacre.cli.init_dialog import offer_first_reading
+
+        offer_first_reading(run)
+
+
+def shown(run: Run) -> Shown:
+    """How paths are told."""
+    from nacre.cli.render.wiring import Shown
+
+    return Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
+
+
+def _clean(run: Run) -> Callable[[str], str]:
+    from nacre.redact.redactor import Redactor  # where something is shown only
+
+    return Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
+
+
+def _folder(project: Path | None, scope: str | None) -> Path | None:
+    """The folder that is wired; ``None`` for all of the user's. Raises InvalidInput, UsageError."""
+    if scope == "user" and project:
+        raise click.UsageError("--scope user goes without --project", click.get_current_context())
+    if scope != "project" and not project:
+        return None
+    folder = (project or Path()).expanduser().resolve()
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {folder}", hint="name the folder of a project: --project PATH")
+    return folder
+
+
+def _chosen(
+    run: Run, named: list[str], template: WiringWish, *, uninstall: bool, asks: bool
+) -> list[WiringWish] | list[str]:
+    """The hosts that are meant: those that are named, else those that are wired, or here, as far as they are wanted."""
+    from nacre.app.wiring.record import load
+    from nacre.app.wiring.ways import found_hosts, host_named
+    from nacre.cli.init_dialog import choose_hosts
+
+    if named:
+        return [host_named(name).name for name in dict.fromkeys(named)]
+    if uninstall:
+        return [one for one in load(run.settings.home).wishes if template.project in (None, one.project)]
+    found = found_hosts(run.settings)
+    if template.project:
+        found = [one for one in found if one.host.by_project]
+    if asks:
+        return choose_hosts(run, found)
+    if not found:
+        raise InvalidInput("no tool of an agent was found on this machine", hint="name it: nacre init --host NAME")
+    return [one.host.name for one in found]
+
+
+def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
+    from nacre.app.wiring.planning import plan, plan_removal
+
+    wanted = plan_removal(run.settings, wishes) if uninstall else plan(run.settings, wishes)
+    run.exit_code = 1 if wanted.left_alone else 0
+    return wanted
+
+
+def _show(run: Run, wanted: WiringPlan) -> None:
+    from nacre.cli.records.wiring import plan_record
+    from nacre.cli.render.wiring import diff_of, render_plan
+
+    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
+    run.answer(plan_record(wanted, diffs), lambda paper: render_plan(paper, wanted, shown(run)))
+
+
+def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
+    from nacre import private
+    from nacre.app.wiring.applying import apply
+    from nacre.cli.records.wiring import done_record
+    from nacre.cli.render.wiring import diff_of, render_done
+    from nacre.ids import utc_now
+
+    if not wanted.is_removal:
+        private.make_folder(run.settings.home)
+    done = apply(run.settings, wanted, utc_now())
+    run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
+    trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
+    if trust:
+        notes = tuple(one for one in wanted.notes if one[0] != "codex")
+        done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
+    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
+    run.answer(done_record(done, diffs), lambda paper: render_done(paper, done, shown(run)))
+    if not run.as_json:
+        run.flush()
+
+
+def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
+    """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
+    from nacre.app.wiring.applying import accept_rewritten
+    from nacre.app.wiring.trusting import config_file, trust_hooks, untrusted
+
+    wish = next((one for one in wanted.wishes if one.host == "codex"), None)
+    left = untrusted(run.settings, wish) if wish else None
+    if wish is None or left is None:
+        return None
+    if not left:
+        return "before"
+    question = "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
+    if not (trusts or (asks and click.confirm(question, default=True, err=True))):
+        return None
+    problem = trust_hooks(run.settings, wish)
+    accept_rewritten(run.settings, config_file(run.settings))
+    if problem:
+        run.warnings.append(f"Codex: {problem}; open codex and type /hooks")
+    return None if problem else "now"

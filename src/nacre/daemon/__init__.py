@@ -1,0 +1,1 @@
+"""The daemon of a home: holds index and model warm for whoever asks."""

@@ -1,0 +1,167 @@
+"""What a question asks for, and its answer: the catalogue's operations, in an open home, while somebody waits."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from nacre.app.afterwards import warnings_of
+from nacre.app.catalogue import CATALOGUE, Entry
+from nacre.app.context import Context
+from nacre.daemon.homes import Homes
+from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.link.client import PROTOCOL
+
+MOST_SECONDS = 600.0
+"""So long nobody waits."""
+
+_SLOW_SECONDS = 2.0
+_MOST_LONG = 2
+_GRACE_SECONDS = 2.0
+"""So long a question is gone on with after its caller left: what it loads meanwhile, the next one needs."""
+
+_LOOK_SECONDS = 0.25
+
+
+class Waiting(Protocol):
+    """Whoever waits for an answer."""
+
+    def has_left(self) -> bool:
+        """Whether nobody does any more."""
+        ...
+
+
+class _Asked(msgspec.Struct, frozen=True):
+    operation: str
+    request: msgspec.Raw = msgspec.Raw(b"{}")
+    protocol: int = 0
+    seconds: float = MOST_SECONDS
+    settings: str | None = None
+    notes: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _AtWork:
+    """A question that runs; ``left`` is since when nobody waits for its answer."""
+
+    context: Context
+    caller: Waiting
+    until: float
+    left: float | None = None
+
+
+class _NobodyWaits(Exception):  # noqa: N818 - what is the case
+    """There is no use in an answer."""
+
+
+class Answering:
+    """Answers lines, from any thread. ``own`` are operations of the daemon itself, by name: they get no home."""
+
+    def __init__(
+        self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[], object]],
+        catalogue: Mapping[str, Entry[Any, Any]] = CATALOGUE,
+    ) -> None:  # fmt: skip
+        self._homes = homes
+        self._tell = tell
+        self._own = own
+        self._catalogue = catalogue
+        self._writing = threading.BoundedSemaphore(1)
+        self._long = threading.BoundedSemaphore(_MOST_LONG)
+        self._guard = threading.Lock()
+        self._at_work: list[_AtWork] = []
+
+    def answer(self, line: bytes, caller: Waiting) -> bytes:
+        """The line back; nothing where nobody waits for it any more."""
+        try:
+            return self._result(line, caller)
+        except _NobodyWaits:
+            return b""
+        except NacreError as error:
+            return _refusal(error.code, error.message, error.hint)
+        except Exception as error:  # noqa: BLE001 - a question that breaks an answer must not break the daemon
+            self._tell("".join(traceback.format_exception(error)).rstrip())
+            return _refusal("internal", f"{type(error).__name__} in the daemon", "logs/daemon.log tells more")
+
+    def mind(self, stop: threading.Event) -> None:
+        """Until ``stop`` is set, interrupt what nobody waits for any more. Writing is gone on with: it is wanted."""
+        while not stop.wait(_LOOK_SECONDS):
+            with self._guard:
+                for one in self._at_work:
+                    now = time.monotonic()
+                    if one.left is None and (now > one.until or one.caller.has_left()):
+                        one.left = now
+                    if one.left is not None and now - one.left > _GRACE_SECONDS:
+                        one.context.database.interrupt()
+
+    def _result(self, line: bytes, caller: Waiting) -> bytes:
+        try:
+            asked = msgspec.json.decode(line, type=_Asked)
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
+            raise InvalidInput(f"no question: {error}", hint="docs/daemon.md shows one") from error
+        if asked.operation in self._own:
+            return b'{"result":' + msgspec.json.encode(self._own[asked.operation]()) + b"}"
+        if asked.protocol != PROTOCOL:
+            raise OtherVersion(f"this daemon speaks protocol {PROTOCOL}, not {asked.protocol}")
+        entry = self._catalogue.get(asked.operation)
+        if entry is None:
+            raise InvalidInput(
+                f"there is no operation {asked.operation!r}", hint=f"one of {', '.join(self._catalogue)}"
+            )
+        until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
+        with self._turn(entry, until) as context:
+            if caller.has_left() or time.monotonic() >= until:
+                raise _NobodyWaits
+            began = time.monotonic()
+            answer = self._run(entry, context, asked, caller, until)
+        took = time.monotonic() - began
+        if took > _SLOW_SECONDS and not entry.takes_long:
+            self._tell(f"{entry.name} took {took:.1f} s")
+        return answer
+
+    @contextmanager
+    def _turn(self, entry: Entry[Any, Any], until: float) -> Iterator[Context]:
+        """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
+        write between their parts."""
+        gate = self._long if entry.takes_long else self._writing if entry.writes else None
+        with ExitStack() as held:
+            if gate is not None:
+                if not gate.acquire(timeout=max(0.0, until - time.monotonic())):
+                    raise Unavailable("the daemon is busy", hint="ask again")
+                held.callback(gate.release)
+            yield held.enter_context(self._homes.lent(until - time.monotonic()))
+
+    def _run(
+        self, entry: Entry[Any, Any], context: Context, asked: _Asked, caller: Waiting, until: float
+    ) -> bytes:  # fmt: skip
+        if asked.settings is not None and asked.settings != context.settings.mark:
+            raise OtherSettings
+        one = _AtWork(context, caller, until)
+        if not entry.writes:
+            with self._guard:
+                self._at_work.append(one)
+        try:
+            result = entry.answer(context, asked.request)
+        except Unavailable:
+            if one.left is not None:
+                raise _NobodyWaits from None
+            raise
+        finally:
+            with self._guard:
+                if one in self._at_work:
+                    self._at_work.remove(one)
+        notes = b""
+        if asked.notes:
+            told = {"warnings": warnings_of(context), "problems": context.problems}
+            notes = b',"notes":' + msgspec.json.encode(told)
+        return b'{"result":' + result + notes + b"}"
+
+
+def _refusal(code: str, message: str, hint: str | None) -> bytes:
+    return msgspec.json.encode({"error": {"code": code, "message": message, "hint": hint}})

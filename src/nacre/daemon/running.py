@@ -1,0 +1,251 @@
+"""One daemon a home, from its start to its end: it answers, follows sessions, and leaves when it is not needed."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import nacre
+from nacre.app.catalogue import CATALOGUE
+from nacre.app.context import Context
+from nacre.daemon.answering import Answering
+from nacre.daemon.following import Following
+from nacre.daemon.footprint import memory_mb, share_arenas
+from nacre.daemon.greeting import Greeting, ask_to_stop, greet
+from nacre.daemon.homes import Homes
+from nacre.daemon.server import Server
+from nacre.daemon.tending import Tending
+from nacre.daemon.web import TOKEN, Web
+from nacre.errors import Conflict, NacreError
+from nacre.link.address import LOCK
+from nacre.link.client import PROTOCOL
+from nacre.lock import FileLock
+from nacre.model.hooking import HookCall, HookEvent
+from nacre.model.recall import RecallQuery
+from nacre.settings import Settings
+
+if TYPE_CHECKING:
+    from nacre.app.watching.watcher import WatchEvent
+
+_LOOK_SECONDS = 0.5
+_END_SECONDS = 1.5
+_MINUTE = 60.0
+_WARMING = "what was decided here, and why?"
+
+
+class End(StrEnum):
+    """Why a daemon ended."""
+
+    ASKED = "it was asked to"
+    IDLE = "nobody asked for a while"
+    UPGRADED = "its program was changed on disk"
+    OUTDATED = "another version of nacre changed the database"
+    GONE = "its home was moved or deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonOptions:
+    """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
+    not. ``watches`` says whether it follows sessions, ``http`` where it serves agents over HTTP."""
+
+    on_demand: bool = False
+    idle_minutes: float = 30.0
+    watches: bool = True
+    http: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Who is told what a daemon does, and what its watcher does."""
+
+    tell: Callable[[str], None]
+    watched: Callable[[WatchEvent], None]
+
+
+class Daemon:
+    """Serves one home until it is told to stop, or has no reason to stay. Not to be run twice."""
+
+    def __init__(
+        self, settings: Settings, open_home: Callable[[], Context], options: DaemonOptions, voice: Voice
+    ) -> None:  # fmt: skip
+        self._settings = settings
+        self._options = options
+        self._tell = voice.tell
+        self._homes = Homes(open_home, settings.home, settings.config)
+        self._stop = threading.Event()
+        self._began = time.monotonic()
+        self._program = _program()
+        self._is_warm = False
+        self._problems: list[str] = []
+        self._threads: list[threading.Thread] = []
+        self._following = (
+            Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
+        )
+        everything = settings["mcp.tools"] == "all"
+        self._web = Web(settings.home, options.http, everything=everything) if options.http else None
+        own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
+        self._answering = Answering(self._homes, voice.tell, own)
+        self._server = Server(settings.home, self._answering.answer, voice.tell)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether questions are still being answered; after the end, those that took too long."""
+        return self._server.at_work > 0
+
+    def run(self, stop: threading.Event) -> End:
+        """Serve until ``stop`` is set; returns why it ended.
+
+        Raises Conflict where a daemon serves this home, and what opening it raises.
+        """
+        self._stop = stop
+        share_arenas()
+        lock = FileLock(self._settings.home / LOCK)
+        with self._homes.lent():
+            pass  # a home that cannot be opened is told to whoever starts it
+        self._take_place(lock)
+        try:
+            self._begin()
+            why = self._wait()
+            self._tell(f"ends: {why}")
+            return why
+        finally:
+            self._end()
+            lock.release()
+
+    def _take_place(self, lock: FileLock) -> None:
+        """Be the only daemon of the home. One that was started on demand gives way to one that is to stay."""
+        home = self._settings.home
+        if lock.acquire():
+            return
+        there = greet(home)
+        if there and there.on_demand and not self._options.on_demand:
+            ask_to_stop(home)
+            if lock.acquire(1.0):
+                return
+        told = f" (process {there.pid})" if there else ""
+        raise Conflict(f"a daemon serves {home} already{told}", hint="nacre serve status tells how it is")
+
+    def _begin(self) -> None:
+        self._server.start()
+        if self._web:
+            try:
+                self._web.start()
+            except (NacreError, ImportError) as error:
+                if not self._options.on_demand:
+                    raise
+                self._problems.append(f"not served over HTTP: {error}")
+        tending = Tending(self._settings, self._homes, self._tell)
+        self._start("minding", lambda: self._answering.mind(self._stop))
+        self._start("tending", lambda: tending.run(self._stop))
+        self._start("warming", self._warm)
+        if self._following:
+            following = self._following
+            self._start("following", lambda: following.run(self._stop))
+        http = (
+            f", and agents at {self._web.address} (token: {self._settings.home / TOKEN})"
+            if self._web and self._web.address
+            else ""
+        )
+        self._tell(f"serves {self._settings.home}{http}; process {os.getpid()}")
+        for problem in self._problems:
+            self._tell(problem)
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        """Do it in a thread; what fails is told, and begun again in a minute."""
+
+        def guarded() -> None:
+            while not self._stop.is_set():
+                try:
+                    work()
+                except Exception as error:  # noqa: BLE001 - who asks is answered, whatever befalls the rest
+                    self._tell("".join(traceback.format_exception(error)).rstrip())
+                    self._stop.wait(_MINUTE)
+                else:
+                    return
+
+        self._threads.append(threading.Thread(target=guarded, daemon=True, name=name))
+        self._threads[-1].start()
+
+    def _wait(self) -> End:
+        while not self._stop.wait(_LOOK_SECONDS):
+            if not self._server.is_in_place():
+                return End.GONE
+            if self._homes.outdated:
+                return End.OUTDATED
+            if self._is_upgraded():
+                return End.UPGRADED
+            if self._is_idle():
+                return End.IDLE
+        return End.ASKED
+
+    def _is_upgraded(self) -> bool:
+        """Whether another nacre lies where this one was loaded from, and has come to rest there."""
+        seen = _program()
+        if seen == self._program:
+            return False
+        while not self._stop.wait(2 * _LOOK_SECONDS):
+            before, seen = seen, _program()
+            if seen == before:
+                return True
+        return False
+
+    def _is_idle(self) -> bool:
+        if not self._options.on_demand or self._server.at_work:
+            return False
+        return time.monotonic() - self._server.asked_at > self._options.idle_minutes * _MINUTE
+
+    def _end(self) -> None:
+        self._stop.set()
+        self._server.stop()
+        if self._web:
+            self._web.stop()
+        until = time.monotonic() + _END_SECONDS
+        while self._server.at_work and time.monotonic() < until:
+            time.sleep(0.01)
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        self._homes.close()
+
+    def _warm(self) -> None:
+        """Load what the first questions need, before they are asked; nothing is told, and no use is noted."""
+        try:
+            with self._homes.lent() as context:
+                CATALOGUE["recall"].run(context, RecallQuery(_WARMING, limit=1, turns=1, update=False))
+                CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
+        except NacreError as error:
+            self._tell(f"nothing could be loaded beforehand: {error.message}")
+        self._is_warm = True
+
+    def _greeting(self) -> Greeting:
+        options, web = self._options, self._web
+        return Greeting(
+            os.getpid(), options.version, PROTOCOL, round(time.monotonic() - self._began, 1), self._server.answered,
+            self._server.at_work - 1, bool(self._following and self._following.follows), self._is_warm,
+            web.address or None if web else None, options.on_demand,
+            options.idle_minutes if options.on_demand else None, memory_mb(), tuple(self._problems),
+        )  # fmt: skip
+
+    def _asked_to_stop(self) -> bool:
+        self._stop.set()
+        return True
+
+    def _asked_to_follow(self) -> bool:
+        if self._following:
+            self._following.again()
+        return bool(self._following)
+
+
+def _program() -> tuple[int, int]:
+    """What changes when another nacre is installed in the place of this one."""
+    with suppress(OSError):
+        seen = os.stat(nacre.__file__)
+        return seen.st_mtime_ns, seen.st_ino
+    return 0, 0

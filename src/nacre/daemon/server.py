@@ -1,0 +1,167 @@
+"""The daemon's ear: a local socket, one question a connection, each answered in a thread of its own."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import stat
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from nacre import private
+from nacre.errors import StoreUnusable, Unavailable
+from nacre.link.address import socket_path
+
+_MOST_BYTES = 64_000_000
+_CHUNK = 65_536
+_PATIENCE_SECONDS = 5.0
+"""So long a caller may take to ask, and to take the answer."""
+
+_MOST_CALLERS = 64
+_PAUSE_SECONDS = 0.1
+
+Tell = Callable[[str], None]
+
+
+class Caller:
+    """Whoever asks, over one connection."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+
+    def has_left(self) -> bool:
+        """Whether nobody is there any more to take an answer. Only Linux tells that from one who has said all."""
+        if sys.platform != "linux":
+            return False
+        poll = select.poll()
+        poll.register(self._link, 0)
+        return any(event & (select.POLLHUP | select.POLLERR) for _, event in poll.poll(0))
+
+    def is_allowed(self) -> bool:
+        """Whether it is a process of this user, or of the system's."""
+        if sys.platform != "linux":
+            return True  # the folder and the socket are the user's alone
+        told = self._link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return struct.unpack("3i", told)[1] in (os.getuid(), 0)
+
+    def question(self) -> bytes:
+        """What it asks, up to the end of its line; nothing where it left or asks too much. Raises OSError."""
+        until = time.monotonic() + _PATIENCE_SECONDS
+        received = bytearray()
+        while not received.endswith(b"\n"):
+            self._link.settimeout(max(0.001, until - time.monotonic()))
+            chunk = self._link.recv(_CHUNK)
+            if not chunk or len(received) > _MOST_BYTES:
+                return b""
+            received += chunk
+        return bytes(received)
+
+    def take(self, answer: bytes) -> None:
+        """Send it the answer. Raises OSError."""
+        self._link.settimeout(_PATIENCE_SECONDS)
+        self._link.sendall(answer + b"\n")
+
+
+class Server:
+    """Listens on a home's socket, from ``start`` until ``stop``.
+
+    ``answer`` makes a line back of a line there, in as many threads as there are callers; nothing where nobody waits
+    for it. ``tell`` writes to the daemon's log.
+    """
+
+    def __init__(self, home: Path, answer: Callable[[bytes, Caller], bytes], tell: Tell) -> None:
+        self.path = socket_path(str(home))
+        self._answer = answer
+        self._tell = tell
+        self._callers = threading.BoundedSemaphore(_MOST_CALLERS)
+        self._socket: socket.socket | None = None
+        self._made: os.stat_result | None = None
+        self._counting = threading.Lock()
+        self.at_work = 0
+        """How many callers there are now."""
+        self.answered = 0
+        """How many were answered."""
+        self.asked_at = time.monotonic()
+        """When the last question came or was answered (``time.monotonic``)."""
+
+    def start(self) -> None:
+        """Listen; who asked an earlier daemon's socket finds this one. Raises StoreUnusable, Unavailable."""
+        if not hasattr(socket, "AF_UNIX"):
+            raise Unavailable("this system has no local sockets", hint="everything works without a daemon")
+        folder = Path(self.path).parent
+        try:
+            private.make_folder(folder)
+            private.refuse_unsafe(folder)
+            for left in folder.glob(f"{Path(self.path).name}.*"):
+                left.unlink(missing_ok=True)  # of one that was killed as it began
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            fresh = f"{self.path}.{os.getpid()}"
+            listening.bind(fresh)
+            os.chmod(fresh, stat.S_IRUSR | stat.S_IWUSR)
+            listening.listen(128)
+            os.replace(fresh, self.path)
+            self._made = os.stat(self.path)
+        except OSError as error:
+            told = f"cannot listen at {self.path}: {error.strerror or error}"
+            raise StoreUnusable(told, hint="is the home on a disk that knows sockets?") from error
+        self._socket = listening
+        threading.Thread(target=self._accept, args=(listening,), daemon=True, name="accepting").start()
+
+    def is_in_place(self) -> bool:
+        """Whether callers still find this server: the home was not moved or deleted."""
+        with suppress(OSError):
+            seen = os.stat(self.path)
+            return self._made is not None and (seen.st_ino, seen.st_dev) == (self._made.st_ino, self._made.st_dev)
+        return False
+
+    def stop(self) -> None:
+        """Listen no more; what is being answered goes on."""
+        listening, self._socket = self._socket, None
+        if listening is None:
+            return
+        if self.is_in_place():
+            with suppress(OSError):
+                os.unlink(self.path)
+        with suppress(OSError):
+            listening.shutdown(socket.SHUT_RDWR)  # which wakes the thread that accepts
+        listening.close()
+
+    def _accept(self, listening: socket.socket) -> None:
+        while self._socket is listening:
+            try:
+                link, _ = listening.accept()
+                self._callers.acquire()
+                threading.Thread(target=self._serve, args=(link,), daemon=True, name="answering").start()
+            except (OSError, RuntimeError) as error:  # no more files or threads: others may be free in a moment
+                if self._socket is listening:
+                    self._tell(f"a caller was turned away: {error}")
+                    time.sleep(_PAUSE_SECONDS)
+
+    def _serve(self, link: socket.socket) -> None:
+        self._count(1)
+        try:
+            with link, suppress(OSError):
+                caller = Caller(link)
+                line = caller.question() if caller.is_allowed() else b""
+                answer = self._answer(line, caller) if line else b""
+                if answer:
+                    self._count(0, answered=1)
+                    caller.take(answer)
+        except Exception as error:  # noqa: BLE001 - whatever a caller brings about, the next one is answered
+            self._tell("".join(traceback.format_exception(error)).rstrip())
+        finally:
+            self._callers.release()
+            self._count(-1)
+
+    def _count(self, change: int, *, answered: int = 0) -> None:
+        with self._counting:
+            self.at_work += change
+            self.answered += answered
+            self.asked_at = time.monotonic()

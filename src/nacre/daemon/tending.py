@@ -1,0 +1,97 @@
+"""What the daemon does unasked, besides following sessions: history, chores, giving back memory."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from nacre.app import chores
+from nacre.app.afterwards import keep_history
+from nacre.app.watching.rounds import environment, program
+from nacre.daemon.footprint import give_back
+from nacre.daemon.homes import Homes
+from nacre.errors import NacreError
+from nacre.settings import Settings
+
+HISTORY_SECONDS = 10.0
+_LOOK_SECONDS = 0.5
+_LEAST_PAUSE, _MOST_PAUSE = 1.0, 300.0
+_GRACE_SECONDS = 1.0
+
+
+class Tending:
+    """Looks after a home until it is told to stop."""
+
+    def __init__(self, settings: Settings, homes: Homes, tell: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._homes = homes
+        self._tell = tell
+        self._chores = Chores(settings, tell)
+
+    def run(self, stop: threading.Event) -> None:
+        """Until ``stop`` is set."""
+        last = time.monotonic()
+        while not stop.wait(_LOOK_SECONDS):
+            self._chores.look()
+            if time.monotonic() - last > HISTORY_SECONDS:
+                self._keep_history()
+                if self._homes.shrink():
+                    give_back()
+                last = time.monotonic()
+        self._chores.end()
+
+    def _keep_history(self) -> None:
+        try:
+            with self._homes.lent(0.0) as context:
+                keep_history(context)
+        except NacreError:
+            return  # all homes are at work, or cannot be opened: the next look, or whoever asks, tells
+        except OSError as error:
+            self._tell(f"history is not kept: {error}")
+
+
+class Chores:
+    """What hooks left to be done, by a process of its own: one at a time, seldom where it comes to nothing."""
+
+    def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
+        self._settings = settings
+        self._tell = tell
+        self._process: subprocess.Popen[bytes] | None = None
+        self._not_before = 0.0
+        self._pause = _LEAST_PAUSE
+
+    def look(self) -> None:
+        """Start the process if something is due."""
+        if self._process and self._process.poll() is None:
+            return
+        if self._process:
+            self._ended(self._process.returncode)
+        if time.monotonic() < self._not_before or not chores.is_due(self._settings.home, time.time()):
+            return
+        try:
+            self._process = subprocess.Popen(
+                [*program(), "chores"], env=environment(self._settings), stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            self._tell(f"no process for chores can be started: {error.strerror}")
+            self._not_before = time.monotonic() + _MOST_PAUSE
+
+    def end(self) -> None:
+        """Ask the process to end; what it did not do waits for the next daemon."""
+        if self._process and self._process.poll() is None:
+            self._process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_GRACE_SECONDS)
+
+    def _ended(self, code: int) -> None:
+        """It is begun again when something is due; where that is so at once, or it failed, ever later."""
+        self._process = None
+        goes_wrong = bool(code) or chores.is_due(self._settings.home, time.time())
+        self._pause = min(2 * self._pause, _MOST_PAUSE) if goes_wrong else _LEAST_PAUSE
+        self._not_before = time.monotonic() + (self._pause if goes_wrong else 0.0)
+        if code:
+            self._tell(f"chores ended with {code}")

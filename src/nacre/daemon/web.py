@@ -1,0 +1,118 @@
+"""The daemon over HTTP, for agents that cannot start a program: the app of :mod:`nacre.mcp.http`, in a thread."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nacre import private
+from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+
+if TYPE_CHECKING:
+    import uvicorn
+
+TOKEN = "mcp.token"  # noqa: S105 - the name of a file
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - served only where somebody says so
+_TOKEN_BYTES = 32
+_MOST_TOKEN = 4_000
+_GRACE_SECONDS = 1
+_LARGEST_PORT = 65_535
+
+
+class Web:
+    """Serves agents at ``[HOST:]PORT`` (by default at this machine alone), from ``start`` until ``stop``."""
+
+    def __init__(self, home: Path, place: str, *, everything: bool) -> None:
+        """Raises InvalidInput for what is no place."""
+        self._home = home
+        self._host, self._port = split_place(place)
+        self._everything = everything
+        self._server: uvicorn.Server | None = None
+        self._thread: threading.Thread | None = None
+        self.address = ""
+        """Where it listens, once it does."""
+
+    def start(self) -> None:
+        """Listen. Raises Unavailable where that port is taken, StoreUnusable where no token can be kept."""
+        import uvicorn  # a second that only those pay who want it
+
+        from nacre.mcp.calling import HomeCalls
+        from nacre.mcp.face import Face
+        from nacre.mcp.http import PATH, app
+
+        served = app(
+            Face(HomeCalls(self._home), everything=self._everything), token=token_of(self._home),
+            hosts=names_of(self._host),
+        )  # fmt: skip
+        listening = self._listening()
+        port = listening.getsockname()[1]
+        shown = f"[{self._host}]" if ":" in self._host else self._host
+        self.address = f"http://{shown}:{port}{PATH}"
+        config = uvicorn.Config(
+            served, log_level="critical", access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS, log_config=None
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Listen no more; what is being answered ends with the daemon."""
+        if self._server:
+            self._server.should_exit = True
+
+    def _listening(self) -> socket.socket:
+        try:
+            family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+            listening = socket.socket(family, socket.SOCK_STREAM)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((self._host, self._port))
+        except OSError as error:
+            told = f"cannot listen at {self._host}:{self._port}: {error.strerror or error}"
+            raise Unavailable(told, hint="another port may be free: --http PORT") from error
+        return listening
+
+
+def names_of(host: str) -> tuple[str, ...]:
+    """The names by which others may call a server there; none where only this machine can."""
+    if host in _LOOPBACK:
+        return ()
+    if host not in _EVERYWHERE:
+        return (f"[{host}]" if ":" in host else host,)
+    own = socket.gethostname()
+    with suppress(OSError):
+        found = {str(info[4][0]) for info in socket.getaddrinfo(own, None, socket.AF_INET)}
+        return (own, f"{own}.local", *sorted(found))
+    return (own, f"{own}.local")
+
+
+def split_place(place: str) -> tuple[str, int]:
+    """The host and the port of ``[HOST:]PORT``. Raises InvalidInput."""
+    host, _, port = place.strip().rpartition(":")
+    is_clear = ":" not in host or (host.startswith("[") and host.endswith("]"))
+    if not is_clear or not port.isascii() or not port.isdigit() or int(port) > _LARGEST_PORT:
+        raise InvalidInput(f"{place!r} is no port, nor a host and a port", hint="8765, or 127.0.0.1:8765")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def token_of(home: Path) -> str:
+    """What clients send to be let in; made when it is first needed. Raises StoreUnusable."""
+    path = home / TOKEN
+    try:
+        with suppress(FileNotFoundError):
+            with os.fdopen(private.open_file(path, os.O_RDONLY), "rb") as file:
+                kept = file.read(_MOST_TOKEN).decode("ascii", "replace").strip()
+            if kept:
+                return kept
+        made = secrets.token_urlsafe(_TOKEN_BYTES)
+        private.write_file(path, made + "\n")
+    except OSError as error:
+        raise StoreUnusable(f"cannot use {path}: {error.strerror}", hint="check its permissions") from error
+    return made

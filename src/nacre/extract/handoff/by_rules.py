@@ -1,0 +1,53 @@
+"""The handoff that needs no model: what the owner said last, in their own words (seed facts 1.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nacre.extract.bounds import bounded
+from nacre.extract.speech import is_content, utterances
+from nacre.extract.summary.topics import is_idle, words_of
+from nacre.model.session import Speaker, Trust, Turn
+from nacre.text import shorten
+
+OWNER_TURNS = 5
+OWNER_CHARACTERS = 200
+_HEAD = "The owner said last in that session:"
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """``content`` is what is handed over, ``until`` the id of the last turn that it knows of, ``asked`` that of the
+    last one in which the owner wanted something."""
+
+    content: str
+    until: str
+    asked: str
+
+
+def by_rules(turns: Sequence[Turn]) -> Handoff | None:
+    """What a session hands over: the owner's last five turns, 200 characters each, without what they pasted.
+
+    ``None`` where there is nothing to hand over: nobody spoke, or only to say hello.
+    """
+    shown = [bounded(turn) for turn in turns]
+    sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
+    said = [(words_of(shown[one.index], one), shown[one.index].id) for one in sound]
+    kept = [(text, turn) for text, turn in said if text.strip() and not is_idle(text)][-OWNER_TURNS:]
+    until = last_turn(turns)
+    if not kept or until is None:
+        return None
+    lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text, _ in kept]
+    return Handoff("\n".join([_HEAD, *lines]), until.id, kept[-1][1])
+
+
+def last_turn(turns: Sequence[Turn]) -> Turn | None:
+    """The last thing that owner or agent said."""
+    spoken = (turn for turn in reversed(turns) if is_content(turn) and turn.speaker in (Speaker.OWNER, Speaker.AGENT))
+    return next(spoken, None)
+
+
+def _is_sound(turn: Turn) -> bool:
+    """Whether it is the owner who speaks, and nothing from outside: what an agent declined to do is not handed over."""
+    return turn.speaker is Speaker.OWNER and turn.trust is Trust.TRUSTED

@@ -1,0 +1,27 @@
+"""What a hook answers where no daemon does: by words alone, from the database as it is; nothing is written."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from typing import Any
+
+from nacre.app.context import open_to_read
+from nacre.app.hooking import answer as answer_call
+from nacre.model.context import Occasion
+from nacre.model.hooking import HookCall, HookEvent
+from nacre.settings import load_settings
+
+PATIENCE_MS = 40
+"""So long a lock of the database's is waited for."""
+
+
+def answer(home: str, call: dict[str, Any]) -> dict[str, Any]:
+    """A :class:`nacre.model.hooking.HookAnswer` to a call, as the daemon would send it; empty where there is no home.
+
+    Raises NacreError.
+    """
+    if not os.path.isdir(home):
+        return {}
+    known = {**call, "event": HookEvent(call["event"]), "occasion": Occasion(call["occasion"]), "alone": True}
+    return asdict(answer_call(open_to_read(load_settings(home), patience_ms=PATIENCE_MS), HookCall(**known)))

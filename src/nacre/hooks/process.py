@@ -1,0 +1,281 @@
+"""``nacre-hook [--home PATH] HOST EVENT``: what a host runs. It ends within 150 ms, whatever happens, and with 0.
+
+All that may take time is done in threads, and the process ends without waiting for them: one that hangs in a system
+call holds up nobody. The daemon is asked first; where it is away, or has not answered in a moment, the process looks by
+itself, by words alone, and whichever answers first is told. ``--within MS``, else ``NACRE_HOOK_MS`` in the environment,
+gives it another time than that.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from nacre.hooks import notes
+from nacre.hooks.shapes import SHAPES, Shape
+from nacre.link.chores import EVENTS
+from nacre.link.client import Away, Refused, ask
+from nacre.link.environment import environment, home_folder, is_own_call
+
+ALLOWED_MS = 138
+"""From the start of the process on; its end takes a few milliseconds more."""
+
+WITHIN_VARIABLE = "NACRE_HOOK_MS"
+"""Gives hooks another time, where nothing on their command line does: on machines that are slow, or busy with tests."""
+
+_LEAST_SECONDS = 0.04
+"""So long it has to itself, also where the machine was so busy that its start alone took that time."""
+
+_SPARED_SECONDS = 0.008
+"""Before that the host is told, if only that there is nothing; the rest is for what is noted afterwards."""
+
+_PATIENT_SHARE = 0.1
+"""Of that time, for the daemon alone; then the process looks by itself as well."""
+
+_DAEMON_SHARE = 0.9
+"""Of what is left, at most, for the daemon's whole answer."""
+
+_MOST_INPUT = 2_000_000
+_MOST_CHARACTERS = 9_900
+"""Hosts cut what is longer than 10,000."""
+
+_TELLING = frozenset({"session-start", "prompt"})
+"""The events with which a host can be told something."""
+
+_URGENT = frozenset({"session-start", "pre-compact", "session-end"})
+"""Those after which something is to be done soon; where no daemon may be started, a process is for that."""
+
+
+class Arguments(NamedTuple):
+    """What the host's settings say."""
+
+    home: str | None
+    within_ms: int | None
+    host: str
+    event: str
+
+
+class Outcome(NamedTuple):
+    """How a call was answered: by the ``daemon``, ``alone``, ``apart`` (not at all), or not: ``failed``, ``late``."""
+
+    how: str
+    answer: dict[str, Any]
+
+
+def main() -> None:
+    """Answer a hook; never returns, never fails."""
+    gc.disable()  # a process of a tenth of a second collects nothing worth the time
+    with suppress(BaseException):
+        began = time.monotonic() - _age()
+        arguments = _arguments(sys.argv[1:])
+        shape = SHAPES.get(arguments.host)
+        if shape:
+            _Run(arguments, shape, began).answer()
+    os._exit(0)  # whatever threads are at, and whatever waits to be written
+
+
+class _Run:
+    """One run of a hook. ``answer`` bounds it; everything else is done in threads."""
+
+    def __init__(self, arguments: Arguments, shape: Shape, began: float) -> None:
+        environ = environment()
+        self.host, self.event = arguments.host, arguments.event
+        self.name = shape.events.get(self.event, "") if shape.events else self.event
+        self.home = home_folder(environ, arguments.home)
+        self.is_own = is_own_call(environ)
+        self.shape = shape
+        self.began = began
+        within = (arguments.within_ms or int(environ.get(WITHIN_VARIABLE) or ALLOWED_MS)) / 1000
+        self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
+        self.patience = _PATIENT_SHARE * within
+        self.call: dict[str, Any] = {}
+        self.is_heard = threading.Event()
+        """The host has handed over what it had to say, and ``call`` is that."""
+        self.was_away = False
+        self.outcomes: SimpleQueue[Outcome | None] = SimpleQueue()
+        """What the daemon and the process itself come to; ``None`` for who has no answer."""
+        self.ended: SimpleQueue[None] = SimpleQueue()
+        self._telling = threading.Lock()
+
+    def answer(self) -> None:
+        """Tell the host what there is, and end in time."""
+        if self.is_own or not self._is_known():
+            self._tell("")
+            return
+        self._begin(self._ask_daemon)
+        outcome = self._first()
+        threading.Thread(target=self._finish, args=(outcome,), daemon=True).start()
+        with suppress(Empty):
+            self.ended.get(timeout=self._left(_SPARED_SECONDS))
+            return
+        self._tell("")  # what came to be told meanwhile stands
+        with suppress(Empty):
+            self.ended.get(timeout=self._left())
+
+    def _is_known(self) -> bool:
+        return self.name in _TELLING or self.name in EVENTS or self.name == "tool"
+
+    def _first(self) -> Outcome:
+        """What is answered first; the process looks by itself when the daemon is away, or takes its time."""
+        patience, at_work, is_looking = self.patience, 1, False
+        while True:
+            try:
+                outcome = self.outcomes.get(timeout=min(patience, self._left(2 * _SPARED_SECONDS)))
+            except Empty:
+                if is_looking:
+                    return Outcome("late", {})
+            else:
+                at_work -= 1
+                if outcome:
+                    return outcome
+            if not is_looking:
+                patience, at_work, is_looking = self._left(), at_work + 1, True
+                self._begin(self._look_alone)
+            elif not at_work:
+                return Outcome("failed", {})
+
+    def _begin(self, work: Callable[[], Outcome | None]) -> None:
+        """Have a thread come to an answer, or to none."""
+
+        def guarded() -> None:
+            outcome = None
+            with suppress(BaseException):  # what fails in a thread is nobody's trouble: it has no answer then
+                outcome = work()
+            self.outcomes.put(outcome)
+
+        threading.Thread(target=guarded, daemon=True).start()
+
+    def _left(self, spared: float = 0.0) -> float:
+        return max(0.0, self.until - spared - time.monotonic())
+
+    def _ask_daemon(self) -> Outcome | None:
+        """The daemon's answer. What is to be done later is noted before anything else."""
+        given = _read_input()
+        call = {"host": self.host, "event": self.name, **self.shape.read(given)}
+        call["session"] = f"{self.shape.tool}:{call['session']}" if call["session"] else ""
+        if call["is_apart"]:
+            return Outcome("apart", {})
+        self.call = call
+        self.is_heard.set()
+        if self.name in EVENTS:
+            notes.leave_chore(self.home, self.name, call)
+        try:
+            answer = ask(self.home, "hook", call, seconds=self._left() * _DAEMON_SHARE)
+            return Outcome("daemon", answer) if _is_answer(answer) else None
+        except (Away, Refused):
+            self.was_away = True
+            return None
+
+    def _look_alone(self) -> Outcome | None:
+        if self.name not in _TELLING:
+            self.is_heard.wait()
+            return Outcome("alone", {})
+        if not os.path.isdir(self.home):
+            return None
+        from nacre.hooks.alone import answer  # what the daemon spares us
+
+        self.is_heard.wait()
+        return Outcome("alone", answer(self.home, self.call))
+
+    def _finish(self, outcome: Outcome) -> None:
+        with suppress(BaseException):
+            self._deliver(outcome)
+        self.ended.put(None)
+
+    def _deliver(self, outcome: Outcome) -> None:
+        """Tell the host; then keep what was told, start what is to go on, and note the run."""
+        context = outcome.answer.get("context", "") if self.name in _TELLING else ""
+        told = context if len(context) <= _MOST_CHARACTERS else ""
+        if not self._tell(told):
+            outcome, told = Outcome("late", {}), ""
+        else:
+            notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
+            for kind in outcome.answer.get("chores") or ():
+                if kind != self.name:
+                    notes.leave_chore(self.home, str(kind), self.call)
+        took = round(1000 * (time.monotonic() - self.began), 1)
+        notes.log(self.home, self.host, self.event, outcome.how, took, len(told))
+        if self.was_away:
+            self._start_what_goes_on(has_chores=self.name in _URGENT or bool(outcome.answer.get("chores")))
+
+    def _start_what_goes_on(self, *, has_chores: bool) -> None:
+        """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
+        if self.name == "prompt" or not os.path.isdir(self.home):
+            return
+        from nacre.hooks import starting  # few runs start anything
+
+        starting.start(self.home, has_chores=has_chores)
+
+    def _tell(self, context: str) -> bool:
+        """Write the one answer to the host; returns whether it is this one.
+
+        An answer of nothing is written only where it waits for nobody: who does not read has no use for it.
+        """
+        if not self._telling.acquire(blocking=False):
+            return False
+        output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
+        data = output.encode("utf-8", "replace")
+        if not context and data and not _takes_output():
+            return True
+        while data:
+            data = data[os.write(1, data) :]
+        return True
+
+
+def _takes_output() -> bool:
+    """Whether a few bytes for the host wait for nobody; Windows does not tell."""
+    return os.name == "nt" or bool(select.select([], [1], [], 0)[1])
+
+
+def _is_answer(answer: object) -> bool:
+    return isinstance(answer, dict) and isinstance(answer.get("context"), str)
+
+
+def _arguments(arguments: Sequence[str]) -> Arguments:
+    rest, named = list(arguments), {}
+    while rest and rest[0] in ("--home", "--within"):
+        named[rest[0]] = rest[1]
+        del rest[:2]
+    return Arguments(named.get("--home"), int(named.get("--within", 0)) or None, rest[0], rest[1])
+
+
+def _read_input() -> dict[str, Any]:
+    """What the host hands over; an empty object where that is nothing of the kind.
+
+    A host that keeps its end open is not waited for once an object is whole.
+    """
+    data = bytearray()
+    while len(data) <= _MOST_INPUT and not os.isatty(0):
+        chunk = os.read(0, 65_536)
+        data += chunk
+        if not chunk or chunk.rstrip().endswith(b"}"):
+            with suppress(ValueError, RecursionError):
+                given = json.loads(data.decode("utf-8", "replace"))
+                return given if isinstance(given, dict) else {}
+        if not chunk:
+            break
+    return {}
+
+
+def _age() -> float:
+    """For how many seconds this process has run; on systems that do not tell, what Python's start takes."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.03
+    return max(0.0, age)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,131 @@
+"""Claude Code: a plugin in a marketplace of nacre's own, or its settings alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from nacre.hosts.host import FREE_TOOLS, SERVER, Host, Target, Way, hook_groups
+from nacre.hosts.pieces import JsonItem, JsonKey, WholeFile
+from nacre.hosts.places import Places
+from nacre.hosts.wording import words
+
+NAME = "claude-code"
+PLUGIN = f"{SERVER}@{SERVER}"
+_SECONDS = {"SessionStart": 10, "UserPromptSubmit": 5, "PreCompact": 10, "Stop": 5, "SessionEnd": 5}
+"""Without a limit of its own a hook at the session's end is cut off after a second and a half."""
+
+
+def marketplace(places: Places) -> Path:
+    """The folder that Claude Code is told to take plugins from."""
+    return places.home / "hosts" / NAME
+
+
+def settings_folder(places: Places) -> Path:
+    """Where Claude Code keeps what is the user's."""
+    return places.folder("CLAUDE_CONFIG_DIR", ".claude")
+
+
+def is_plugin(way: Way) -> bool:
+    """Whether the wiring is a plugin: for all of the user's, unless it is to be plain."""
+    return way.project is None and not way.plain
+
+
+def cached(places: Places, version: str) -> Path:
+    """Where Claude Code copies the plugin to."""
+    return settings_folder(places) / "plugins" / "cache" / SERVER / SERVER / version
+
+
+def plugin_files(way: Way) -> dict[str, str]:
+    """The plugin, by the path of each file. Its version changes with what is in it, or the host would keep the old."""
+    files = {
+        "hooks/hooks.json": _json({"hooks": _hooks(way)}),
+        ".mcp.json": _json({"mcpServers": {SERVER: way.programs.mcp_server()}}),
+        "skills/nacre-memory/SKILL.md": words("SKILL.md"),
+    }
+    content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
+    manifest = {
+        "name": SERVER,
+        "version": f"{way.programs.version or '0.0.0'}-{content}",
+        "description": "Long-term memory: what was settled in earlier sessions, given back when it matters.",
+    }
+    return {".claude-plugin/plugin.json": _json(manifest), **files}
+
+
+def version_of(files: dict[str, str]) -> str:
+    """The version that a plugin's files say."""
+    found: str = json.loads(files[".claude-plugin/plugin.json"])["version"]
+    return found
+
+
+def _targets(way: Way) -> Sequence[Target]:
+    return tuple(_plugin(way) if is_plugin(way) else _plain(way))
+
+
+def _plugin(way: Way) -> Iterator[Target]:
+    folder = marketplace(way.places)
+    listing = {
+        "name": SERVER,
+        "owner": {"name": SERVER},
+        "plugins": [{"name": SERVER, "source": "./plugin", "description": "Long-term memory"}],
+    }
+    yield Target(folder / ".claude-plugin" / "marketplace.json", (WholeFile(_json(listing)),), "plugin")
+    for name, content in plugin_files(way).items():
+        yield Target(folder / "plugin" / name, (WholeFile(content),), "plugin")
+    yield Target(
+        settings_folder(way.places) / "settings.json",
+        (
+            JsonKey(("extraKnownMarketplaces", SERVER), {"source": {"source": "directory", "path": str(folder)}}),
+            JsonKey(("enabledPlugins", PLUGIN), True),
+            *_allowed(f"mcp__plugin_{SERVER}_{SERVER}__"),
+        ),
+        "plugin enabled, tools allowed",
+    )
+
+
+def _plain(way: Way) -> Iterator[Target]:
+    hooks = hook_groups(way, NAME, _seconds(way))
+    server = JsonKey(("mcpServers", SERVER), {"type": "stdio", **way.programs.mcp_server()})
+    allowed = _allowed(f"mcp__{SERVER}__")
+    if way.project:
+        folder = way.project / ".claude"
+        yield Target(way.project / ".mcp.json", (server,), "MCP server")
+        approved = JsonItem(("enabledMcpjsonServers",), SERVER)
+        yield Target(folder / "settings.local.json", (*hooks, *allowed, approved), "hooks, tools allowed")
+    else:
+        folder = settings_folder(way.places)
+        inside = folder if way.places.environ.get("CLAUDE_CONFIG_DIR") else way.places.user
+        yield Target(inside / ".claude.json", (server,), "MCP server")
+        yield Target(folder / "settings.json", (*hooks, *allowed), "hooks, tools allowed")
+    yield Target(folder / "skills" / "nacre-memory" / "SKILL.md", (WholeFile(words("SKILL.md")),), "skill")
+
+
+def _hooks(way: Way) -> dict[str, Any]:
+    return {hook.path[-1]: [hook.value] for hook in hook_groups(way, NAME, _seconds(way))}
+
+
+def _seconds(way: Way) -> dict[str, int]:
+    return {**_SECONDS, "PreToolUse": 2} if way.tool_hook else _SECONDS
+
+
+def _allowed(prefix: str) -> tuple[JsonItem, ...]:
+    return tuple(JsonItem(("permissions", "allow"), prefix + tool) for tool in FREE_TOOLS)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _notes(way: Way) -> Sequence[str]:
+    told = "Sessions that run already know nothing of it: start a new one."
+    return (told, "Claude Code asks once whether the folder is to be trusted.") if way.project else (told,)
+
+
+HOST = Host(
+    NAME, "Claude Code", ("claude",),
+    traces=lambda places: (settings_folder(places), places.user / ".claude.json"),
+    targets=_targets, notes=_notes,
+)  # fmt: skip

@@ -1,0 +1,52 @@
+"""Codex: an MCP server in config.toml, hooks, and AGENTS.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nacre.hosts.host import SERVER, Host, Target, Way, hook_groups
+from nacre.hosts.pieces import Block, TomlTable, TomlTables
+from nacre.hosts.places import Places
+from nacre.hosts.wording import instructions
+
+NAME = "codex"
+_SECONDS = {"SessionStart": 10, "UserPromptSubmit": 5, "PreCompact": 10, "Stop": 5, "SessionEnd": 3}
+"""More than three seconds for a session's end are cut, with a warning at every start."""
+
+
+def folder(places: Places) -> Path:
+    """Where Codex keeps what is the user's, or what is a project's."""
+    return places.project / ".codex" if places.project else places.folder("CODEX_HOME", ".codex")
+
+
+def hooks_file(places: Places) -> Path:
+    """The file with the hooks."""
+    return folder(places) / "hooks.json"
+
+
+def _targets(way: Way) -> Sequence[Target]:
+    hooks = hooks_file(way.places)
+    server = {
+        **way.programs.mcp_server(),
+        "startup_timeout_sec": 20,
+        "default_tools_approval_mode": "approve",
+    }
+    trusted = TomlTables(("hooks", "state"), f"{hooks}:")
+    instructed = (way.project or folder(way.places)) / "AGENTS.md"
+    return (
+        Target(folder(way.places) / "config.toml", (TomlTable(("mcp_servers", SERVER), server), trusted), "MCP server"),
+        Target(hooks, hook_groups(way, NAME, _SECONDS), "hooks"),
+        Target(instructed, (Block(instructions()),), "instructions"),
+    )
+
+
+def _notes(_: Way) -> Sequence[str]:
+    told = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
+    return (f"{told}; or nacre init --host codex --trust-hooks does it.",)
+
+
+HOST = Host(
+    NAME, "Codex", ("codex",), traces=lambda places: (places.folder("CODEX_HOME", ".codex"),),
+    targets=_targets, notes=_notes,
+)  # fmt: skip

@@ -1,0 +1,82 @@
+"""What a host is to nacre: where it is known by, and the files that a wiring of it touches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.hosts.pieces import JsonHook, Piece
+from nacre.hosts.places import Places
+from nacre.hosts.programs import Programs
+
+SERVER = "nacre"
+"""The name of the MCP server, of plugins, and of keys in settings of others."""
+
+FREE_TOOLS = ("memory_search", "memory_get", "memory_store")
+"""Tools that an agent may call without asking: they read, and add what can be taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a host is to be wired. ``plain``: by its settings alone, where there would be a plugin.
+
+    ``slot``: the host's place for memory, where it has one, becomes that of nacre. ``tool_hook``: a hook
+    runs before each tool call, too.
+    """
+
+    places: Places
+    programs: Programs
+    plain: bool = False
+    slot: bool = False
+    tool_hook: bool = False
+
+    @property
+    def project(self) -> Path | None:
+        """The folder that is wired; ``None`` for all of the user's."""
+        return self.places.project
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file and what of nacre's goes into it; ``what`` tells it in a word or two."""
+
+    path: Path
+    pieces: tuple[Piece, ...]
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One agent tool.
+
+    ``programs`` are the names of its commands and ``traces`` the files or folders by which it is recognised.
+    ``targets`` says what a wiring touches; ``notes`` what a person has to do or to know afterwards. ``by_user`` and
+    ``by_project`` say which scopes it has.
+    """
+
+    name: str
+    label: str
+    programs: tuple[str, ...]
+    traces: Callable[[Places], Sequence[Path]]
+    targets: Callable[[Way], Sequence[Target]]
+    notes: Callable[[Way], Sequence[str]] = lambda _: ()
+    by_user: bool = True
+    by_project: bool = True
+
+
+def hook_groups(way: Way, host: str, seconds: dict[str, int], **more: object) -> tuple[JsonHook, ...]:
+    """Hooks in the shape that Claude Code made common: groups by event, each with a command and a time limit."""
+    return tuple(
+        JsonHook(("hooks", event), {**more, "hooks": [{"type": "command", **_entry(way, host, event, limit)}]})
+        for event, limit in seconds.items()
+    )
+
+
+def hook_entries(way: Way, host: str, seconds: dict[str, int]) -> tuple[JsonHook, ...]:
+    """Hooks as a flat list by event."""
+    return tuple(JsonHook(("hooks", event), _entry(way, host, event, limit)) for event, limit in seconds.items())
+
+
+def _entry(way: Way, host: str, event: str, limit: int) -> dict[str, object]:
+    return {"command": way.programs.hook_line(host, event), "timeout": limit}

@@ -1,0 +1,30 @@
+// Made of plugins/src/config.ts: change that, and run npm run build there.
+/** What the owner set of the plugin in OpenClaw; the README beside the plugin tells what each key does. */
+import { isObject, text } from "./link.js";
+const PROMPT_MS = 150;
+const START_MS = 500;
+const CHARACTERS = 6_000;
+export function readConfig(given, patience) {
+    const set = isObject(given) ? given : {};
+    const budgetMs = number(set.recallBudgetMs, 20, 10_000) ?? patience;
+    return {
+        enabled: set.enabled !== false,
+        recalls: set.recallEnabled !== false,
+        notes: set.addEnabled !== false,
+        looksAlone: set.fastRecallFallbackEnabled !== false,
+        teaches: set.guidance !== false,
+        allTools: set.tools === "all",
+        plainNames: set.toolNames === "plain",
+        home: text(set.home),
+        project: text(set.project),
+        budget: number(set.budget, 0, 8_000),
+        promptMs: budgetMs ?? PROMPT_MS,
+        startMs: budgetMs ? Math.max(budgetMs, START_MS) : START_MS,
+        characters: number(set.maxMessageChars, 1, 20_000) ?? CHARACTERS,
+    };
+}
+function number(value, least, most) {
+    if (typeof value !== "number" || !Number.isFinite(value))
+        return undefined;
+    return Math.min(most, Math.max(least, Math.round(value)));
+}

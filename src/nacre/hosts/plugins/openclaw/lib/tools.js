@@ -1,0 +1,39 @@
+// Made of plugins/src/tools.ts: change that, and run npm run build there.
+/** nacre's tools as OpenClaw has them: described by tools.json, done by `nacre mcp`. */
+import { readFileSync } from "node:fs";
+import { isObject, messageOf } from "./link.js";
+const CORE = new Set(["memory_search", "memory_get", "memory_store", "memory_retire"]);
+const STORES = "memory_store";
+/** The names under which the tools are offered: OpenClaw's own memory keeps `memory_search` and `memory_get`. */
+export function offeredName(name, config) {
+    return config.plainNames ? name : `nacre_${name}`;
+}
+export function readTools(config) {
+    const all = JSON.parse(readFileSync(new URL("../tools.json", import.meta.url), "utf8"));
+    return all.filter((one) => (config.allTools || CORE.has(one.name)) && (config.notes || one.name !== STORES));
+}
+export function makeTools(described, config, servers, caller) {
+    return described.map((one) => ({
+        name: offeredName(one.name, config),
+        label: one.title,
+        description: renamed(one.description, config),
+        parameters: one.inputSchema,
+        execute: async (_id, params, signal) => {
+            const given = isObject(params) ? { ...params } : {};
+            if (config.project && "project" in one.inputSchema.properties)
+                given.project ??= config.project;
+            try {
+                const told = await servers.call(one.name, given, caller.workspaceDir || process.cwd(), signal);
+                return { content: [{ type: "text", text: renamed(told.text, config) }], details: { failed: told.failed } };
+            }
+            catch (error) {
+                const text = `nacre could not be asked (${messageOf(error)}). Go on without it; "nacre doctor" tells the person what is wrong.`;
+                return { content: [{ type: "text", text }], details: { failed: true } };
+            }
+        },
+    }));
+}
+/** nacre's answers name its tools as they are; an agent has to find them under the names that it was given. */
+function renamed(told, config) {
+    return config.plainNames ? told : told.replace(/(?<![A-Za-z0-9_])memory_(?=(search|get|store|retire|list|extract|sessions|graph|analyze|admin)\b)/g, "nacre_memory_");
+}

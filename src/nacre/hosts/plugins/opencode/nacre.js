@@ -1,0 +1,473 @@
+// Made of plugins/src/link.ts and opencode.ts: change that, and run npm run build there.
+/**
+ * The thin way from a plugin to nacre: ask the daemon on the home's socket, else have nacre-hook look, in bounded time.
+ * Nothing here throws into the host, and nothing is imported but Node's own modules.
+ */
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { appendFile, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { createConnection } from "node:net";
+import { homedir, platform } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+const PROTOCOL = 1;
+const LONGEST_PATH = 100;
+const LONGEST_NAME = 200;
+const MOST_ANSWER = 4_000_000;
+const MOST_CHARACTERS = 9_900;
+/** nacre-hook bounds itself to less than this, unless it is told otherwise. */
+const USUAL_MS = 150;
+/** So long a daemon that did not answer in time is left alone. */
+const REST_MS = 30_000;
+/** The same trouble is told once in this time. */
+const QUIET_MS = 60_000;
+/** What a plugin's own folder says of nacre, with what is usual where it says nothing. */
+function readPlace(moduleUrl, environ = process.env) {
+    const told = firstJson(dirname(fileURLToPath(moduleUrl)));
+    const home = text(told.home) || environ.NACRE_HOME || join(homedir(), ".nacre");
+    return {
+        home: resolve(home.startsWith("~") ? join(homedir(), home.slice(1)) : home),
+        nacre: words(told.nacre, "nacre"),
+        hook: words(told.hook, "nacre-hook"),
+        env: isObject(told.env) ? told.env : {},
+        version: text(told.version),
+        ...(typeof told.patience_ms === "number" ? { patience: told.patience_ms } : {}),
+    };
+}
+/** Where the daemon of a home listens. */
+function socketPath(home) {
+    let real = home;
+    try {
+        real = realpathSync(home);
+    }
+    catch {
+        // a home that is not there has no daemon
+    }
+    const inside = join(real, "daemon.sock");
+    if (Buffer.byteLength(inside) <= LONGEST_PATH)
+        return inside;
+    const base = platform() === "darwin" ? "/private/tmp" : "/tmp";
+    const name = createHash("sha256").update(inside).digest("hex").slice(0, 16);
+    return join(base, `nacre-${process.getuid ? process.getuid() : "user"}`, `${name}.sock`);
+}
+/** A text as the name of a file of the home. */
+function fileName(named) {
+    const name = [...named].map((one) => (/[A-Za-z0-9._-]/.test(one) ? one : `=${one.codePointAt(0)?.toString(16)}=`)).join("");
+    const isPlain = name.length <= LONGEST_NAME && !name.startsWith(".");
+    return isPlain ? name : createHash("sha256").update(named).digest("hex");
+}
+/** Talks to nacre for one host. */
+class Link {
+    place;
+    host;
+    restsUntil = 0;
+    told = new Map();
+    constructor(place, host) {
+        this.place = place;
+        this.host = host;
+    }
+    /** What the agent is to be told, within so many milliseconds; empty where there is nothing, or nothing in time. */
+    async context(event, call, ms, alone = true) {
+        const began = Date.now();
+        try {
+            const { how, context } = await this.first(event, call, ms, alone);
+            const told = context.length <= MOST_CHARACTERS ? context : "";
+            if (how !== "alone")
+                this.log(event, how, Date.now() - began, told.length);
+            return told;
+        }
+        catch (error) {
+            this.trouble(`${event}: ${messageOf(error)}`);
+            return "";
+        }
+    }
+    /** Something is over: nacre-hook notes what is to be done, and has it done. Nobody waits for it. */
+    note(event, call) {
+        try {
+            const child = this.spawnHook(event, ["pipe", "ignore", "ignore"], true);
+            child.on("error", (error) => this.trouble(`nacre-hook: ${messageOf(error)}`));
+            child.stdin?.on("error", () => { });
+            child.stdin?.end(JSON.stringify(given(call)));
+            child.unref();
+        }
+        catch (error) {
+            this.trouble(`${event}: ${messageOf(error)}`);
+        }
+    }
+    /** Tell the host's log what went wrong; the same thing once a minute. */
+    trouble(message) {
+        const now = Date.now();
+        if (now - (this.told.get(message) ?? -QUIET_MS) < QUIET_MS)
+            return;
+        if (this.told.size > 100)
+            this.told.clear();
+        this.told.set(message, now);
+        try {
+            this.host.log(`nacre: ${message}`);
+        }
+        catch {
+            // a host without a log
+        }
+    }
+    /** The answer that comes first, of the daemon or, where it is away or takes its time, of nacre-hook. */
+    first(event, call, ms, alone) {
+        return new Promise((settle) => {
+            let isSettled = false;
+            let stop = () => { };
+            let runs = false;
+            let isAsked = false;
+            let waits = 0;
+            const end = (how, context = "") => {
+                if (isSettled)
+                    return;
+                isSettled = true;
+                clearTimeout(deadline);
+                clearTimeout(patience);
+                stop();
+                settle({ how, context });
+            };
+            const failed = () => {
+                waits -= 1;
+                if (waits === 0)
+                    end("failed");
+            };
+            const look = () => {
+                if (runs || isSettled || !alone)
+                    return;
+                runs = true;
+                waits += 1;
+                try {
+                    stop = this.runHook(event, call, ms, (context) => end("alone", context), failed);
+                }
+                catch (error) {
+                    this.trouble(`nacre-hook: ${messageOf(error)}`);
+                    failed();
+                }
+            };
+            const deadline = setTimeout(() => {
+                this.trouble(`${event}: no answer within ${ms} ms`);
+                if (isAsked)
+                    this.restsUntil = Date.now() + REST_MS;
+                end("late");
+            }, ms);
+            const patience = setTimeout(look, Math.min(ms * 0.25, 150));
+            if (Date.now() < this.restsUntil) {
+                if (alone)
+                    look();
+                else
+                    end("failed");
+                return;
+            }
+            waits += 1;
+            isAsked = true;
+            this.ask("hook", this.request(event, call), ms).then((result) => {
+                if (isSettled)
+                    return;
+                const answer = readAnswer(result);
+                this.keep(call, answer);
+                end("daemon", answer.context);
+            }, (error) => {
+                isAsked = false;
+                if (error instanceof Refused)
+                    this.trouble(error.message);
+                look();
+                failed();
+            });
+        });
+    }
+    /** One line about what was asked, as nacre-hook writes them itself; without a word of what was said. */
+    log(event, how, ms, characters) {
+        const line = { at: Date.now() / 1000, host: this.host.name, event, how, ms, characters };
+        const path = join(this.place.home, "logs", "hooks.jsonl");
+        appendFile(path, `${JSON.stringify(line)}\n`, { mode: 0o600 }, () => { });
+    }
+    request(event, call) {
+        const session = call.session ? `${this.host.tool}:${call.session}` : "";
+        const { budget, ...rest } = call;
+        return { host: this.host.name, event, ...rest, session, ...(budget ? { budget_tokens: budget } : {}) };
+    }
+    /** The daemon's answer to an operation. Rejects where there is none. */
+    ask(operation, request, ms) {
+        const path = socketPath(this.place.home);
+        const line = JSON.stringify({ protocol: PROTOCOL, operation, request, seconds: ms / 1000 });
+        return new Promise((settle, reject) => {
+            if (!isOwn(path))
+                return reject(new Error("no daemon"));
+            const parts = [];
+            let size = 0;
+            const link = createConnection({ path });
+            const late = setTimeout(() => link.destroy(new Error("the daemon takes too long")), ms);
+            link.on("connect", () => link.write(`${line}\n`));
+            link.on("data", (data) => {
+                parts.push(data);
+                size += data.length;
+                if (size > MOST_ANSWER)
+                    link.destroy(new Error("the daemon says too much"));
+                else if (data[data.length - 1] === 10)
+                    link.end();
+            });
+            link.on("error", (error) => {
+                clearTimeout(late);
+                reject(error);
+            });
+            link.on("close", () => {
+                clearTimeout(late);
+                try {
+                    settle(result(Buffer.concat(parts).toString("utf8")));
+                }
+                catch (error) {
+                    reject(error);
+                }
+            });
+        });
+    }
+    /** Have nacre-hook look; returns how to stop it. */
+    runHook(event, call, ms, done, failed) {
+        const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - USUAL_MS}`] : []);
+        const parts = [];
+        let size = 0;
+        let isOver = false;
+        const over = (told) => {
+            if (isOver)
+                return;
+            isOver = true;
+            if (told === undefined)
+                failed();
+            else
+                done(told);
+        };
+        child.on("error", (error) => {
+            this.trouble(`nacre-hook: ${messageOf(error)}`);
+            over();
+        });
+        child.stdin?.on("error", () => { });
+        child.stdout?.on("data", (data) => {
+            parts.push(data);
+            size += data.length;
+            if (size > MOST_ANSWER)
+                child.kill("SIGKILL");
+        });
+        child.on("close", (code) => over(code === 0 ? contextOf(Buffer.concat(parts).toString("utf8")) : undefined));
+        child.stdin?.end(JSON.stringify(given(call)));
+        return () => child.kill("SIGKILL");
+    }
+    spawnHook(event, stdio, detached, options = []) {
+        const [command, ...first] = this.place.hook;
+        const words = [...first, "--home", this.place.home, ...options, this.host.name, event];
+        const environ = { ...process.env, ...this.place.env };
+        return spawn(command, words, { stdio, detached, env: environ, windowsHide: true });
+    }
+    /** Keep what the session was given, now that it is, and leave what is to be done. */
+    keep(call, answer) {
+        const session = `${this.host.tool}:${call.session}`;
+        if (call.session && isObject(answer.state))
+            this.write("sessions", fileName(session), answer.state);
+        for (const kind of answer.chores ?? []) {
+            const { transcript = null, folder = null, reason = "", occasion = "" } = call;
+            const chore = { kind, session, transcript, folder, reason, occasion, host: this.host.name, at: Date.now() / 1000 };
+            this.write("chores", fileName(`${kind}-${session}`), chore);
+        }
+    }
+    write(folder, name, value) {
+        const inside = join(this.place.home, "run", folder);
+        const fresh = join(inside, `.${process.pid}-${name.slice(0, 100)}.tmp`);
+        try {
+            mkdirSync(inside, { recursive: true, mode: 0o700 });
+            writeFileSync(fresh, JSON.stringify(value), { mode: 0o600 });
+            renameSync(fresh, join(inside, `${name}.json`));
+        }
+        catch (error) {
+            this.trouble(`run/${folder}: ${messageOf(error)}`);
+        }
+    }
+}
+class Refused extends Error {
+}
+function result(line) {
+    const answer = JSON.parse(line);
+    if (!isObject(answer))
+        throw new Error("the answer has no shape");
+    if (!isObject(answer.error))
+        return answer.result;
+    const isElsewhere = ["other_version", "other_settings", "ending"].includes(text(answer.error.code));
+    throw isElsewhere ? new Error("the daemon is of another version") : new Refused(text(answer.error.message));
+}
+function readAnswer(result) {
+    if (!isObject(result))
+        return { context: "" };
+    const chores = Array.isArray(result.chores) ? result.chores.filter((one) => typeof one === "string") : [];
+    return { context: text(result.context), state: result.state, chores };
+}
+/** What nacre-hook reads: the shape that most hosts share. */
+function given(call) {
+    return {
+        session_id: call.session,
+        cwd: call.folder,
+        prompt: call.prompt,
+        source: call.occasion,
+        transcript_path: call.transcript,
+        reason: call.reason,
+        budget_tokens: call.budget,
+    };
+}
+/** What nacre-hook writes: the context itself, or JSON that holds it. */
+function contextOf(output) {
+    if (!output.trimStart().startsWith("{"))
+        return output.trim();
+    try {
+        const told = JSON.parse(output);
+        const inner = isObject(told) && isObject(told.hookSpecificOutput) ? told.hookSpecificOutput : {};
+        return text(inner.additionalContext);
+    }
+    catch {
+        return "";
+    }
+}
+/** Whether the folder of a socket is the user's: what another one listens at is told nothing. */
+function isOwn(path) {
+    try {
+        return !process.getuid || statSync(dirname(path)).uid === process.getuid();
+    }
+    catch {
+        return false;
+    }
+}
+function firstJson(folder) {
+    for (const path of [join(folder, "nacre.json"), join(folder, "..", "nacre.json")]) {
+        try {
+            const told = JSON.parse(readFileSync(path, "utf8"));
+            if (isObject(told))
+                return told;
+        }
+        catch {
+            // not there, or not to be read: what is usual holds
+        }
+    }
+    return {};
+}
+function isObject(value) {
+    return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+/** A value where it is text, else nothing. */
+function text(value) {
+    return typeof value === "string" ? value : "";
+}
+function messageOf(error) {
+    return error instanceof Error ? error.message : String(error);
+}
+function words(value, usual) {
+    const found = Array.isArray(value) ? value.filter((one) => typeof one === "string") : [text(value)];
+    return found[0] ? found : [usual];
+}
+/** A path, where something is there; else nothing. */
+function there(...parts) {
+    const path = join(...parts);
+    return existsSync(path) ? path : "";
+}
+function userFolder(...parts) {
+    return join(homedir(), ...parts);
+}
+function wait(ms) {
+    return new Promise((settle) => setTimeout(() => settle(undefined), ms));
+}
+/** nacre's plugin for OpenCode: context as parts of the person's message, and notes of what ended. */
+const START_MS = 500;
+const PROMPT_MS = 150;
+const LOOK_UP_MS = 100;
+const MOST_SESSIONS = 1_000;
+const CHARACTERS = 6_000;
+export const NacrePlugin = async ({ directory, client }) => {
+    if (process.env.NACRE_OWN_CALL)
+        return {};
+    const log = (message) => process.env.NACRE_DEBUG && console.error(message);
+    const place = readPlace(import.meta.url);
+    const link = new Link(place, { name: "opencode", tool: "opencode", log });
+    const sessions = new Map();
+    const remember = (id, session) => {
+        sessions.delete(id);
+        sessions.set(id, session);
+        if (sessions.size > MOST_SESSIONS)
+            sessions.delete(sessions.keys().next().value);
+        return session;
+    };
+    /** A session that was there before this process: gone on with, if it is not a sub-agent's. */
+    const lookUp = async (id) => {
+        const asked = Promise.resolve(client?.session?.get?.({ path: { id } })).catch(() => undefined);
+        const told = await Promise.race([asked, wait(LOOK_UP_MS)]);
+        const info = isObject(told) && isObject(told.data) ? told.data : {};
+        return sessions.get(id) ?? remember(id, { isApart: Boolean(info.parentID), occasion: "resume", isOpen: true });
+    };
+    const callOf = (id) => {
+        const transcript = there(process.env.XDG_DATA_HOME || userFolder(".local", "share"), "opencode", "opencode.db");
+        return { session: id, ...(directory ? { folder: directory } : {}), ...(transcript ? { transcript } : {}) };
+    };
+    const note = (event, id, reason = "") => {
+        const session = sessions.get(id);
+        if (!session || session.isApart || !session.isOpen)
+            return;
+        if (event === "session-end")
+            session.isOpen = false;
+        link.note(event, { ...callOf(id), reason });
+    };
+    const happened = {
+        "session.created": (id, { info }) => {
+            const isApart = isObject(info) && Boolean(info.parentID);
+            remember(id, { isApart, occasion: "startup", isOpen: false });
+        },
+        "session.compacted": (id) => {
+            const session = sessions.get(id);
+            if (session)
+                session.occasion = "compact";
+        },
+        "session.idle": (id) => note("turn-end", id),
+        "session.deleted": (id) => {
+            note("session-end", id, "deleted");
+            sessions.delete(id);
+        },
+    };
+    /** Whatever goes wrong in here, OpenCode goes on. */
+    const guarded = async (work) => {
+        try {
+            await work();
+        }
+        catch (error) {
+            link.trouble(messageOf(error));
+        }
+    };
+    return {
+        event: ({ event }) => guarded(() => {
+            const properties = event.properties ?? {};
+            const info = isObject(properties.info) ? properties.info : {};
+            const id = text(properties.sessionID) || text(info.id);
+            if (id)
+                happened[event.type]?.(id, properties);
+        }),
+        "chat.message": (input, output) => guarded(async () => {
+            const id = input.sessionID;
+            const session = sessions.get(id) ?? (await lookUp(id));
+            if (session.isApart)
+                return;
+            session.isOpen = true;
+            const said = output.parts.filter((part) => part.type === "text" && !part.synthetic).map((part) => part.text ?? "");
+            const call = { ...callOf(id), prompt: unquoted(said.join("\n")).slice(0, CHARACTERS) };
+            const { occasion } = session;
+            session.occasion = undefined;
+            const context = occasion
+                ? await link.context("session-start", { ...call, occasion }, place.patience ?? START_MS)
+                : await link.context("prompt", call, place.patience ?? PROMPT_MS);
+            if (!context)
+                return;
+            const last = output.parts.at(-1)?.id ?? "prt_";
+            output.parts.push({ id: `${last}nacre`, sessionID: id, messageID: output.message.id, type: "text", text: context, synthetic: true });
+        }),
+        "experimental.session.compacting": ({ sessionID }) => guarded(() => note("pre-compact", sessionID)),
+        dispose: () => guarded(() => {
+            for (const id of [...sessions.keys()])
+                note("session-end", id, "exit");
+        }),
+    };
+};
+/** `opencode run` puts a prompt that has spaces in quotes. */
+function unquoted(said) {
+    return /^"(?:[^"\\]|\\.)* (?:[^"\\]|\\.)*"$/s.test(said) ? said.slice(1, -1).replaceAll('\\"', '"') : said;
+}

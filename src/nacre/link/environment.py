@@ -1,0 +1,44 @@
+"""The environment: read here and nowhere else. Standard library only, and little of it: hooks pay for every import."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+OWN_CALL_VARIABLE = "NACRE_OWN_CALL"
+"""Set in the environment of an agent's command that nacre asks: nacre, run there by a hook, does nothing."""
+
+AGENTS = (
+    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SHELL", "CODEX_THREAD_ID", "CURSOR_AGENT",
+    "OPENCLAW_SHELL", "GEMINI_CLI", "OPENCODE", "OPENCODE_CLIENT", "CLINE_ACTIVE", "AUGMENT_AGENT", "GOOSE_TERMINAL",
+    "AI_AGENT",
+)  # fmt: skip
+"""Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
+
+
+def environment() -> dict[str, str]:
+    """The variables of this process, as they are now."""
+    return dict(os.environ)
+
+
+def user_home(environ: Mapping[str, str]) -> str:
+    """The folder of whoever runs this."""
+    return environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
+
+
+def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
+    """nacre's home: as it is named, else ``NACRE_HOME``, else ``~/.nacre``; absolute."""
+    found = home or environ.get("NACRE_HOME") or os.path.join(user_home(environ), ".nacre")
+    if found.startswith("~"):
+        found = os.path.join(user_home(environ), found[1:].lstrip("/\\"))
+    return os.path.abspath(found)
+
+
+def is_own_call(environ: Mapping[str, str]) -> bool:
+    """Whether nacre runs within a command by which it asks a model itself: then there is nothing to do."""
+    return bool(environ.get(OWN_CALL_VARIABLE))
+
+
+def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those that say that an agent runs this: what a hook starts is no agent's."""
+    return {name: value for name, value in environ.items() if name not in AGENTS}

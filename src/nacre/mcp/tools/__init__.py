@@ -1,0 +1,1 @@
+"""The tools, one function each: what was asked, the operations it takes, the answer in words."""

@@ -1,0 +1,76 @@
+"""``memory_admin``: how memory is, what is in it, reading what is new; what consolidation is not there yet for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nacre.errors import Unavailable
+from nacre.mcp import arguments
+from nacre.mcp.answers import Answer, count, framed
+from nacre.mcp.desk import Desk
+from nacre.text import harmless, one_line, shorten
+
+if TYPE_CHECKING:
+    from nacre.app.asking import Overview
+    from nacre.model.reports import IngestReport
+
+_PROJECTS = 40
+
+
+def administer(desk: Desk, asked: arguments.Admin) -> Answer:
+    """One of four deeds."""
+    if asked.action == "flush":
+        return _flush(desk)
+    if asked.action == "dream":
+        raise Unavailable(
+            "nacre does not consolidate memories by itself yet",
+            hint="flush reads what is new and settles what repeats or replaces; memory_analyze shows what waits",
+        )
+    return _status(desk) if asked.action == "status" else _overview(desk)
+
+
+def _looked(desk: Desk) -> Overview:
+    from nacre.app.asking import OverviewRequest
+
+    desk.tell("looking at everything")
+    found: Overview = desk.call("overview", OverviewRequest())
+    return found
+
+
+def _status(desk: Desk) -> Answer:
+    checks = _looked(desk).checks
+    lines = [
+        f"- {check.name}: {check.state}; {shorten(check.detail, 300)}" + (f"; {check.hint}" if check.hint else "")
+        for check in checks
+    ]
+    records = [{"name": one.name, "state": one.state, "detail": one.detail, "hint": one.hint} for one in checks]
+    return Answer(framed("\n".join(one_line(harmless(line)) for line in lines)), {"checks": records})
+
+
+def _overview(desk: Desk) -> Answer:
+    found = _looked(desk)
+    kinds = ", ".join(f"{number} {kind}" for kind, number in found.memories.items() if number)
+    told = {check.name: check.detail for check in found.checks if check.name in ("sessions", "review", "vectors")}
+    projects = ", ".join(found.projects[:_PROJECTS]) + (", …" if len(found.projects) > _PROJECTS else "")
+    number = count(sum(found.memories.values()), "active memory", "active memories")
+    text = framed(
+        f"{number}: {kinds}." if kinds else f"{number}.",
+        f"Projects: {harmless(projects)}." if projects else "No project yet.",
+        "\n".join(harmless(one_line(f"{name.capitalize()}: {detail}.")) for name, detail in told.items()),
+    )
+    return Answer(text, {"memories": found.memories, "projects": list(found.projects)})
+
+
+def _flush(desk: Desk) -> Answer:
+    from nacre.app.asking import ReadRequest
+
+    desk.tell("reading what is new in transcripts")
+    report: IngestReport = desk.call("ingest", ReadRequest())
+    learned, files = len(report.memories), report.files
+    problems = [f"- {shorten(one.message, 200)}" for one in report.problems[:5]]
+    text = framed(
+        f"Read {count(files, 'transcript', 'transcripts')} with something new; learned "
+        f"{count(learned, 'memory', 'memories')}, {report.duplicates:,} known already.",
+        "Not read:\n" + "\n".join(harmless(one_line(line)) for line in problems) if problems else "",
+    )
+    return Answer(text, {"files": files, "memories": list(report.memories), "duplicates": report.duplicates})

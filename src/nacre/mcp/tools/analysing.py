@@ -1,0 +1,115 @@
+"""``memory_analyze``: what waits for a judgement, who changed a file, what mended an error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nacre.errors import InvalidInput
+from nacre.mcp import arguments
+from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
+from nacre.mcp.desk import Desk
+from nacre.model.deeds import FileChange, FileHistory, Repair, Trouble
+from nacre.text import harmless, one_line, shorten
+
+if TYPE_CHECKING:
+    from nacre.app.asking import Waiting
+    from nacre.app.fixing import FixResult
+
+_WORDS = 300
+
+
+def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
+    """One of four questions that need no model."""
+    if asked.about in ("file", "error") and not (asked.subject or "").strip():
+        what = "a path" if asked.about == "file" else "the error's text"
+        raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
+    return {"conflicts": _conflicts, "review": _reviews, "file": _file, "error": _error}[asked.about](desk, asked)
+
+
+def _waiting(desk: Desk) -> Waiting:
+    from nacre.app.asking import WaitingRequest
+
+    found: Waiting = desk.call("waiting", WaitingRequest())
+    return found
+
+
+def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str = "") -> str:
+    shown = min(fitting(blocks, asked.budget), asked.limit)
+    more = f"{len(blocks) - shown} more: a higher limit or budget shows them." if shown < len(blocks) else ""
+    return framed("\n".join(blocks[:shown]) or nothing, hint if blocks else "", more)
+
+
+def _conflicts(desk: Desk, asked: arguments.Analyze) -> Answer:
+    pairs = _waiting(desk).conflicts
+    blocks = [
+        f"- [{short_id(pair.newer.id)}] {title_of(pair.newer)}\n  against [{short_id(pair.older.id)}] "
+        f"{title_of(pair.older)}" + (f"\n  {one_line(harmless(pair.reason))}" if pair.reason else "")
+        for pair in pairs
+    ]
+    hint = "The person decides; memory_retire takes out what they say no longer holds."
+    records = [{"older": pair.older.id, "newer": pair.newer.id, "reason": pair.reason} for pair in pairs[: asked.limit]]
+    return Answer(_told(blocks, asked, "No memories contradict each other.", hint), {"conflicts": records})
+
+
+def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
+    reviews = _waiting(desk).reviews
+    blocks = [
+        f"- [{short_id(one.memory.id)}] {title_of(one.memory)}: {one.entry.reason.value.replace('_', ' ')}"
+        + (f", {one_line(harmless(one.entry.detail))}" if one.entry.detail else "")
+        for one in reviews
+    ]
+    records = [{"id": one.memory.id, "reason": one.entry.reason.value} for one in reviews[: asked.limit]]
+    return Answer(_told(blocks, asked, "Nothing waits for review.", "The person decides."), {"reviews": records})
+
+
+def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
+    from nacre.app.doing import DidQuery
+
+    found: FileHistory = desk.call("did", DidQuery((asked.subject or "").strip(), limit=asked.limit))
+    blocks = [_change(change) for change in found.changes]
+    nothing = "No session that was read changed such a file."
+    text = _told(blocks, asked, nothing, f"{count(found.edits, 'change', 'changes')} in all.")
+    records = [
+        {"path": change.path, "session": change.session.id, "edits": change.edits,
+         "time": change.time.isoformat() if change.time else None}
+        for change in found.changes
+    ]  # fmt: skip
+    return Answer(text, {"changes": records, "edits": found.edits})
+
+
+def _change(change: FileChange) -> str:
+    day = f"{change.time:%Y-%m-%d} " if change.time else ""
+    told = [
+        f"- {day}{harmless(change.path)}, {count(change.edits, 'edit', 'edits')} in {short_session(change.session.id)}"
+    ]
+    if change.request:
+        told.append(f"  asked for: {harmless(shorten(change.request.text, _WORDS))}")
+    if change.words:
+        told.append(f"  the agent: {harmless(shorten(change.words.text, _WORDS))}")
+    return "\n".join(told)
+
+
+def _error(desk: Desk, asked: arguments.Analyze) -> Answer:
+    from nacre.app.fixing import FixQuery
+
+    found: FixResult = desk.call("fix", FixQuery(asked.subject or "", limit=asked.limit))
+    blocks = [_trouble(trouble) for trouble in found.troubles]
+    blocks += [f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}" for hit in found.lessons]
+    records = {
+        "troubles": [{"error": one.error, "times": one.times, "mended": one.mended} for one in found.troubles],
+        "lessons": [hit.memory.id for hit in found.lessons],
+    }
+    return Answer(_told(blocks, asked, "No such error was met in the sessions that were read."), records)
+
+
+def _trouble(trouble: Trouble) -> str:
+    head = f"- met {count(trouble.times, 'time', 'times')}, mended {trouble.mended} (a tool's words, UNTRUSTED):"
+    return "\n".join([head, indented(shorten(trouble.error, _WORDS)), *map(_repair, trouble.repairs)])
+
+
+def _repair(repair: Repair) -> str:
+    day = f"{repair.time:%Y-%m-%d} " if repair.time else ""
+    worked = "worked" if repair.worked else "was not seen to work"
+    steps = "; ".join(shorten(step.input or step.name, 100) for step in repair.steps)
+    words = f": {shorten(repair.words.text, _WORDS)}" if repair.words else ""
+    return f"  {day}in {short_session(repair.session.id)}, what was tried {worked}: {one_line(harmless(steps + words))}"

@@ -1,0 +1,47 @@
+"""``memory_extract``: what a text or a session would teach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nacre.errors import InvalidInput
+from nacre.mcp import arguments
+from nacre.mcp.answers import Answer, fitting, framed, indented
+from nacre.mcp.desk import Desk
+from nacre.model.session import Trust
+from nacre.text import harmless, one_line
+
+if TYPE_CHECKING:
+    from nacre.app.asking import Extracted
+    from nacre.extract.candidate import Candidate
+
+
+def extract(desk: Desk, asked: arguments.Extract) -> Answer:
+    """Memories that extraction would make; none is stored."""
+    from nacre.app.asking import ExtractRequest
+
+    if bool((asked.text or "").strip()) == bool(asked.session):
+        raise InvalidInput("give either a text or a session", hint="memory_sessions with list shows sessions")
+    desk.tell("reading")
+    found: Extracted = desk.call("extract", ExtractRequest(asked.text or "", asked.session, asked.by_model))
+    blocks = [_block(candidate) for candidate in found.candidates]
+    shown = fitting(blocks, asked.budget)
+    text = framed(
+        "Nothing there that would be kept." if not blocks else "Would be kept; nothing was stored. "
+        "memory_store keeps what is right and of use:",
+        "\n".join(blocks[:shown]),
+        f"{len(blocks) - shown} more: ask with a higher budget." if shown < len(blocks) else "",
+        f"Rules did what the model did not: {one_line(harmless(found.problem))}." if found.problem else "",
+    )  # fmt: skip
+    records = [
+        {"kind": one.kind.value, "subject": one.subject, "content": one.content, "importance": one.importance,
+         "tags": list(one.tags), "trust": one.trust.value}
+        for one in found.candidates
+    ]  # fmt: skip
+    return Answer(text, {"candidates": records, "problem": found.problem})
+
+
+def _block(candidate: Candidate) -> str:
+    outside = ", UNTRUSTED" if candidate.trust is Trust.UNTRUSTED else ""
+    head = f"- {candidate.kind.value}, importance {candidate.importance}{outside}: {harmless(candidate.subject)}"
+    return f"{one_line(head)}\n{indented(candidate.content)}"

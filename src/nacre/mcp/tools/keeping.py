@@ -1,0 +1,103 @@
+"""``memory_store`` and ``memory_retire``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nacre.errors import InvalidInput, NacreError
+from nacre.mcp import arguments
+from nacre.mcp.answers import Answer, noted, refusal, short_id, title_of
+from nacre.mcp.desk import GLOBAL, Desk
+from nacre.model.memory import Expiry, Kind, Memory, Scope, Source
+from nacre.model.reports import StoreOutcome
+from nacre.model.session import Speaker, Trust
+from nacre.text import harmless, one_line
+
+_DONE = {
+    "stored": "Stored", "known": "Known already, and confirmed", "updated": "Made one with what was known",
+    "retired": "Retired at once, as a standing retirement says", "accepted": "Accepted; it finds its place in a moment",
+}  # fmt: skip
+
+
+def store(desk: Desk, asked: arguments.Store) -> Answer:
+    """Store memories, one after the other; what cannot be stored does not keep the others out."""
+    project, is_known = _project(desk, asked.project)
+    lines, records, failed = [], [], None
+    for number, entry in enumerate(asked.entries, start=1):
+        desk.tell(f"storing {number} of {len(asked.entries)}")
+        try:
+            outcome: StoreOutcome = desk.call("store", _new(desk, entry, project))
+        except NacreError as error:
+            failed = error
+            lines.append(f"- not stored: {one_line(harmless(error.message))}")
+            records.append(refusal(error))
+            continue
+        lines.append(_line(outcome))
+        records.append(_record(outcome))
+    if failed and len(asked.entries) == 1:
+        raise failed
+    fresh = (
+        "" if is_known else f"{harmless(project or '')} is a new project; if it is another's name, store them there."
+    )
+    return Answer(noted(*lines, fresh), {"outcomes": records})
+
+
+def _project(desk: Desk, name: str | None) -> tuple[str | None, bool]:
+    """The slug that new memories get, and whether it is known; a name that nobody knows is a new project's."""
+    if name is not None and name.strip().lower() == GLOBAL:
+        return None, True
+    if name is not None and name.strip() == "*":
+        raise InvalidInput("a memory belongs to one project", hint='name it, or "global"')
+    found = desk.place(name)
+    return found.project, found.is_known
+
+
+def _new(desk: Desk, entry: arguments.NewEntry, project: str | None) -> Any:
+    from nacre.app.remembering import NewMemory
+
+    return NewMemory(
+        content=entry.content, subject=entry.subject, kind=Kind(entry.kind), importance=entry.importance,
+        expiry=Expiry(entry.expiry), scope=Scope(entry.scope), project=project, tags=entry.tags,
+        speaker=Speaker.AGENT, trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
+        source=Source(session=desk.session),
+    )  # fmt: skip
+
+
+def _line(outcome: StoreOutcome) -> str:
+    told = f"- [{short_id(outcome.memory_id)}] {_DONE.get(outcome.action, outcome.action)}"
+    for replaced in outcome.supersedes:
+        told += f"; replaces [{short_id(replaced.memory.id)}] {title_of(replaced.memory, 80)}"
+    if outcome.superseded_by:
+        newer = outcome.superseded_by.memory
+        told += f"; a newer memory says otherwise: [{short_id(newer.id)}] {title_of(newer, 80)}"
+    if outcome.similar and outcome.action == "stored":
+        likest = outcome.similar[0]
+        told += f"; like [{short_id(likest.id)}] {title_of(likest, 80)}: retire what no longer holds"
+    if outcome.note:
+        told += f" ({one_line(harmless(outcome.note))})"
+    return told + "."
+
+
+def _record(outcome: StoreOutcome) -> dict[str, Any]:
+    return {
+        "action": outcome.action, "id": outcome.memory_id, "reason": outcome.reason,
+        "supersedes": [one.memory.id for one in outcome.supersedes],
+        "superseded_by": outcome.superseded_by.memory.id if outcome.superseded_by else None,
+    }  # fmt: skip
+
+
+def retire(desk: Desk, asked: arguments.Retire) -> Answer:
+    """Take memories out of recall: all that are named, or none."""
+    from nacre.app.catalogue import RetireRequest
+
+    wide = next((one for one in asked.ids if "*" in one), None)
+    if wide:
+        raise InvalidInput(f"{wide!r} is a pattern", hint="name each memory by its id; memory_search shows ids")
+    with desk.naming("memory_search shows the ids of memories"):
+        retired: list[Memory] = desk.call(
+            "retire", RetireRequest(asked.ids, reason=asked.reason, persist=asked.persist)
+        )
+    lines = [f"- [{short_id(memory.id)}] {title_of(memory)}" for memory in retired]
+    told = "Retired; the files are kept, and the person can bring them back:"
+    nothing = "Nothing was stored under that; it stays out from now on."
+    return Answer(noted(told, *lines) if lines else noted(nothing), {"retired": [memory.id for memory in retired]})

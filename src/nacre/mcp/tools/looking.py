@@ -1,0 +1,137 @@
+"""``memory_get`` and ``memory_graph``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from nacre.errors import NacreError
+from nacre.mcp import arguments
+from nacre.mcp.answers import (
+    Answer,
+    count,
+    fitting,
+    framed,
+    indented,
+    origin_of,
+    record_of,
+    refusal,
+    said_in,
+    short_id,
+    short_session,
+    shorten_lines,
+    title_of,
+)
+from nacre.mcp.desk import Desk
+from nacre.text import count_tokens, harmless, one_line, shorten
+
+if TYPE_CHECKING:
+    from nacre.app.looking import LinkView, MemoryView
+
+_LEAST_TOKENS = 80
+_MOST_LINKS = 8
+_MOST_NODES = 40
+_EVIDENCE_CHARACTERS = 160
+
+
+def get(desk: Desk, asked: arguments.Get) -> Answer:
+    """Whole memories, with where they were said and what they are linked with."""
+    room = max(_LEAST_TOKENS, (asked.budget - 60) // len(asked.ids))
+    blocks, records, errors = [], [], []
+    for reference in asked.ids:
+        try:
+            view = _look(desk, reference, update=True)
+        except NacreError as error:
+            errors.append(error)
+            blocks.append(f"{harmless(shorten(reference, 40))}: {one_line(harmless(error.message))}")
+            records.append({"asked": reference} | refusal(error))
+            continue
+        blocks.append(_block(view, asked.line, room))
+        records.append(record_of(view.memory) | {"links": [_link_record(link) for link in view.links]})
+    if len(errors) == len(asked.ids):
+        raise errors[0]
+    return Answer(framed("\n\n".join(blocks)), {"memories": records})
+
+
+def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
+    from nacre.app.catalogue import GetRequest
+
+    with desk.naming("memory_search shows the ids of memories"):
+        view: MemoryView = desk.call("look", GetRequest(reference, update=update, session=desk.session))
+    return view
+
+
+def _block(view: MemoryView, line: int, room: int) -> str:
+    memory = view.memory
+    lines = memory.content.strip().splitlines()
+    wanted = "\n".join(lines[line - 1 :])
+    facts = [
+        f"[{memory.id}] {title_of(memory)}",
+        f"  ({origin_of(memory)}; {memory.expiry.value}; {said_in(memory)})",
+        f"  tags: {harmless(', '.join(memory.tags))}" if memory.tags else "",
+        *(_evidence(view) if line == 1 else ()),
+        *(_link(link) for link in view.links[:_MOST_LINKS] if line == 1),
+    ]
+    told = [fact for fact in facts if fact]
+    left = max(_LEAST_TOKENS, room - count_tokens("\n".join(told)))
+    shown = wanted if count_tokens(wanted) <= left else shorten_lines(wanted, left * 4)
+    if shown != wanted:
+        at = line + max(1, shown.count("\n"))
+        long_line = " and a higher budget" if at >= len(lines) else ""
+        told.append(f"  (cut: memory_get {short_id(memory.id)} with line {min(at, len(lines))}{long_line} goes on)")
+    return "\n".join([told[0], indented(shown) or "  (nothing from that line on)", *told[1:]])
+
+
+def _evidence(view: MemoryView) -> Sequence[str]:
+    return [
+        f"  {one.speaker.value} in {short_session(one.session_id)}: "
+        f"{harmless(shorten(one.excerpt, _EVIDENCE_CHARACTERS))}"
+        for one in view.evidence[:2]
+        if one_line(one.excerpt) != one_line(view.memory.content)
+    ]
+
+
+def _link(link: LinkView) -> str:
+    arrow = f"{link.rel} →" if link.is_outgoing else f"← {link.rel}"
+    why = f" ({link.reason})" if link.reason else ""
+    return one_line(harmless(f"{arrow} [{short_id(link.other)}] {shorten(link.subject or 'unknown', 80)}{why}")).join(
+        ("  ", "")
+    )
+
+
+def _link_record(link: LinkView) -> dict[str, Any]:
+    return {
+        "rel": link.rel, "id": link.other, "outgoing": link.is_outgoing, "origin": link.origin, "reason": link.reason,
+    }  # fmt: skip
+
+
+def graph(desk: Desk, asked: arguments.Graph) -> Answer:
+    """What a memory is linked with, link by link."""
+    first = _look(desk, asked.id, update=False)
+    seen, lines, edges = {first.memory.id}, [], []
+    ring = [first]
+    for away in range(1, asked.depth + 1):
+        following: list[MemoryView] = []
+        for view in ring:
+            for link in view.links:
+                if asked.relations and link.rel not in asked.relations:
+                    continue
+                edges.append({"from": view.memory.id, **_link_record(link)})
+                lines.append(f"{'  ' * (away - 1)}[{short_id(view.memory.id)}] {_link(link).strip()}")
+                if link.other not in seen and link.subject is not None and len(seen) < _MOST_NODES:
+                    seen.add(link.other)
+                    if away < asked.depth:
+                        following.append(_look(desk, link.other, update=False))
+        ring = following
+    together = [f"  [{short_id(one.memory.id)}] {title_of(one.memory)}" for one in first.together]
+    lines = list(dict.fromkeys(lines))
+    shown = fitting(lines, asked.budget)
+    text = framed(
+        f"[{short_id(first.memory.id)}] {title_of(first.memory)}: {count(len(lines), 'link', 'links')}.",
+        "\n".join(lines[:shown]),
+        "Used together with:\n" + "\n".join(together) if together else "",
+        f"{len(lines) - shown} more: a higher budget, fewer relations or a smaller depth."
+        if shown < len(lines)
+        else "",
+    )
+    return Answer(text, {"memory": first.memory.id, "edges": edges})

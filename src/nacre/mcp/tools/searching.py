@@ -1,0 +1,184 @@
+"""``memory_search`` and ``memory_list``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from nacre.mcp import arguments
+from nacre.mcp.answers import (
+    Answer,
+    count,
+    cut,
+    fitting,
+    framed,
+    indented,
+    origin_of,
+    record_of,
+    said_in,
+    short_id,
+    short_session,
+    title_of,
+)
+from nacre.mcp.desk import Desk, going_on, page_of
+from nacre.model.deep import DeepQuery, DeepResult
+from nacre.model.memory import Kind, Memory
+from nacre.model.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.model.session import Trust
+from nacre.text import harmless, one_line
+
+_MOST = 200
+_HIT_TOKENS = 220
+"""Of one memory's content in an answer with several; the rest is had by memory_get."""
+
+_TURN_TOKENS = 90
+_MOST_OF = 0.6
+
+
+def search(desk: Desk, asked: arguments.Search) -> Answer:
+    """Memories that answer a question, with what was said beside them."""
+    wanted = Filter(
+        projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,
+        since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
+        tools=(asked.channel,) if asked.channel else (),
+    )  # fmt: skip
+    if asked.deep and asked.query.strip() and not asked.cursor:
+        found_deep = _deep(desk, asked, wanted)
+        if found_deep:
+            return found_deep
+    at = page_of(asked.cursor)
+    query = RecallQuery(
+        asked.query, wanted, Mode.HYBRID if asked.query.strip() else Mode.BROWSE, min(at + asked.limit, _MOST),
+        around=desk.moment("around", asked.around), turns=0 if at else asked.turns, update=at == 0,
+        session=desk.session,
+    )  # fmt: skip
+    found: RecallResult = desk.call("recall", query)
+    return _told(asked, found, at)
+
+
+def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
+    hits = found.hits[at:]
+    blocks = [_hit(hit) for hit in hits]
+    shown = fitting(blocks, asked.budget)
+    beside = _not_told(found.turns, hits[:shown])
+    turns = [_turn(hit) for hit in beside]
+    room = asked.budget - sum(len(block) // 4 for block in blocks[:shown])
+    told_turns = fitting(turns, room) if turns and room > _TURN_TOKENS else 0
+    last = at + shown
+    more = last < len(found.hits) or (len(hits) == asked.limit and last < _MOST)
+    text = framed(
+        _head(found, len(hits), asked.channel),
+        "\n".join(blocks[:shown]),
+        "Said in past sessions:\n" + "\n".join(turns[:told_turns]) if told_turns else "",
+        going_on("memory_search", last) if hits and more else "",
+        _degraded(found),
+    )
+    records = {
+        "memories": [record_of(hit.memory) | {"score": round(hit.score, 4)} for hit in hits[:shown]],
+        "turns": [_turn_record(hit) for hit in beside[:told_turns]],
+        "cursor": str(last) if hits and more else None,
+    }
+    return Answer(text, records)
+
+
+def _not_told(turns: Sequence[TurnHit], hits: Sequence[MemoryHit]) -> list[TurnHit]:
+    """The turns without those of which a memory that is shown says most."""
+    told = {one.turn_id: len(hit.memory.content) for hit in hits for one in hit.evidence}
+    return [hit for hit in turns if told.get(hit.turn.id, 0) < _MOST_OF * len(hit.excerpt)]
+
+
+def _head(found: RecallResult, hits: int, channel: str | None) -> str:
+    if hits:
+        return ""
+    if channel:
+        return f"Nothing that was said in {harmless(one_line(channel))} answers that. Channels: claude-code, codex, …"
+    if found.abstained:
+        return "Nothing in memory answers that: some memories come near, none is close enough. Try other words."
+    return 'Nothing in memory matches. Other words, fewer filters, or project "*" may find it.'
+
+
+def _hit(hit: MemoryHit) -> str:
+    memory = hit.memory
+    content = cut(memory.content, _HIT_TOKENS)
+    rest = f"\n  (cut: memory_get {short_id(memory.id)} has the rest)" if content != memory.content else ""
+    doubts = f"\n  may be outdated by {', '.join(map(short_id, hit.outdated_by))}" if hit.outdated_by else ""
+    title = title_of(memory)
+    body = indented(content)
+    head = f"[{short_id(memory.id)}] {title}" if not _says(content, title) else f"[{short_id(memory.id)}]"
+    return f"{head}\n{body}{rest}{doubts}\n  ({origin_of(memory)}; {said_in(memory)})"
+
+
+def _says(content: str, title: str) -> bool:
+    return title.rstrip("….").lower() in one_line(harmless(content)).lower()
+
+
+def _turn(hit: TurnHit) -> str:
+    turn = hit.turn
+    day = f"{turn.time:%Y-%m-%d} " if turn.time else ""
+    outside = ", UNTRUSTED" if turn.trust is Trust.UNTRUSTED else ""
+    words = one_line(harmless(cut(hit.excerpt, _TURN_TOKENS)))
+    return f"- {day}{turn.speaker.value} in {short_session(hit.session.id)}{outside}: {words}"
+
+
+def _turn_record(hit: TurnHit) -> dict[str, Any]:
+    turn = hit.turn
+    return {
+        "session": hit.session.id, "turn": turn.id, "speaker": turn.speaker.value, "trust": turn.trust.value,
+        "time": turn.time.isoformat() if turn.time else None, "excerpt": hit.excerpt,
+    }  # fmt: skip
+
+
+def _degraded(found: RecallResult | DeepResult) -> str:
+    lanes = [f"{lane.name} {lane.state.value}" + (f" ({lane.note})" if lane.note else "") for lane in found.degraded]
+    return f"Not all of memory was looked through: {one_line(harmless('; '.join(lanes)))}." if lanes else ""
+
+
+def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
+    """What deep recall has to tell; ``None`` where it is silent, and single memories may still be known."""
+    desk.tell("choosing the project and its memories")
+    here = desk.place(None).project
+    projects = wanted.projects if asked.project else ()
+    query = DeepQuery(asked.query, replace(wanted, projects=projects), here=here, session=desk.session)
+    found: DeepResult = desk.call("deep-recall", query)
+    records = {
+        "memories": [record_of(hit.memory) for hit in found.hits], "project": found.project,
+        "clarify": list(found.clarify),
+    }  # fmt: skip
+    if not found.context:
+        return None
+    inner = found.context.partition("\n")[2].rpartition("\n")[0].strip()
+    told = cut(inner, asked.budget)
+    ids = ", ".join(short_id(hit.memory.id) for hit in found.hits)
+    rest = f"(Cut: a higher budget, or memory_get with {ids}, has the rest.)" if told != inner else ""
+    return Answer(framed(told, rest, _degraded(found)), records)
+
+
+def list_memories(desk: Desk, asked: arguments.List) -> Answer:
+    """Active memories, the newest first."""
+    from nacre.app.catalogue import Listing, ListRequest
+
+    wanted = Filter(
+        projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,
+        since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
+        min_importance=asked.min_importance,
+    )  # fmt: skip
+    at = page_of(asked.cursor)
+    found: Listing = desk.call("list", ListRequest(wanted, asked.limit, at))
+    lines = [_line(memory) for memory in found.memories]
+    shown = fitting(lines, asked.budget)
+    last = at + shown
+    text = framed(
+        f"{count(found.total, 'memory', 'memories')}, the newest first:" if found.total else "No memory fits.",
+        "\n".join(lines[:shown]),
+        going_on("memory_list", last, found.total) if last < found.total else "",
+    )
+    records = {
+        "memories": [record_of(memory) for memory in found.memories[:shown]], "total": found.total,
+        "cursor": str(last) if last < found.total else None,
+    }  # fmt: skip
+    return Answer(text, records)
+
+
+def _line(memory: Memory) -> str:
+    return f"- [{short_id(memory.id)}] {title_of(memory)} ({origin_of(memory)})"

@@ -1,0 +1,229 @@
+"""What one session stores and matters reaches the others that run; and agents that store nothing are reminded."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from nacre.app.contexts.building import build
+from nacre.app.contexts.session_state import write_state
+from nacre.app.ingesting import ingest
+from nacre.app.maintenance import rebuild
+from nacre.app.remembering import NewMemory, edit, retire, store
+from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.model.memory import Source
+from nacre.model.session import Speaker, Trust
+from tests.app.conftest import World, says
+
+FOLDER = "/code/acme-billing"
+MINE, OTHER = "claude-code:5e55-0001", "claude-code:5e55-0002"
+NEWS = "The release is frozen until the certificate of the gateway is renewed."
+
+
+@pytest.fixture
+def home(world: World) -> World:
+    """A home with a project, in which a session runs."""
+    world.transcript(
+        "s0", says("user", "Please look at the build.", uuid="u1", session="s0", at="2026-11-01T09:00:00Z")
+    )
+    ingest(world.context())
+    start(world)
+    return world
+
+
+def start(world: World, session: str = MINE, occasion: Occasion = Occasion.STARTUP) -> ContextBlock:
+    return delivered(world, ContextRequest(Moment.START, occasion, folder=FOLDER, session=session))
+
+
+def prompt(world: World, text: str = "yes, go on", session: str = MINE) -> ContextBlock:
+    return delivered(world, ContextRequest(Moment.PROMPT, prompt=text, folder=FOLDER, session=session))
+
+
+def delivered(world: World, request: ContextRequest) -> ContextBlock:
+    block = build(world.context(), request)
+    write_state(world.home, request.session, block.state)
+    return block
+
+
+def told(block: ContextBlock, part: Part = Part.SIGNALS) -> list[str]:
+    return [item.text for item in block.items if item.part is part]
+
+
+def stores(world: World, content: str = NEWS, session: str | None = OTHER, **more: object) -> str:
+    new = NewMemory(
+        content, importance=more.pop("importance", 8), project=more.pop("project", "acme-billing"),  # type: ignore[arg-type]
+        source=Source(session), **more,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return store(world.context(), new).memory_id
+
+
+def later(world: World, seconds: float) -> None:
+    world.clock.now += timedelta(seconds=seconds)
+
+
+def test_what_another_session_stores_is_told_with_the_next_prompt_and_once(home: World) -> None:
+    stores(home)
+    block = prompt(home)
+    assert [NEWS in text for text in told(block)] == [True]
+    assert "## Just learned in another session" in block.text
+    later(home, 31)
+    assert told(prompt(home)) == []
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"importance": 7}, {"session": MINE}, {"project": "harbour"}, {"trust": Trust.UNTRUSTED},
+    ],
+    ids=["of little weight", "its own", "of another project", "from outside"],
+)  # fmt: skip
+def test_no_session_hears_what_does_not_concern_it(home: World, more: dict[str, object]) -> None:
+    stores(home, **more)  # type: ignore[arg-type]
+    assert told(prompt(home)) == []
+
+
+def test_what_holds_everywhere_reaches_every_session(home: World) -> None:
+    stores(home, project=None)
+    assert len(told(prompt(home))) == 1
+
+
+def test_a_new_session_begins_to_listen_now(home: World) -> None:
+    stores(home)
+    third = "claude-code:5e55-0003"
+    start(home, third)
+    assert told(prompt(home, session=third)) == []
+    stores(home, "The gateway certificate is renewed since noon, releases may go on.")
+    assert len(told(prompt(home, session=third))) == 1
+
+
+def test_a_session_whose_start_nobody_told_of_listens_from_its_first_prompt_on(home: World) -> None:
+    fourth = "claude-code:5e55-0004"
+    stores(home)
+    assert told(prompt(home, session=fourth)) == []
+    stores(home, "The gateway certificate is renewed since noon, releases may go on.")
+    assert len(told(prompt(home, session=fourth))) == 1
+
+
+THINGS = ["walrus", "heron", "otter", "lynx", "badger", "marten", "stork", "gecko", "newt", "bison", "ibex", "tapir"]
+
+
+def test_three_are_told_at_once_then_there_is_a_pause_and_ten_in_all(home: World) -> None:
+    for thing in THINGS:
+        stores(home, f"Never touch the machine called {thing}: {thing * 3} is being moved away from its old rack.")
+    assert len(told(prompt(home))) == 3
+    later(home, 29)
+    assert told(prompt(home)) == [], "the pause is 30 seconds"
+    later(home, 1)
+    assert len(told(prompt(home))) == 3
+    later(home, 31)
+    assert len(told(prompt(home))) == 3
+    later(home, 31)
+    assert len(told(prompt(home))) == 1
+    later(home, 31)
+    assert told(prompt(home)) == [], "ten are enough for a session"
+
+
+def test_what_is_older_than_five_minutes_is_no_news(home: World) -> None:
+    stores(home)
+    later(home, 301)
+    assert told(prompt(home)) == []
+
+
+def test_what_was_said_long_ago_is_no_news_when_it_is_learned_now(home: World) -> None:
+    said = "Remember: never deploy the gateway on a Friday, this is very important."
+    old = says("user", said, uuid="o1", session="old", at="2026-03-01T09:00:00.000Z", cwd=FOLDER)
+    home.transcript("old", old)
+    memories = ingest(home.context()).memories
+    assert memories
+    edit(home.context(), memories[0], importance=9)
+    assert told(prompt(home)) == []
+
+
+def test_what_did_not_reach_the_agent_is_told_again(home: World) -> None:
+    stores(home)
+    lost = build(home.context(), ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE))
+    assert told(lost)
+    assert told(prompt(home)) == told(lost)
+
+
+def test_what_has_no_room_is_told_with_the_next_prompt(home: World) -> None:
+    stores(home)
+    asked = ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, budget_tokens=70)
+    assert told(delivered(home, asked)) == []
+    assert told(prompt(home))
+
+
+def test_what_was_retired_meanwhile_is_not_told(home: World) -> None:
+    retire(home.context(), [stores(home)])
+    assert told(prompt(home)) == []
+
+
+def test_a_memory_that_is_edited_is_no_news_again(home: World) -> None:
+    memory = stores(home)
+    assert told(prompt(home))
+    later(home, 31)
+    edit(home.context(), memory, add_tags=("release",))
+    assert told(prompt(home)) == []
+
+
+def test_signals_go_on_after_the_database_was_made_anew(home: World) -> None:
+    for thing in THINGS[:4]:
+        edit(home.context(), stores(home, f"The {thing} is grey.", importance=5), add_tags=("animal",))
+    start(home)
+    rebuild(home.settings(), lambda settings: home.context(settings), vectors=False)
+    stores(home)
+    assert len(told(prompt(home))) == 1
+
+
+def test_signals_can_be_switched_off(home: World) -> None:
+    stores(home)
+    home.environ = {"NACRE_CONTEXT_SIGNALS": "false"}
+    assert told(prompt(home)) == []
+
+
+def test_signals_need_no_lock_and_no_write(home: World) -> None:
+    stores(home)
+    context = home.context()
+    edition = context.database.edition()
+    with home.context().vault_lock:
+        block = build(context, ContextRequest(Moment.PROMPT, prompt="go on", folder=FOLDER, session=MINE, alone=True))
+    assert told(block)
+    assert context.database.edition() == edition
+
+
+def talk_on(world: World, prompts: int, session: str = MINE) -> list[int]:
+    """Which of so many prompts came with a reminder, counted from 1."""
+    return [number for number in range(1, prompts + 1) if told(prompt(world, session=session), Part.NUDGE)]
+
+
+def test_an_agent_that_stores_nothing_is_reminded_every_eight_turns_three_times(home: World) -> None:
+    assert talk_on(home, 40) == [8, 16, 24]
+
+
+def test_a_store_of_the_agent_or_of_its_session_starts_the_count_again(home: World) -> None:
+    assert talk_on(home, 7) == []
+    stores(home, importance=5, session=None, speaker=Speaker.AGENT)
+    assert talk_on(home, 8) == []
+    stores(home, "The harbour master answers mails on Mondays only.", session=MINE, importance=5)
+    assert talk_on(home, 9) == [9]
+
+
+def test_what_other_sessions_store_does_not_count(home: World) -> None:
+    talk_on(home, 7)
+    stores(home, importance=5)
+    assert talk_on(home, 1) == [1]
+
+
+def test_who_has_no_tools_is_not_reminded_and_reminders_can_be_switched_off(home: World) -> None:
+    assert talk_on(home, 20, session="aider:1") == []
+    home.environ = {"NACRE_CONTEXT_NUDGES": "false"}
+    assert talk_on(home, 20) == []
+
+
+def test_the_day_of_the_clock_is_used(home: World) -> None:
+    home.clock.now = datetime(2026, 12, 31, 23, 59, 50, tzinfo=UTC)
+    start(home)
+    stores(home)
+    later(home, 20)
+    assert told(prompt(home))

@@ -1,0 +1,57 @@
+"""``nacre context`` as a person and as a hook see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.conftest import Nacre
+
+
+def test_it_prints_the_block_or_nothing_at_all(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    told = nacre("context", "which database is billing on?", "--folder", str(tmp_path))
+    assert told.out.startswith("<nacre-context>\n")
+    assert "PostgreSQL" in told.out
+    silent = nacre("context", "thanks!", "--folder", str(tmp_path))
+    assert (silent.out, silent.err) == ("", "")
+
+
+def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    nacre("store", "Our billing ledger is append-only.", "--kind", "decision")
+    explained = nacre("context", "--explain", "--budget", "90", "--folder", str(tmp_path)).out
+    assert "a decision, importance 7" in explained
+    assert "over the budget" in explained
+    as_json = nacre("context", "--json", "--folder", str(tmp_path)).json
+    assert [item["part"] for item in as_json["items"]] == ["preferences", "preferences"]
+
+
+def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    target = tmp_path / "CONTEXT.md"
+    arguments = ("context", "--output", str(target), "--folder", str(tmp_path), "--json")
+    assert nacre(*arguments).json["changed"] is True
+    assert "PostgreSQL" in target.read_text(encoding="utf-8")
+    assert nacre(*arguments).json["changed"] is False
+
+
+def test_a_prompt_may_come_from_a_pipe_and_may_be_a_sessions_first(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    asked = "which database is billing on?"
+    piped = nacre("context", "--prompt", "-", "--folder", str(tmp_path), "--json", stdin=asked).json
+    assert [item["part"] for item in piped["items"]] == ["relevant"]
+    first = nacre(
+        "context", asked, "--moment", "start", "--part", "preferences", "--folder", str(tmp_path), "--json"
+    ).json
+    assert [item["part"] for item in first["items"]] == ["preferences"]
+
+
+def test_a_session_is_told_once(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
+    arguments = ("context", "which database is billing on?", "--session", "codex:1", "--folder", str(tmp_path))
+    assert "PostgreSQL" in nacre(*arguments).out
+    again = nacre(
+        "context", "is PostgreSQL what billing runs on?", "--session", "codex:1", "--folder", str(tmp_path), "--json"
+    )
+    assert again.json["context"] == ""
+    assert [one["why"] for one in again.json["left_out"]] == ["given already"]

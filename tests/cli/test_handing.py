@@ -1,0 +1,77 @@
+"""``nacre handoff`` and ``nacre chores`` as a person, an agent and a hook see them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from nacre.hooks.notes import leave_chore
+from tests.cli.conftest import Nacre
+
+SESSION = "claude-code:5e55-0001"
+ASKED = "Move the invoice worker to its own queue, the web process starves."
+
+
+@pytest.fixture
+def vault(user_home: Path) -> Path:
+    return user_home / ".nacre" / "vault"
+
+
+@pytest.fixture
+def transcript(vault: Path) -> Path:
+    """A session that was talked in a few minutes ago."""
+    path = vault.parent.parent / ".claude/projects/-code-acme/5e55-0001.jsonl"
+    path.parent.mkdir(parents=True)
+    at = datetime.now(UTC) - timedelta(minutes=5)
+    lines = []
+    for number, (role, text) in enumerate((("user", ASKED), ("assistant", "I moved it."))):
+        content = text if role == "user" else [{"type": "text", "text": text}]
+        lines.append(
+            {
+                "type": role, "uuid": f"u{number}", "parentUuid": None, "sessionId": "5e55-0001", "isSidechain": False,
+                "timestamp": f"{at:%Y-%m-%dT%H:%M:%S}.000Z", "cwd": "/code/acme", "version": "2.1.0",
+                "message": {"role": role, "content": content, "id": f"m{number}"},
+            }
+        )  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: Path) -> None:
+    nacre("ingest")
+    shown = nacre("handoff", "--folder", "/code/acme")
+    assert "Nothing is handed over in acme." in shown.out
+    stored = nacre("handoff", "--store", "--folder", "/code/acme")
+    assert "stored; waits for the next session" in stored.out
+    assert ASKED in stored.out
+    told = nacre("handoff", "--folder", "/code/acme", "--json").json
+    assert (told["project"], told["waits"], told["stored"]) == ("acme", True, False)
+    assert told["handoff"]["tags"] == ["handoff", "session"]
+
+
+def test_words_are_handed_over_as_they_are_given(nacre: Nacre, transcript: Path) -> None:
+    nacre("ingest")
+    words = "The worker is moved; the drain is next."
+    assert words in nacre("handoff", "--store", words, "--session", SESSION, "--folder", "/code/acme").out
+    nacre("handoff", words, code=2)
+
+
+def test_where_nothing_is_known_it_says_what_to_do(nacre: Nacre, tmp_path: Path) -> None:
+    assert "this folder belongs to no project" in nacre("handoff", "--folder", str(tmp_path)).out
+    assert "nacre ingest" in nacre("handoff", "--store", "--folder", str(tmp_path), code=3).err
+    nacre("handoff", "--store", "--session", "claude-code:none", code=3)
+
+
+def test_what_a_hook_left_is_done_and_told(nacre: Nacre, vault: Path, transcript: Path) -> None:
+    nacre("list")
+    call = {"session": SESSION, "transcript": str(transcript), "folder": "/code/acme", "occasion": "startup"}
+    leave_chore(str(vault.parent), "session-end", call)
+    listed = nacre("chores", "--list")
+    assert "session-end" in listed.out
+    assert nacre("chores", "--json").json["done"] >= 2
+    assert "Nothing waits." in nacre("chores", "--list").out
+    assert nacre("handoff", "--folder", "/code/acme", "--json").json["waits"] is True
+    assert "chores" not in nacre("--help").out

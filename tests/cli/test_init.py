@@ -1,0 +1,442 @@
+"""nacre init: what it writes into files of agents' tools, and that they are as they were once it is out again."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.cli.root import cli
+from nacre.hosts.registry import HOSTS
+from tests.cli.conftest import Nacre, Outcome
+
+SETTINGS = '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)"]}\n}\n'
+MODIFIED = '{\r\n  // mine\r\n  "mcpServers": { "other": { "command": "x" } },\r\n}'
+PRIOR = {
+    ".claude.json": '{"numStartups": 3,"projects":{}}',
+    ".claude/settings.json": SETTINGS,
+    ".codex/config.toml": 'model = "gpt-5" # mine\n\n[mcp_servers.other]\ncommand = "x"\n',
+    ".codex/AGENTS.md": "# Mine\r\n\r\nBe brief.",
+    ".cursor/mcp.json": MODIFIED,
+    ".cursor/hooks.json": '{"version": 1, "hooks": {"stop": [{"command": "ring"}]}}',
+    ".gemini/settings.json": "\ufeff" + SETTINGS,
+    ".config/opencode/opencode.json": "{}\n",
+    ".openclaw/openclaw.json": "{plugins: {load: {paths: ['/opt/other']}}, gateway: {port: 18000,},}\n",
+    ".codeium/windsurf/memories/global_rules.md": "- short answers\n",
+    ".config/Code/User/mcp.json": MODIFIED.replace("mcpServers", "servers"),
+    "code/.mcp.json": MODIFIED,
+    "code/AGENTS.md": "# House rules\n",
+    "code/.clinerules": "Tests first.\n",
+    "code/.vscode/mcp.json": "",
+    "code/.claude/settings.local.json": SETTINGS,
+}
+WIRINGS = [
+    *((name, "user") for name, host in HOSTS.items() if host.by_user),
+    *((name, "project") for name, host in HOSTS.items() if host.by_project),
+]
+
+Tree = dict[str, tuple[bytes, int]]
+
+
+@pytest.fixture(autouse=True)
+def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No agent's tool of this machine is found; nacre itself is."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+
+@pytest.fixture
+def project(user_home: Path) -> Path:
+    folder = user_home / "code"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def prior(user_home: Path, project: Path) -> Tree:
+    """Files that the owner has already, private ones among them."""
+    for name, text in PRIOR.items():
+        path = user_home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        path.chmod(0o640 if name.startswith("code/") else 0o600)
+    return tree(user_home)
+
+
+def tree(folder: Path) -> Tree:
+    """All files below a folder but those of nacre's home, with their modes; and the folders."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if not name.startswith(".nacre"):
+            found[name] = (b"" if path.is_dir() else path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+    return found
+
+
+def options(host: str, scope: str) -> list[str]:
+    return ["--host", host, *(["--project", str(Path(os.environ["HOME"]) / "code")] if scope == "project" else [])]
+
+
+@pytest.mark.parametrize(("host", "scope"), WIRINGS)
+def test_a_host_is_wired_once_and_left_to_the_byte(
+    nacre: Nacre, user_home: Path, prior: Tree, host: str, scope: str
+) -> None:
+    done = nacre("init", *options(host, scope), "--yes", "--json").json
+    wired = tree(user_home)
+    assert done["done"]
+    assert wired != prior
+    assert nacre("init", *options(host, scope), "--yes", "--json").json["backups"] == []
+    assert tree(user_home) == wired
+    nacre("init", *options(host, scope), "--uninstall", "--yes")
+    assert tree(user_home) == prior
+    assert not (user_home / ".nacre" / "hosts").exists()
+
+
+@pytest.mark.parametrize(("host", "scope"), WIRINGS)
+def test_a_host_is_wired_where_nothing_is_and_nothing_is_left(
+    nacre: Nacre, user_home: Path, project: Path, host: str, scope: str
+) -> None:
+    nacre("init", *options(host, scope), "--yes")
+    written = tree(user_home)
+    assert any("nacre" in content.decode() for content, _ in written.values()), written
+    is_private = {mode for name, (_, mode) in written.items() if not name.startswith("code")} <= {0o600, 0o700}
+    assert is_private, written
+    nacre("init", "--uninstall", "--yes")
+    assert list(tree(user_home)) == ["code"]
+
+
+def test_what_others_wrote_stays_and_theirs_is_private_still(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "claude-code,codex,cursor", "--yes")
+    settings = json.loads((user_home / ".claude/settings.json").read_text())
+    assert settings["model"] == "opus"
+    assert settings["permissions"]["allow"][0] == "Bash(ls)"
+    config = tomllib.loads((user_home / ".codex/config.toml").read_text())
+    assert config["mcp_servers"]["other"] == {"command": "x"}
+    assert Path(config["mcp_servers"]["nacre"]["command"]).is_absolute()
+    cursor = (user_home / ".cursor/mcp.json").read_bytes()
+    assert cursor.startswith(b'{\r\n  // mine\r\n  "mcpServers": { "other": { "command": "x" }, "nacre": {')
+    assert stat.S_IMODE((user_home / ".cursor/mcp.json").stat().st_mode) == 0o600
+    hooks = json.loads((user_home / ".cursor/hooks.json").read_text())["hooks"]
+    assert hooks["stop"][0] == {"command": "ring"}
+    assert "cursor sessionStart" in hooks["sessionStart"][0]["command"]
+
+
+def test_a_copy_lies_beside_each_file_that_changed_and_is_as_private(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
+    done = nacre("init", "--host", "codex", "--yes", "--json").json
+    copies = [Path(path) for path in done["backups"]]
+    assert {path.name.split(".nacre-")[0] for path in copies} == {"config.toml", "AGENTS.md"}
+    for path in copies:
+        name = path.relative_to(user_home).as_posix().split(".nacre-")[0]
+        assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == prior[name]
+
+
+def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "claude-code,codex", "--yes")
+    settings, config = user_home / ".claude/settings.json", user_home / ".codex/config.toml"
+    settings.write_text(settings.read_text().replace('"opus"', '"sonnet"'))
+    theirs = '\n[projects."/code"]\ntrust_level = "trusted"\n'
+    config.write_text(config.read_text().replace("# nacre:end", f"{theirs}# nacre:end"))
+    nacre("init", "--uninstall", "--yes")
+    assert settings.read_text() == SETTINGS.replace("opus", "sonnet")
+    assert tomllib.loads(config.read_text()) == {
+        "model": "gpt-5", "mcp_servers": {"other": {"command": "x"}}, "projects": {"/code": {"trust_level": "trusted"}},
+    }  # fmt: skip
+
+
+def test_programs_that_moved_and_doubled_entries_are_mended(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "cursor", "--yes")
+    hooks, good = user_home / ".cursor/hooks.json", tree(user_home)
+    held: dict[str, Any] = json.loads(hooks.read_text())
+    line = held["hooks"]["stop"][-1]["command"]
+    held["hooks"]["stop"] += [{"command": "/old/bin/nacre-hook cursor stop"}, {"command": line}]
+    del held["hooks"]["sessionStart"]
+    hooks.write_text(json.dumps(held))
+    assert nacre("doctor", "hosts", "--json", code=1).json["checks"][0]["state"] == "failure"
+    nacre("init", "--host", "cursor", "--yes")
+    mended = json.loads(hooks.read_text())["hooks"]
+    assert [hook["command"] for hook in mended["stop"]] == ["ring", line]
+    assert len(mended["sessionStart"]) == 1
+    assert json.loads(hooks.read_text())["hooks"].keys() == json.loads(good[".cursor/hooks.json"][0])["hooks"].keys()
+
+
+def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
+    (user_home / ".nacre/hosts/wiring.json").unlink()
+    nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
+    nacre("init", "--host", "claude-code,codex,gemini-cli", "--uninstall", "--yes")
+    after = tree(user_home)
+    assert {name: after[name] for name in prior} == prior
+
+
+def test_a_file_that_cannot_be_parsed_is_left_alone_and_the_rest_is_done(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
+    damaged = user_home / ".cursor/mcp.json"
+    damaged.write_text('{"mcpServers": {"a": }')
+    done = nacre("init", "--host", "cursor", "--yes", "--json", code=1).json
+    assert [(one["path"], one["reason"]) for one in done["left_alone"]] == [
+        (str(damaged), "line 1, column 22: a value is missing")
+    ]
+    assert damaged.read_text() == '{"mcpServers": {"a": }'
+    assert "nacre" in (user_home / ".cursor/hooks.json").read_text()
+
+
+def test_nothing_is_written_through_a_link_that_leads_away(
+    nacre: Nacre, project: Path, tmp_path: Path, user_home: Path
+) -> None:
+    outside = tmp_path / "outside.md"
+    outside.write_text("theirs\n")
+    (project / "AGENTS.md").symlink_to(outside)
+    (project / ".codex").symlink_to(user_home)
+    done = nacre("init", "--host", "codex", "--project", str(project), "--yes", "--json", code=1).json
+    assert {Path(one["path"]).name for one in done["left_alone"]} == {"AGENTS.md", "config.toml", "hooks.json"}
+    assert outside.read_text() == "theirs\n"
+    assert not (user_home / "config.toml").exists()
+
+
+def test_a_link_within_the_home_is_followed_and_stays(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    kept = user_home / "dotfiles.json"
+    (user_home / ".gemini/settings.json").rename(kept)
+    (user_home / ".gemini/settings.json").symlink_to(kept)
+    nacre("init", "--host", "gemini-cli", "--yes")
+    assert (user_home / ".gemini/settings.json").is_symlink()
+    assert b"mcpServers" in kept.read_bytes()
+    nacre("init", "--uninstall", "--yes")
+    assert kept.read_bytes() == prior[".gemini/settings.json"][0]
+
+
+def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    shown = nacre("init", "--host", "codex", "--dry-run").out
+    assert "would change ~/.codex/config.toml" in shown
+    assert "  +[mcp_servers.nacre]" in shown
+    assert tree(user_home) == prior
+    assert not (user_home / ".nacre").exists()
+
+
+def test_no_secret_of_the_owners_settings_is_shown(nacre: Nacre, user_home: Path) -> None:
+    key = "sk-ant-api03-" + "k" * 80 + "AA"
+    (user_home / ".claude.json").write_text(json.dumps({"numStartups": 3, "primaryApiKey": key}))
+    shown = nacre("init", "--host", "claude-code", "--plain", "--dry-run")
+    told = nacre("init", "--host", "claude-code", "--plain", "--yes", "--json")
+    assert key not in shown.out + told.out
+    assert "numStartups" in shown.out
+    assert key in (user_home / ".claude.json").read_text()
+
+
+def test_what_two_hosts_share_stays_until_the_last_of_them_goes(nacre: Nacre, project: Path) -> None:
+    for host in ("codex", "generic", "opencode"):
+        nacre("init", "--host", host, "--project", str(project), "--yes")
+    agents = project / "AGENTS.md"
+    assert agents.read_text().count("nacre:start") == 1
+    for host in ("codex", "opencode"):
+        nacre("init", "--host", host, "--project", str(project), "--uninstall", "--yes")
+        assert agents.read_text().count("nacre:start") == 1
+    nacre("init", "--host", "generic", "--project", str(project), "--uninstall", "--yes")
+    assert not agents.exists()
+
+
+def test_going_over_to_plain_settings_takes_the_plugin_out(
+    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
+) -> None:
+    before = tree(user_home)
+    nacre("init", "--host", "claude-code", "--yes")
+    nacre("init", "--host", "claude-code", "--plain", "--yes")
+    settings = json.loads((user_home / ".claude/settings.json").read_text())
+    assert "enabledPlugins" not in settings
+    assert settings["permissions"]["allow"] == [
+        "Bash(ls)", "mcp__nacre__memory_search", "mcp__nacre__memory_get", "mcp__nacre__memory_store",
+    ]  # fmt: skip
+    assert not (user_home / ".nacre/hosts/claude-code/plugin/.mcp.json").exists()
+    assert "nacre" in json.loads((user_home / ".claude.json").read_text())["mcpServers"]
+    nacre("init", "--uninstall", "--yes")
+    claude.unlink()
+    assert tree(user_home) == before
+
+
+def test_a_home_elsewhere_is_pinned(nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_HOME", str(user_home / "my memory"))
+    nacre("init", "--host", "codex", "--yes")
+    server = tomllib.loads((user_home / ".codex/config.toml").read_text())["mcp_servers"]["nacre"]
+    assert server["args"][-2:] == ["--home", str(user_home / "my memory")]
+    hooks = json.loads((user_home / ".codex/hooks.json").read_text())["hooks"]
+    assert f"--home '{user_home}/my memory' codex Stop" in hooks["Stop"][0]["hooks"][0]["command"]
+
+
+CLAUDE = """\
+#!/bin/sh
+# Installs plugins as Claude Code does: it writes its settings anew, in a layout of its own.
+echo "$@" >> "$HOME/claude.log"
+settings="$HOME/.claude/settings.json" plugins="$HOME/.claude/plugins"
+manifest="$HOME/.nacre/hosts/claude-code/plugin/.claude-plugin/plugin.json"
+case "$2 $3" in
+"install nacre@nacre") printf '{"enabledPlugins":{"nacre@nacre":true},"model":"opus"}' > "$settings"
+    mkdir -p "$plugins"
+    version=$(sed -n 's/.*"version": "\\(.*\\)".*/\\1/p' "$manifest")
+    printf '{"plugins": {"nacre@nacre": [{"version": "%s"}]}}' "$version" > "$plugins/installed_plugins.json";;
+"uninstall nacre@nacre") printf '{"enabledPlugins":{},"model":"opus"}' > "$settings"
+    rm -r "$plugins";;
+esac
+"""
+
+
+@pytest.fixture
+def claude(user_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program named claude that installs plugins; its log."""
+    program = user_home / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text(CLAUDE)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    return user_home / "claude.log"
+
+
+def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_layout(
+    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
+) -> None:
+    before = tree(user_home)
+    done = nacre("init", "--host", "claude-code", "--yes", "--json").json
+    assert [one["command"][1:3] for one in done["commands"]] == [["plugin", "marketplace"], ["plugin", "install"]]
+    settings = (user_home / ".claude/settings.json").read_text()
+    assert settings.startswith(
+        '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)", "mcp__plugin_nacre_nacre__'
+    )
+    assert json.loads(settings)["enabledPlugins"] == {"nacre@nacre": True}
+    plugin = user_home / ".nacre/hosts/claude-code/plugin"
+    assert "SessionEnd" in json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]
+    assert "mcpServers" in json.loads((plugin / ".mcp.json").read_text())
+    assert (plugin / "skills/nacre-memory/SKILL.md").read_text().startswith("---\nname: nacre-memory\n")
+    assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
+    nacre("init", "--host", "claude-code", "--tool-hook", "--yes")
+    assert claude.read_text().splitlines()[-1] == "plugin update nacre@nacre"
+    nacre("init", "--uninstall", "--yes")
+    claude.unlink()
+    assert tree(user_home) == before
+
+
+def test_where_claude_is_not_found_its_settings_do(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "claude-code", "--yes")
+    assert "SessionStart" in json.loads((user_home / ".claude/settings.json").read_text())["hooks"]
+
+
+def test_nothing_is_written_for_all_hosts_where_nobody_said_so(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    error = nacre("init", "--json", code=2).error
+    assert "nobody can be asked" in error["message"]
+    assert tree(user_home) == prior
+
+
+def test_openclaw_keeps_its_own_memory_unless_nacre_is_to_take_its_place(
+    nacre: Nacre, user_home: Path, prior: Tree
+) -> None:
+    nacre("init", "--host", "openclaw", "--yes")
+    written = (user_home / ".openclaw/openclaw.json").read_text()
+    assert "'/opt/other', \"" in written
+    assert "slots" not in written
+    manifest = user_home / ".nacre/hosts/openclaw/nacre/openclaw.plugin.json"
+    assert "kind" not in json.loads(manifest.read_text())
+    nacre("init", "--host", "openclaw", "--slot", "--yes")
+    assert '"slots": {' in (user_home / ".openclaw/openclaw.json").read_text()
+    assert json.loads(manifest.read_text())["kind"] == "memory"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--host", "emacs"], "there is no host 'emacs'"),
+        (["--host", "generic"], "generic is wired for a project"),
+        (["--host", "codex", "--project", "/no/such/folder"], "there is no folder"),
+        (["--scope", "user", "--project", "."], "--scope user goes without --project"),
+        ([], "no tool of an agent was found"),
+    ],
+)
+def test_what_cannot_be_is_told_with_the_way_out(nacre: Nacre, arguments: list[str], says: str) -> None:
+    error = nacre("init", *arguments, "--yes", "--json", code=2).error
+    assert says in error["message"]
+    assert error["hint"]
+
+
+@pytest.mark.skipif("mcp" not in cli.list_commands(None), reason="there is no nacre mcp yet")
+def test_doctor_runs_what_is_written_and_tells_what_is_broken(process: Nacre, user_home: Path, project: Path) -> None:
+    process("init", "--host", "cursor,continue,opencode", "--yes")
+    process("init", "--host", "codex", "--project", str(project), "--yes")
+    checks = {one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]}
+    assert checks["cursor hooks"]["state"] != "failure", checks
+    assert checks["cursor tools"]["state"] != "failure", checks
+    assert checks["continue tools"]["state"] != "failure", checks
+    assert checks["opencode plugin"]["state"] != "failure", checks
+    hooks = project / ".codex/hooks.json"
+    hooks.write_text(hooks.read_text().replace("nacre.hooks.process", "nacre.gone").replace("nacre-hook", "nacre-gone"))
+    broken = {one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]}
+    found = broken[f"codex in {project} files"]
+    assert f"{hooks} is not as it should be" in found["detail"]
+    assert found["hint"] == f"nacre init --host codex --project {project}"
+
+
+def test_doctor_runs_nothing_that_a_project_brought_along(process: Nacre, project: Path, tmp_path: Path) -> None:
+    process("init", "--host", "generic", "--project", str(project), "--yes")
+    trap = project / "nacre"
+    trap.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
+    trap.chmod(0o755)
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"nacre": {"command": str(trap), "args": ["mcp"]}}}))
+    checks = process("doctor", "hosts", "--json", code=1).json["checks"]
+    assert any("runs something else" in one["detail"] for one in checks)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_home: Path) -> None:
+    nacre("init", "--host", "gemini-cli", "--yes")
+    found = {one["name"]: one for one in nacre("health", "--json").json["checks"]}
+    assert found["hosts"]["state"] == "ok"
+    (user_home / ".gemini/settings.json").write_text("{}")
+    found = {one["name"]: one for one in nacre("health", "--json").json["checks"]}
+    assert (found["hosts"]["state"], found["hosts"]["hint"]) == ("warning", "nacre doctor hosts")
+
+
+def test_a_newcomer_is_asked_which_and_sees_what_is_written(
+    dialog: Callable[..., Outcome], user_home: Path, prior: Tree
+) -> None:
+    shown = dialog(
+        "init", answers=[("Which ones?", "9"), ("Which ones?", "2"), ("Write this?", "y")],
+        environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
+    )  # fmt: skip
+    assert shown.code == 0, shown.out
+    assert "Found on this machine" in shown.out
+    assert "+[mcp_servers.nacre]" in shown.out
+    assert "nacre" in (user_home / ".codex/config.toml").read_text()
+    assert "nacre" not in (user_home / ".cursor/mcp.json").read_text()
+
+
+def test_who_says_no_finds_everything_as_it_was(dialog: Callable[..., Outcome], user_home: Path, prior: Tree) -> None:
+    shown = dialog(
+        "init", answers=[("Which ones?", "all"), ("Write this?", "n")], environ={"PATH": "/usr/bin:/bin"}
+    )  # fmt: skip
+    assert shown.code == 1
+    assert "nothing was changed" in shown.out
+    assert tree(user_home) == prior
+
+
+def test_a_newcomer_may_have_the_sessions_read_that_are_there(
+    dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path
+) -> None:
+    folder = user_home / ".claude" / "projects" / "-code-hive"
+    folder.mkdir(parents=True)
+    row = {
+        "type": "user", "uuid": "a1", "sessionId": "7f3a1c2d-0000-4000-8000-000000000009", "cwd": "/code/hive",
+        "timestamp": "2026-11-20T10:00:00Z", "userType": "external", "isSidechain": False,
+        "message": {"role": "user", "content": "Remember that the hive scale is read every ten minutes."},
+    }  # fmt: skip
+    (folder / f"{row['sessionId']}.jsonl").write_text(json.dumps(row) + "\n")
+    shown = dialog(
+        "init", answers=[("Which ones?", ""), ("Write this?", "y"), ("Read them now?", "all")],
+        environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
+    )  # fmt: skip
+    assert shown.code == 0, shown.out
+    assert "1 transcript" in shown.out
+    assert "costs nothing" in shown.out
+    assert nacre("sessions", "list", "--json").json["sessions"]

@@ -1,0 +1,98 @@
+"""Daemons as people run them: processes, asked over their sockets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.link.address import socket_path
+from nacre.link.client import ask
+from tests.cli.conftest import (  # noqa: F401 - fixtures
+    Nacre,
+    command,
+    environment,
+    learned,
+    nacre,
+    process,
+    transcript,
+)
+
+PATIENCE_SECONDS = 60
+
+
+def home() -> Path:
+    return Path(os.environ["NACRE_HOME"])
+
+
+def asked(operation: str, request: dict[str, Any] | None = None, seconds: float = 20.0) -> Any:
+    """What the daemon of the home answers."""
+    return ask(str(home()), operation, request or {}, seconds=seconds)
+
+
+def sent(line: bytes, *, half: bool = False) -> dict[str, Any]:
+    """What comes back for a line, as a stranger would send it."""
+    with socket.socket(socket.AF_UNIX) as link:
+        link.settimeout(PATIENCE_SECONDS)
+        link.connect(socket_path(str(home())))
+        link.sendall(line)
+        if half:
+            link.shutdown(socket.SHUT_WR)
+        answer = link.makefile("rb").readline()
+    return json.loads(answer) if answer else {}
+
+
+class Serving:
+    """``nacre serve`` as a process; what it says is read line by line."""
+
+    def __init__(self, *options: str, environ: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            command("serve", *options), env=environment(environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True,
+        )  # fmt: skip
+        self.said: list[str] = []
+
+    def until(self, words: str) -> str:
+        """The next line with these words; what is between is passed over."""
+        assert self.process.stdout
+        for line in self.process.stdout:
+            self.said.append(line)
+            if words in line:
+                return line
+        raise AssertionError(f"it ended before {words!r}: {self.said}")
+
+    def end(self, with_signal: int = signal.SIGTERM) -> int:
+        """Ask it to end; returns its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(with_signal)
+        self.said.append(self.process.communicate(timeout=PATIENCE_SECONDS)[0])
+        return self.process.returncode
+
+
+@pytest.fixture
+def serving() -> Iterator[Callable[..., Serving]]:
+    """``serving()`` is a daemon that listens."""
+    begun: list[Serving] = []
+
+    def start(*options: str, environ: dict[str, str] | None = None) -> Serving:
+        begun.append(Serving(*options, environ=environ))
+        begun[-1].until("serves")
+        return begun[-1]
+
+    yield start
+    for one in begun:
+        one.end()
+
+
+@pytest.fixture
+def stopped(process: Nacre) -> Iterator[None]:  # noqa: F811 - the fixture
+    """Whatever daemon runs in the background when the test ends is ended."""
+    yield
+    process("serve", "stop", code=None)

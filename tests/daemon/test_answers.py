@@ -1,0 +1,371 @@
+"""What a daemon answers is what this process would answer, whoever asks and however badly."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.app.catalogue import CATALOGUE, Entry, ListRequest
+from nacre.app.context import Context, open_context
+from nacre.daemon.answering import Answering
+from nacre.daemon.homes import Homes
+from nacre.daemon.server import Server
+from nacre.errors import NacreError
+from nacre.link.address import socket_path
+from nacre.link.client import PROTOCOL, Away, Refused, ask, ask_whole
+from nacre.settings import load_settings
+from tests.cli.conftest import Nacre
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
+
+Serve = Callable[..., Serving]
+
+QUESTION = "which database does billing use?"
+REQUESTS: dict[str, dict[str, Any]] = {
+    "recall": {"text": QUESTION, "turns": 3, "update": False},
+    "search-sessions": {"text": QUESTION},
+    "store": {"content": "The mill stands on the left bank of the river"},
+    "get": {"reference": "{memory}", "update": False},
+    "retire": {"references": ["{memory}"]},
+    "list": {"limit": 10},
+    "context": {"moment": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"},
+    "hook": {"host": "claude-code", "event": "prompt", "prompt": QUESTION, "folder": "/code/acme-billing"},
+    "deep-recall": {"text": QUESTION},
+    "look": {"reference": "{memory}", "update": False},
+    "place": {"folder": "/code/acme-billing"},
+    "sessions": {"limit": 10},
+    "session": {"reference": "{session}"},
+    "session-summary": {"reference": "{session}"},
+    "did": {"path": "ledger.py"},
+    "fix": {"error": "the ledger corrupts"},
+}
+"""A request for operations of the catalogue; those that are missing here are asked with none."""
+
+_DIFFERS = ("took_ms", "memory_id", "id", "seconds", "read_seconds", "home", "database_bytes", "bytes")
+
+
+def same(answer: Any) -> Any:
+    """An answer without what differs each time: how long it took, ids that are made, how long ago something is."""
+    if isinstance(answer, float):
+        return round(answer, 3)
+    if isinstance(answer, dict):
+        if answer.get("name") == "daemon":
+            return {}
+        return {name: same(value) for name, value in answer.items() if name not in _DIFFERS}
+    return [same(value) for value in answer] if isinstance(answer, list) else answer
+
+
+@pytest.fixture
+def places(learned: dict[str, Any], nacre: Nacre) -> dict[str, str]:
+    """A memory and a session that are there."""
+    found = {
+        "{memory}": nacre("list", "--json").json["memories"][0]["id"],
+        "{session}": nacre("sessions", "list", "--json").json["sessions"][0]["session"],
+    }
+    assert all(found.values())
+    return found
+
+
+def test_every_operation_is_answered_as_in_this_process(serving: Serve, places: dict[str, str], tmp_path: Path) -> None:
+    """Those that write are done here in a copy of the home as it was before."""
+    serving("--no-watch")
+    differs, failed = [], []
+    for number, entry in enumerate(sorted(CATALOGUE.values(), key=lambda entry: entry.writes)):
+        written = json.dumps(REQUESTS.get(entry.name, {}))
+        for place, value in places.items():
+            written = written.replace(place, value)
+        folder = home()
+        if entry.writes:
+            folder = tmp_path / str(number)
+            shutil.copytree(home(), folder, ignore=lambda *_: ["daemon.sock"])
+        there, here = by_daemon(entry.name, written), in_this_process(folder, entry, written)
+        differs += [(entry.name, there, here)] if same(there) != same(here) else []
+        failed += [(entry.name, here)] if entry.name in REQUESTS and isinstance(here, str) else []
+    assert not differs
+    assert not failed
+
+
+def by_daemon(operation: str, request: str) -> Any:
+    """The answer, or the code of an error."""
+    try:
+        return asked(operation, json.loads(request), 60)
+    except Refused as refused:
+        return refused.error["code"]
+
+
+def in_this_process(folder: Path, entry: Entry[Any, Any], request: str) -> Any:
+    """The same without a daemon."""
+    context = open_context(load_settings(folder))
+    try:
+        return json.loads(entry.answer(context, request.encode()))
+    except NacreError as error:
+        return error.code
+    finally:
+        context.close()
+
+
+ASKED = (
+    ("recall", QUESTION),
+    ("recall", QUESTION, "--explain", "--turns", "5"),
+    ("recall", "what shall we have for dinner?"),
+    ("recall", "--browse"),
+    ("recall", QUESTION, "--project", "nowhere"),
+    ("recall", ""),
+    ("context", QUESTION, "--folder", "/code/acme-billing"),
+    ("context", "--folder", "/code/acme-billing", "--explain"),
+)
+
+
+def test_the_command_line_says_the_same_with_a_daemon(serving: Serve, places: dict[str, str], nacre: Nacre) -> None:
+    alone = [(nacre(*words, code=None), nacre(*words, "--json", code=None)) for words in ASKED]
+    serving("--no-watch")
+    for words, (shown, told) in zip(ASKED, alone, strict=True):
+        before = asked("hello")["answered"]
+        again, through = nacre(*words, code=None), nacre(*words, "--json", code=None)
+        assert asked("hello")["answered"] == before + 3, words  # with this greeting
+        assert (again.code, _timeless(again.out), again.err) == (shown.code, _timeless(shown.out), shown.err)
+        assert same(through.json) == same(told.json)
+        nacre(*words, "--no-daemon", code=None)
+        assert asked("hello")["answered"] == before + 4, words
+
+
+def _timeless(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if " ms" not in line)
+
+
+def test_what_a_person_should_know_is_told_with_the_daemons_answer_too(
+    serving: Serve, places: dict[str, str], process: Nacre
+) -> None:
+    serving("--no-watch")
+    file = next((home() / "vault").rglob("*/decision/*.md"))
+    file.write_text("---\nkind: [\n---\nbroken", encoding="utf-8")
+    through = process("recall", QUESTION)
+    assert asked("hello")["answered"] >= 1
+    assert "warning" in through.err
+    assert through.err == process("recall", QUESTION, "--no-daemon").err
+
+
+def test_who_goes_by_other_settings_is_not_answered_by_the_daemons(
+    serving: Serve, places: dict[str, str], process: Nacre
+) -> None:
+    process("store", "The billing database is backed up on Sundays to the other machine")
+    serving("--no-watch")
+    assert len(process("recall", "--browse", "--json").json["hits"]) > 1
+    other = process("recall", QUESTION, "--json", environ={"NACRE_RECALL_TRUSTED": "true", "NACRE_RECALL_TURNS": "0"})
+    assert other.json["turns"] == []
+    with pytest.raises(Away, match="other settings"):
+        ask_whole(str(home()), "list", {}, seconds=20, settings="others")
+
+
+def test_settings_that_change_are_gone_by_at_once(serving: Serve, places: dict[str, str], process: Nacre) -> None:
+    serving("--no-watch")
+    mark = load_settings().mark
+    assert ask_whole(str(home()), "list", {}, seconds=20, settings=mark)["result"]
+    process("config", "set", "recall.limit", "1")
+    assert load_settings().mark != mark
+    assert ask_whole(str(home()), "list", {}, seconds=20, settings=load_settings().mark)["result"]
+
+
+def test_a_database_that_is_made_anew_is_answered_from(serving: Serve, places: dict[str, str], process: Nacre) -> None:
+    serving("--no-watch")
+    before = same(asked("list"))
+    process("db", "rebuild", "--yes", code=None)
+    assert same(asked("list")) == before
+    stored = process("store", "The weir is opened at six", "--json").json["id"]
+    assert asked("get", {"reference": stored})["id"] == stored
+
+
+NO_QUESTIONS = (
+    (b"\n", "invalid_input"),
+    (b"GET / HTTP/1.1\n", "invalid_input"),
+    (b"[]\n", "invalid_input"),
+    (b'{"operation": 7}\n', "invalid_input"),
+    (b'{"protocol": 1, "operation": "nonsense"}\n', "invalid_input"),
+    (b'{"protocol": 1, "operation": "recall", "request": {"text": 7}}\n', "invalid_input"),
+    (b'{"protocol": 1, "operation": "recall", "request": {"text": ""}}\n', "query_invalid"),
+    (b'{"protocol": 2, "operation": "recall", "request": {"text": "x"}}\n', "other_version"),
+)
+
+
+def test_what_is_no_question_is_refused_and_the_next_one_is_answered(serving: Serve, learned: Any) -> None:
+    serving("--no-watch")
+    for line, code in NO_QUESTIONS:
+        told = sent(line)["error"]
+        assert told["code"] == code, line
+        assert "Traceback" not in told["message"]
+    assert asked("list")["total"] >= 1
+
+
+def test_a_caller_that_has_said_all_is_answered(serving: Serve, learned: Any) -> None:
+    serving("--no-watch")
+    assert sent(b'{"protocol": 1, "operation": "list"}\n', half=True)["result"]["total"] >= 1
+
+
+def test_callers_that_say_nothing_keep_nobody_waiting(serving: Serve, learned: Any) -> None:
+    serving("--no-watch")
+    silent = [socket.socket(socket.AF_UNIX) for _ in range(40)]
+    for link in silent:
+        link.connect(socket_path(str(home())))
+    assert asked("list")["total"] >= 1
+    for link in silent:
+        link.close()
+
+
+def test_many_ask_and_store_side_by_side_and_nothing_is_lost(serving: Serve, learned: Any) -> None:
+    serving("--no-watch")
+    before = asked("list")["total"]
+    problems: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for part in range(3):
+                asked("store", {"content": f"Machine {number} has part {part} in drawer {number * 10 + part}"}, 60)
+                asked("recall", {"text": f"where is part {part} of machine {number}?"}, 60)
+        except (Away, Refused) as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    asked("recall", {"text": "drawer"})
+    assert asked("list", {"limit": 100})["total"] == before + 24
+
+
+class Slow:
+    """An operation that takes until it is let go; counts how often it ran."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.begun = threading.Semaphore(0)
+        self.go = threading.Event()
+
+    def __call__(self, _: Context, asked: ListRequest) -> int:
+        self.ran += 1
+        self.begun.release()
+        assert self.go.wait(PATIENCE_SECONDS)
+        return asked.limit
+
+
+@contextmanager
+def served(*entries: Entry[Any, Any], most: int = 1) -> Iterator[Homes]:
+    """A server in this process, with operations of its own, over so many homes."""
+    settings = load_settings()
+    homes = Homes(lambda: open_context(settings), settings.home, settings.config, most)
+    with homes.lent():
+        pass
+    said: list[str] = []
+    answering = Answering(homes, said.append, {}, {entry.name: entry for entry in entries})
+    server = Server(settings.home, answering.answer, said.append)
+    server.start()
+    stop = threading.Event()
+    minding = threading.Thread(target=answering.mind, args=(stop,))
+    minding.start()
+    try:
+        yield homes
+    finally:
+        stop.set()
+        minding.join()
+        server.stop()
+        homes.close()
+    assert not said
+
+
+def begin(operation: str, **more: Any) -> socket.socket:
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(PATIENCE_SECONDS)
+    link.connect(socket_path(str(home())))
+    link.sendall(json.dumps({"protocol": PROTOCOL, "operation": operation, **more}).encode() + b"\n")
+    return link
+
+
+def answer(link: socket.socket) -> Any:
+    with link:
+        return json.loads(link.makefile("rb").readline())
+
+
+def test_who_left_or_did_not_wait_is_not_worked_for() -> None:
+    slow = Slow()
+    with served(Entry("slow", ListRequest, int, slow)):
+        first = begin("slow", request={"limit": 1})
+        slow.begun.acquire()
+        begin("slow").close()
+        late = begin("slow", seconds=0.05)
+        assert answer(late)["error"]["code"] == "unavailable"
+        last = begin("slow", request={"limit": 2})
+        slow.go.set()
+        assert answer(first) == {"result": 1}
+        assert answer(last) == {"result": 2}
+    assert slow.ran == 2
+
+
+def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
+    begun = threading.Event()
+
+    def endless(context: Context, _: ListRequest) -> int:
+        begun.set()
+        counting = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
+        return len(context.database.rows(counting))
+
+    with served(Entry("endless", ListRequest, int, endless), Entry("quick", ListRequest, int, lambda *_: 7)):
+        first = begin("endless")
+        assert begun.wait(PATIENCE_SECONDS)
+        first.close()
+        assert answer(begin("quick")) == {"result": 7}
+
+
+def test_what_takes_long_leaves_room_for_others() -> None:
+    slow = Slow()
+    entries = (Entry("long", ListRequest, int, slow, takes_long=True), Entry("quick", ListRequest, int, lambda *_: 7))
+    with served(*entries, most=3):
+        long = [begin("long", seconds=60) for _ in range(3)]
+        slow.begun.acquire()
+        slow.begun.acquire()
+        assert answer(begin("quick")) == {"result": 7}
+        assert slow.ran == 2
+        slow.go.set()
+        assert [answer(link) for link in long] == [{"result": 50}] * 3
+
+
+def test_one_writes_at_a_time_and_others_read() -> None:
+    slow = Slow()
+    with served(
+        Entry("write", ListRequest, int, slow, writes=True), Entry("read", ListRequest, int, lambda *_: 7), most=3
+    ):
+        writing = [begin("write") for _ in range(2)]
+        slow.begun.acquire()
+        assert answer(begin("read")) == {"result": 7}
+        assert slow.ran == 1
+        slow.go.set()
+        assert [answer(link) for link in writing] == [{"result": 50}] * 2
+
+
+def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
+    settings = load_settings()
+    homes = Homes(lambda: open_context(settings), settings.home, settings.config)
+    said: list[str] = []
+
+    def broken(*_: Any) -> int:
+        raise ZeroDivisionError
+
+    entry = Entry("broken", ListRequest, int, broken)
+    server = Server(settings.home, Answering(homes, said.append, {}, {"broken": entry}).answer, said.append)
+    with homes.lent():
+        pass
+    server.start()
+    for _ in range(20):
+        with pytest.raises(Refused) as refused:
+            ask(str(home()), "broken", {}, seconds=20)
+        assert refused.value.error["code"] == "internal"
+    server.stop()
+    homes.close()
+    assert "ZeroDivisionError" in said[0]

@@ -1,0 +1,218 @@
+"""A daemon begins, is alone, and ends: whatever ends it, the next one serves."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nacre as package
+from nacre.link.address import LOCK, run_folder, socket_path
+from nacre.lock import FileLock, is_held
+from tests.cli.conftest import Nacre, command, environment
+from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
+
+Serve = Callable[..., Serving]
+
+
+def wait(is_so: Callable[[], bool]) -> None:
+    """Until something is so, which is asked again and again."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, "it never came to that"
+
+
+def is_served() -> bool:
+    try:
+        return bool(asked("hello"))
+    except Exception:  # noqa: BLE001 - it does not, for whatever reason
+        return False
+
+
+def test_a_daemon_says_who_it_is_and_ends_when_it_is_asked_to(serving: Serve, process: Nacre) -> None:
+    daemon = serving()
+    told = asked("hello")
+    assert (told["pid"], told["protocol"], told["on_demand"]) == (daemon.process.pid, 1, False)
+    status = process("serve", "status", "--json").json
+    assert (status["state"], status["pid"], status["version"]) == ("running", told["pid"], told["version"])
+    assert process("serve", "stop", "--json").json == {"ended": True}
+    assert daemon.end() == 0
+    assert not Path(socket_path(str(home()))).exists()
+    assert process("serve", "status", "--json", code=1).json["state"] == "none"
+    assert process("serve", "stop", "--json").json == {"ended": False}
+
+
+def test_the_socket_is_the_users_alone(serving: Serve) -> None:
+    serving()
+    path = Path(socket_path(str(home())))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_home_whose_path_is_too_long_for_a_socket_is_served(
+    serving: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_HOME", str(tmp_path / ("long" * 30)))
+    serving()
+    path = Path(socket_path(str(home())))
+    assert path.parent == Path(run_folder())
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert asked("hello")
+
+
+def test_a_second_daemon_is_refused(serving: Serve, process: Nacre) -> None:
+    daemon = serving()
+    error = process("serve", "--json", code=4).error
+    assert error["code"] == "conflict"
+    assert str(daemon.process.pid) in error["message"]
+
+
+@pytest.mark.parametrize("with_signal", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_cleanly(serving: Serve, with_signal: int) -> None:
+    daemon = serving()
+    assert daemon.end(with_signal) == 0
+    assert "ends: it was asked to" in daemon.said[-1]
+    assert not is_held(home() / LOCK)
+
+
+def test_it_ends_within_two_seconds_though_callers_hang(serving: Serve) -> None:
+    daemon = serving()
+    hanging = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+    for link in hanging:
+        link.connect(socket_path(str(home())))
+        link.sendall(b'{"operation": ')
+    wait(lambda: asked("hello")["at_work"] == 3)
+    began = time.monotonic()
+    assert daemon.end() == 0
+    assert time.monotonic() - began < 3  # two seconds, and the process' own end on a busy machine
+    for link in hanging:
+        link.close()
+
+
+def test_it_ends_within_two_seconds_though_questions_are_at_work(serving: Serve, learned: Any) -> None:
+    daemon = serving("--no-watch")
+    memory = asked("list")["memories"][0]["id"]
+    with FileLock(home() / "vault.lock"), socket.socket(socket.AF_UNIX) as link:
+        link.connect(socket_path(str(home())))
+        question = {"protocol": 1, "operation": "retire", "request": {"references": [memory]}}
+        link.sendall(json.dumps(question).encode() + b"\n")
+        wait(lambda: asked("hello")["at_work"] == 1)
+        began = time.monotonic()
+        assert daemon.end() == 0
+        assert time.monotonic() - began < 3  # as above
+    serving("--no-watch")
+    assert asked("get", {"reference": memory})["retired"] is None
+
+
+def test_after_a_kill_the_next_one_serves_and_nothing_is_lost(serving: Serve, learned: Any) -> None:
+    daemon = serving()
+    stored = asked("store", {"content": "The mill stands on the left bank of the river"})
+    daemon.end(signal.SIGKILL)
+    assert Path(socket_path(str(home()))).exists()
+    serving()
+    assert asked("get", {"reference": stored["memory_id"]})["content"].startswith("The mill stands")
+
+
+def test_on_demand_it_starts_in_the_background_once_however_often_it_is_asked_for(
+    process: Nacre, stopped: None
+) -> None:
+    begun = [
+        subprocess.Popen(command("serve", "--on-demand"), env=environment(), stdout=subprocess.DEVNULL)
+        for _ in range(4)
+    ]
+    assert [one.wait(PATIENCE_SECONDS) for one in begun] == [0] * 4
+    wait(is_served)
+    told = asked("hello")
+    process("serve", "--on-demand")
+    assert asked("hello")["pid"] == told["pid"]
+    assert told["on_demand"] is True
+    lines = process("serve", "logs", "--json").json["lines"]
+    assert sum("serves" in line for line in lines) == 1
+
+
+def test_on_demand_it_ends_when_nobody_asks(
+    process: Nacre, stopped: None, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setenv("NACRE_DAEMON_IDLE_MINUTES", "0.02")
+    process("serve", "--on-demand")
+    wait(is_served)
+    wait(lambda: not is_held(home() / LOCK))
+    assert "nobody asked" in process("serve", "logs", "--json").json["lines"][-1]
+
+
+def test_one_on_demand_gives_way_to_one_that_is_to_stay(serving: Serve, process: Nacre, stopped: None) -> None:
+    process("serve", "--on-demand")
+    wait(is_served)
+    before = asked("hello")["pid"]
+    daemon = serving()
+    assert asked("hello")["pid"] == daemon.process.pid != before
+
+
+def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
+    serving: Serve, process: Nacre, tmp_path: Path, stopped: None
+) -> None:
+    installed = tmp_path / "site" / "nacre"
+    installed.mkdir(parents=True)
+    original = Path(package.__file__).parent
+    for part in original.iterdir():
+        if part.name not in ("__init__.py", "__pycache__"):
+            (installed / part.name).symlink_to(part)
+    shutil.copy(original / "__init__.py", installed)
+    there = {"PYTHONPATH": str(installed.parent)}
+    daemon = Serving(environ=there)
+    try:
+        daemon.until("serves")
+        os.utime(installed / "__init__.py", ns=(1, 1))
+        daemon.until("its program was changed on disk")
+        daemon.until("serves")
+        assert asked("hello")["pid"] == daemon.process.pid
+    finally:
+        daemon.end()
+    process("serve", "--on-demand", environ=there)
+    wait(is_served)
+    os.utime(installed / "__init__.py", ns=(2, 2))
+    wait(lambda: not is_held(home() / LOCK))
+
+
+def test_it_ends_when_its_home_is_deleted_and_makes_no_new_one(serving: Serve) -> None:
+    daemon = serving("--no-watch")
+    wait(lambda: asked("hello")["is_warm"])
+    shutil.rmtree(home())
+    daemon.until("its home was moved or deleted")
+    assert daemon.end() == 1
+    assert not home().exists()
+
+
+def test_it_ends_when_another_version_changed_the_database(serving: Serve, tmp_path: Path) -> None:
+    import apsw
+
+    daemon = serving("--no-watch")
+    asked("list")
+    connection = apsw.Connection(str(home() / "nacre.db"))
+    connection.pragma("user_version", 9_999)
+    connection.close()
+    assert sent(b'{"protocol": 1, "operation": "list"}\n')["error"]["code"] in ("ending", "store_unusable")
+    daemon.until("another version of nacre changed the database")
+    assert daemon.end() == 1
+
+
+def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
+    daemon = serving()
+
+    def told() -> dict[str, Any]:
+        checks = process("health", "--json", code=None).json["checks"]
+        return next(check for check in checks if check["name"] == "daemon")
+
+    assert f"process {daemon.process.pid}" in told()["detail"]
+    daemon.end()
+    assert told()["state"] == "ok"

@@ -1,0 +1,101 @@
+"""The daemon serves agents over HTTP, where somebody wants that: this machine alone, and who has the token."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import stat
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nacre.daemon.web import names_of, split_place
+from nacre.errors import InvalidInput
+from tests.cli.conftest import Nacre
+from tests.daemon.conftest import Serving, asked, home
+
+Serve = Callable[..., Serving]
+GREETING = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}  # fmt: skip
+
+
+def post(url: str, token: str | None, body: Any = GREETING) -> tuple[int, str]:
+    headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    headers |= {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - loopback
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def test_who_has_the_token_is_served_at_this_machine(serving: Serve, process: Nacre, learned: Any) -> None:
+    daemon = serving("--no-watch", "--http", "0")
+    line = daemon.said[-1]
+    found = re.search(r"http://127\.0\.0\.1:\d+/mcp", line)
+    assert found, line
+    assert asked("hello")["http"] == found[0]
+    assert found[0] in process("serve", "status").out
+    file = home() / "mcp.token"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    token = file.read_text().strip()
+    assert len(token) > 30
+    assert post(found[0], None)[0] == 401
+    assert post(found[0], "another")[0] == 401
+    status, told = post(found[0], token)
+    assert status == 200
+    assert "nacre" in told
+    call = {"name": "memory_search", "arguments": {"query": "which database does billing use?"}}
+    asking = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    assert "PostgreSQL" in post(found[0], token, asking)[1]
+    assert daemon.end() == 0
+    again = serving("--no-watch", "--http", "0")
+    assert file.read_text().strip() == token
+    assert again.end() == 0
+
+
+def test_without_being_asked_nothing_is_served_over_http(serving: Serve) -> None:
+    serving("--no-watch")
+    assert asked("hello")["http"] is None
+    assert not (home() / "mcp.token").exists()
+
+
+def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
+    daemon = serving("--no-watch", "--http", "0")
+    found = re.search(r":(\d+)/mcp", daemon.said[-1])
+    assert found
+    error = process("serve", "--no-watch", "--http", found[1], "--json", environ={"NACRE_HOME": f"{home()}2"}, code=5)
+    assert "cannot listen at 127.0.0.1:" in error.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("place", "there"),
+    [
+        ("8765", ("127.0.0.1", 8765)),
+        ("mill.example:1", ("mill.example", 1)),
+        ("[::1]:80", ("::1", 80)),
+        (":9", ("127.0.0.1", 9)),
+    ],
+)
+def test_a_place_is_a_port_or_a_host_and_a_port(place: str, there: tuple[str, int]) -> None:
+    assert split_place(place) == there
+
+
+@pytest.mark.parametrize("place", ["", "here", "localhost", "localhost:", "1:99999", "::1", "٣"])
+def test_what_is_no_place_is_refused(place: str) -> None:
+    with pytest.raises(InvalidInput):
+        split_place(place)
+
+
+def test_others_may_call_it_by_the_names_of_where_it_listens() -> None:
+    assert names_of("127.0.0.1") == names_of("::1") == ()
+    assert names_of("mill.example") == ("mill.example",)
+    assert socket.gethostname() in names_of("0.0.0.0")  # noqa: S104 - nothing listens

@@ -1,0 +1,296 @@
+"""Hooks never hurt: whatever state the daemon, the home or the host is in, a hook ends in time, with 0 and in shape."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
+
+import apsw
+import pytest
+
+from tests.hooks.conftest import DECIDED, Hooked, hang, is_root, listening, say, serving
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "PreCompact", "SessionEnd")
+TELLING = ("SessionStart", "UserPromptSubmit")
+IN_TIME_SECONDS = 3.0
+"""Of a machine that may be busy with other tests; ``nacre benchmark hooks`` measures what it comes to."""
+
+
+@contextmanager
+def locked(home: Path) -> Iterator[None]:
+    """Another process writes, and does not come to an end."""
+    writer = apsw.Connection(str(home / "nacre.db"))
+    writer.execute("BEGIN IMMEDIATE; UPDATE memories SET importance = 1")
+    try:
+        yield
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+@contextmanager
+def alone_locked(home: Path) -> Iterator[None]:
+    """Another process keeps everyone out, readers as well."""
+    writer = apsw.Connection(str(home / "nacre.db"))
+    writer.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+    writer.execute("BEGIN EXCLUSIVE; UPDATE memories SET importance = 1")
+    try:
+        yield
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+@contextmanager
+def of_schema(home: Path, step: int) -> Iterator[None]:
+    database = apsw.Connection(str(home / "nacre.db"))
+    version = database.pragma("user_version")
+    database.pragma("user_version", version + step)
+    database.close()
+    yield
+
+
+@contextmanager
+def damaged(home: Path) -> Iterator[None]:
+    path = home / "nacre.db"
+    size = path.stat().st_size
+    for beside in home.glob("nacre.db-*"):
+        beside.unlink()
+    with path.open("r+b") as file:
+        file.seek(100)
+        file.write(os.urandom(size - 100))
+    yield
+
+
+@contextmanager
+def not_a_database(home: Path) -> Iterator[None]:
+    for path in home.glob("nacre.db*"):
+        path.unlink()
+    (home / "nacre.db").write_text("these are only words\n" * 1000)
+    yield
+
+
+@contextmanager
+def without_home(home: Path) -> Iterator[None]:
+    shutil.rmtree(home)
+    yield
+    assert not home.exists()
+
+
+@contextmanager
+def home_is_a_file(home: Path) -> Iterator[None]:
+    shutil.rmtree(home)
+    home.write_text("")
+    yield
+
+
+@contextmanager
+def broken_settings(home: Path) -> Iterator[None]:
+    (home / "config.toml").write_text("[context\nbudget_tokens = many")
+    yield
+
+
+@contextmanager
+def open_to_others(home: Path) -> Iterator[None]:
+    home.chmod(0o777)
+    yield
+
+
+@contextmanager
+def of_another_user(home: Path) -> Iterator[None]:
+    if not is_root():
+        pytest.skip("only root can give a folder away")
+    os.chown(home, 12345, 12345)
+    yield
+    os.chown(home, 0, 0)
+
+
+@contextmanager
+def without_room_for_notes(home: Path) -> Iterator[None]:
+    """Files stand where hooks keep what they note: as on a read-only disk, nothing can be put there."""
+    (home / "run").write_text("")
+    (home / "logs").write_text("")
+    yield
+
+
+@contextmanager
+def stale_socket(home: Path) -> Iterator[None]:
+    """A daemon was killed: its socket is there, and nobody behind it."""
+    with serving(home) as server:
+        os.link(server.path, f"{server.path}.kept")
+    os.replace(f"{server.path}.kept", server.path)
+    yield
+
+
+def daemon(answer: Callable[..., None]) -> Callable[[Path], AbstractContextManager[None]]:
+    return lambda home: listening(home, answer)
+
+
+GARBAGE = (
+    b"\x00\xff not JSON\n", b"{}\n", b"[]\n", b'{"result": {"context": 7}}\n', b"9" * 99_999,
+    b'{"result": {"context": "", "chores": 4, "state": "x"}}\n',
+)  # fmt: skip
+OTHER_VERSION = b'{"error": {"code": "other_version", "message": "this daemon speaks protocol 7", "hint": null}}\n'
+REFUSAL = b'{"error": {"code": "internal", "message": "KeyError in the daemon", "hint": null}}\n'
+
+STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
+    "daemon up": serving,
+    "daemon away": lambda _: nullcontext(),
+    "daemon hung": daemon(hang),
+    "daemon of another version": daemon(say(OTHER_VERSION)),
+    "daemon refuses": daemon(say(REFUSAL)),
+    "daemon dies in the middle": daemon(say(b'{"result": {"context": "<nacre-con')),
+    "daemon hangs up": daemon(say(b"")),
+    **{f"daemon answers garbage {number}": daemon(say(data)) for number, data in enumerate(GARBAGE)},
+    "daemon was killed": stale_socket,
+    "database locked by a writer": locked,
+    "database locked against readers": alone_locked,
+    "schema newer": lambda home: of_schema(home, 1),
+    "schema older": lambda home: of_schema(home, -1),
+    "database damaged": damaged,
+    "no database": not_a_database,
+    "home missing": without_home,
+    "home is a file": home_is_a_file,
+    "home open to others": open_to_others,
+    "home of another user": of_another_user,
+    "settings broken": broken_settings,
+    "no room for notes": without_room_for_notes,
+}
+TOLD = frozenset(
+    {
+        "daemon up", "daemon away", "daemon hung", "daemon of another version", "daemon refuses", "daemon was killed",
+        "daemon dies in the middle", "daemon hangs up", "database locked by a writer", "no room for notes",
+        *(f"daemon answers garbage {number}" for number in range(len(GARBAGE) - 1)),
+    }
+)  # fmt: skip
+"""What keeps no hook from telling what is known."""
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("state", STATES)
+def test_a_hook_ends_in_time_with_0_and_in_shape(hooked: Hooked, state: str, event: str) -> None:
+    with STATES[state](hooked.home):
+        ran = hooked.run(event, within=None)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.seconds < IN_TIME_SECONDS
+    if ran.out:
+        assert event in TELLING
+        assert DECIDED in ran.context
+
+
+@pytest.mark.parametrize("event", TELLING)
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_known_is_told_wherever_it_can_be_read(hooked: Hooked, state: str, event: str) -> None:
+    with STATES[state](hooked.home):
+        ran = hooked.run(event)
+    assert (ran.code, ran.err) == (0, "")
+    assert (DECIDED in ran.context) == (state in TOLD)
+
+
+def full(_: Hooked) -> dict[str, object]:
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_full_disk_takes_no_note_and_stops_no_hook(hooked: Hooked, event: str) -> None:
+    ran = hooked.run(event, **full(hooked))
+    assert (ran.code, ran.err) == (0, "")
+    assert event in TELLING or ran.out == ""
+    assert ran.context == "" or DECIDED in ran.context
+    assert hooked.log() == []
+
+
+STDIN = {
+    "empty": b"", "garbage": b"\x00\xff\xfe{]", "half": b'{"session_id": "a", "prompt": "on which', "text": b'"prompt"',
+    "list": b"[1]", "deep": b"[" * 200_000, "huge": b'{"prompt": "' + b"a" * 5_000_000 + b'"}',
+    "odd": b'{"session_id": 7, "cwd": ["x"], "prompt": {"a": 1}, "source": null, "transcript_path": false}',
+    "zeros": b'{"session_id": "a\\u0000/../b", "cwd": "/x\\u0000y", "prompt": "\\ud800 \\u0000 which ledger?"}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("name", STDIN)
+def test_whatever_a_host_hands_over_a_hook_ends_with_0_and_in_shape(hooked: Hooked, name: str, event: str) -> None:
+    ran = hooked.run(event, stdin=STDIN[name], within=None)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.seconds < IN_TIME_SECONDS
+    assert event in TELLING or ran.out == ""
+    assert ran.context == "" or "<nacre-context>" in ran.context
+    assert not (hooked.home / "run" / "b.json").exists()
+
+
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("host", ["claude-code", "gemini-cli"])
+@pytest.mark.parametrize("said", [b"", b'{"session_id": "a", '])
+def test_a_host_that_never_ends_its_input_is_not_waited_for(hooked: Hooked, event: str, host: str, said: bytes) -> None:
+    process = subprocess.Popen(
+        hooked.command(event, host, None), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    process.stdin.write(said)
+    process.stdin.flush()
+    with process:
+        assert process.wait(IN_TIME_SECONDS) == 0
+        assert process.stdout.read() in (b"", b"{}")
+        assert process.stderr.read() == b""
+
+
+def test_an_object_that_is_whole_is_answered_while_the_input_is_still_open(hooked: Hooked) -> None:
+    process = subprocess.Popen(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    with process:
+        process.stdin.write(b'{"session_id": "a", "prompt": "on which database does the lighthouse ledger run?"}\n')
+        process.stdin.flush()
+        assert DECIDED in process.stdout.read().decode()
+        assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_a_host_that_does_not_listen_is_told_nothing(hooked: Hooked, event: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = hooked.run(event, within=None, stdout=writing)
+    os.close(writing)
+    assert (ran.code, ran.err) == (0, "")
+    closed = hooked.run(event, within=None, stdout=None, preexec_fn=lambda: os.close(1))
+    assert (closed.code, closed.err) == (0, "")
+
+
+@pytest.mark.parametrize("event", TELLING)
+def test_a_host_that_does_not_read_is_not_waited_for(hooked: Hooked, event: str) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(writing, b" " * 4096)
+    os.set_blocking(writing, True)
+    ran = hooked.run(event, within=None, stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.seconds < IN_TIME_SECONDS
+
+
+def test_what_could_not_be_told_counts_as_not_told(hooked: Hooked) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    hooked.run("UserPromptSubmit", stdout=writing)
+    os.close(writing)
+    assert DECIDED in hooked.run("UserPromptSubmit").context
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["claude-code"], ["no-such-host", "Stop"], ["--home"], ["--within", "x", "a"]]
+)
+def test_a_hook_that_is_called_wrongly_says_nothing(hooked: Hooked, arguments: list[str]) -> None:
+    command = [*hooked.command("Stop")[:3], *arguments]
+    ran = subprocess.run(command, input=b"{}", capture_output=True, timeout=30, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, b"", b"")

@@ -1,0 +1,308 @@
+"""What hosts are told by their hooks, in their own shapes; what hooks leave behind, and what they load."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import nacre
+from nacre.hooks.shapes import SHAPES
+from nacre.link.address import socket_path
+from tests.hooks.conftest import DECIDED, QUESTION, SESSION, Hooked, hang, listening, serving
+
+BLOCK = ("<nacre-context>", "</nacre-context>")
+
+
+@pytest.mark.parametrize("host", ["claude-code", "codex"])
+@pytest.mark.parametrize("event", ["SessionStart", "UserPromptSubmit"])
+def test_claude_code_and_codex_are_told_in_the_one_shape_that_both_take(hooked: Hooked, host: str, event: str) -> None:
+    told = json.loads(hooked.run(event, host=host).out)
+    assert told.keys() == {"hookSpecificOutput"}
+    assert told["hookSpecificOutput"].keys() == {"hookEventName", "additionalContext"}
+    assert told["hookSpecificOutput"]["hookEventName"] == event
+    assert told["hookSpecificOutput"]["additionalContext"].startswith(BLOCK[0])
+    assert told["hookSpecificOutput"]["additionalContext"].rstrip().endswith(BLOCK[1])
+
+
+def test_gemini_is_told_in_json_also_where_there_is_nothing(hooked: Hooked) -> None:
+    told = json.loads(hooked.run("BeforeAgent", host="gemini-cli").out)
+    assert DECIDED in told["hookSpecificOutput"]["additionalContext"]
+    for event, prompt in (("BeforeAgent", "ok"), ("AfterAgent", ""), ("SessionEnd", ""), ("PreCompress", "")):
+        assert hooked.run(event, hooked.given(prompt=prompt), host="gemini-cli").out == "{}"
+
+
+def test_what_gemini_puts_before_a_prompt_is_not_what_the_person_asks(hooked: Hooked) -> None:
+    prompt = f"<hook_context>{QUESTION} {DECIDED}</hook_context>\n\nok"
+    told = hooked.run("BeforeAgent", hooked.given(prompt=prompt), host="gemini-cli").out
+    assert "What may matter for this" not in told
+
+
+def test_gemini_is_told_what_a_session_starts_with_behind_its_first_prompt(hooked: Hooked) -> None:
+    given = hooked.given(prompt="Let us go on with the invoices, please.")
+    assert hooked.run("SessionStart", given, host="gemini-cli").out == "{}"
+    assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
+    assert hooked.run("BeforeAgent", given, host="gemini-cli").out == "{}"
+    assert hooked.run("SessionStart", {**given, "source": "resume"}, host="gemini-cli").out == "{}"
+    assert hooked.run("BeforeAgent", hooked.given(prompt="ok"), host="gemini-cli").out == "{}"
+    assert hooked.run("SessionStart", {**given, "source": "clear"}, host="gemini-cli").out == "{}"
+    assert DECIDED in hooked.run("BeforeAgent", given, host="gemini-cli").out
+
+
+def test_cursor_is_told_as_a_session_starts_and_lets_each_prompt_pass(hooked: Hooked) -> None:
+    given = {"conversation_id": "c1", "workspace_roots": [str(hooked.folder)], "prompt": QUESTION}
+    with listening(hooked.home, hang):  # else somebody does what is left
+        assert DECIDED in json.loads(hooked.run("sessionStart", given, host="cursor").out)["additional_context"]
+        assert hooked.run("beforeSubmitPrompt", given, host="cursor").out == "{}"
+        hooked.run("sessionEnd", given, host="cursor")
+    assert {chore["session"] for chore in hooked.chores()} == {"cursor:c1"}
+
+
+def test_cline_is_told_in_its_own_words_and_never_held_up(hooked: Hooked) -> None:
+    given = {"taskId": "17", "workspaceRoots": [str(hooked.folder)], "userPromptSubmit": {"prompt": QUESTION}}
+    told = json.loads(hooked.run("UserPromptSubmit", given, host="cline").out)
+    assert told["cancel"] is False
+    assert DECIDED in told["contextModification"]
+    assert json.loads(hooked.run("TaskCancel", given, host="cline").out) == {"cancel": False}
+
+
+def test_any_other_tool_is_told_in_plain_text_by_nacre_s_own_names_of_events(hooked: Hooked) -> None:
+    given = {"session_id": "s", "cwd": str(hooked.folder), "prompt": QUESTION}
+    assert DECIDED in hooked.run("prompt", given, host="generic").out
+    assert hooked.run("session-end", given, host="generic").out == ""
+
+
+@pytest.mark.parametrize("host", SHAPES)
+def test_an_event_that_nobody_knows_is_answered_with_nothing(hooked: Hooked, host: str) -> None:
+    ran = hooked.run("TeaIsReady", host=host)
+    assert (ran.code, ran.out) == (0, SHAPES[host].silent)
+    assert hooked.log() == []
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"agent_id": "a1"}, {"isSidechain": True}, {"session_id": "agent:main:subagent:7"}, {"session_id": "agent:cron:7"},
+     {"session_id": "x:heartbeat"}, {"transcript_path": "/u/.claude/projects/p/s/subagents/agent-7.jsonl"}],
+)  # fmt: skip
+def test_a_session_in_which_nobody_talks_is_given_nothing_and_hands_nothing_over(
+    hooked: Hooked, given: dict[str, object]
+) -> None:
+    for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
+        assert hooked.run(event, hooked.given(**given)).out == ""
+    assert hooked.chores() == []
+    assert {line["how"] for line in hooked.log()} == {"apart"}
+
+
+def test_a_main_session_of_a_named_agent_is_one_in_which_somebody_talks(hooked: Hooked) -> None:
+    assert DECIDED in hooked.run("SessionStart", hooked.given(agent_type="reviewer")).context
+
+
+def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_OWN_CALL", "1")
+    assert hooked.run("UserPromptSubmit").out == ""
+    assert hooked.run("BeforeAgent", host="gemini-cli").out == "{}"
+    assert hooked.log() == []
+
+
+@pytest.mark.parametrize("is_up", [True, False])
+def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool) -> None:
+    def twice() -> None:
+        again = hooked.given(prompt="so, where does the lighthouse ledger run?")
+        assert DECIDED in hooked.run("UserPromptSubmit", within=60_000).context
+        assert hooked.run("UserPromptSubmit", again, within=60_000).out == ""
+        assert DECIDED in hooked.run("SessionStart", hooked.given(source="compact"), within=60_000).context
+
+    if is_up:
+        with serving(hooked.home):
+            twice()
+    else:
+        twice()
+    assert {line["how"] for line in hooked.log()} == {"daemon" if is_up else "alone"}
+
+
+def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(hooked: Hooked) -> None:
+    assert hooked.run("UserPromptSubmit", within=1).out == ""  # it has 40 ms even so, and needs more without a daemon
+    assert DECIDED in hooked.run("UserPromptSubmit").context
+
+
+@pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])
+def test_what_is_to_be_done_after_an_event_is_left_as_a_file(hooked: Hooked, event: str) -> None:
+    with listening(hooked.home, hang):
+        hooked.run(event)
+    (chore,) = hooked.chores()
+    assert chore["kind"] == SHAPES["claude-code"].events[event]
+    assert chore["session"] == f"claude-code:{SESSION}"
+    assert chore["transcript"] == str(hooked.folder / "t.jsonl")
+    assert chore["folder"] == str(hooked.folder)
+    assert QUESTION not in json.dumps(chore)
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
+def test_a_session_that_starts_leaves_word_of_how(hooked: Hooked, source: str) -> None:
+    with listening(hooked.home, hang):
+        hooked.run("SessionStart", hooked.given(source=source))
+    assert [(chore["kind"], chore["occasion"]) for chore in hooked.chores()] == [("session-start", source)]
+
+
+def test_each_run_is_logged_with_its_time_and_without_a_word_of_the_prompt(hooked: Hooked) -> None:
+    hooked.run("SessionStart")
+    hooked.run("UserPromptSubmit", hooked.given(prompt="a secret of mine"))
+    first, second = hooked.log()
+    assert (first["host"], first["event"], first["how"]) == ("claude-code", "SessionStart", "alone")
+    assert first["ms"] > 0
+    assert first["characters"] > len(DECIDED)
+    assert (second["event"], second["characters"]) == ("UserPromptSubmit", 0)
+    assert "secret" not in (hooked.home / "logs" / "hooks.jsonl").read_text()
+
+
+def test_the_log_keeps_one_older_part(hooked: Hooked) -> None:
+    log = hooked.home / "logs" / "hooks.jsonl"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("x" * 1_000_000)
+    hooked.run("Stop")
+    assert not log.exists()
+    assert log.with_name("hooks.jsonl.1").stat().st_size > 1_000_000
+    hooked.run("Stop")
+    assert len(hooked.log()) == 1
+
+
+def test_what_hooks_leave_is_the_owner_s_alone(hooked: Hooked) -> None:
+    hooked.run("UserPromptSubmit", umask=0)
+    hooked.run("SessionEnd", umask=0)
+    left = [*(hooked.home / "run").rglob("*"), *(hooked.home / "logs").rglob("*.jsonl")]
+    assert len(left) >= 5
+    for path in left:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", "..", "", "a" * 3_000, "a\x00b", "\ud800", "日本"])
+def test_a_session_of_any_name_leaves_its_notes_in_the_home(hooked: Hooked, name: str) -> None:
+    for event in ("UserPromptSubmit", "SessionEnd"):
+        hooked.run(event, hooked.given(session_id=name))
+    assert len(list((hooked.home / "run").rglob("*.json"))) == (2 if name else 1)
+    assert not (hooked.home / "x.json").exists()
+
+
+def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked) -> None:
+    process = subprocess.Popen(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin
+    assert process.stdout
+    said = json.dumps(hooked.given()).encode()
+    with process:
+        process.stdin.write(said[:40])
+        process.stdin.flush()
+        assert select.select([process.stdout], [], [], 0.7)[0] == []
+        process.stdin.write(said[40:])
+        process.stdin.close()
+        assert DECIDED in process.stdout.read().decode()
+
+
+def test_a_context_holds_what_a_host_takes_and_no_more(hooked: Hooked) -> None:
+    with nacre.open_memory(hooked.home) as memory:
+        for number in range(60):
+            rule = f"Rule {number}: the lamp of tower {number} is lit at {number} o'clock. " + "Mind the stairs. " * 12
+            memory.store(rule, kind=nacre.Kind.PREFERENCE, force=True)
+        (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 90000\n")
+    assert 5_000 < len(hooked.run("SessionStart").context) < 10_000
+    (hooked.home / "config.toml").write_text("[context]\nbudget_tokens = 400\n")
+    assert 400 < len(hooked.run("SessionStart", hooked.given(session_id="b")).context) <= 4 * 400
+
+
+def test_untrusted_memories_are_told_by_no_hook(hooked: Hooked) -> None:
+    told = "The lighthouse ledger listens on port 6543."
+    with nacre.open_memory(hooked.home) as memory:
+        memory.store(told)
+        path = next(path for path in (hooked.home / "vault").rglob("*.md") if told in path.read_text())
+        path.write_text(path.read_text().replace("trust: trusted", "trust: untrusted"))
+        trust = {hit.memory.content: hit.memory.trust for hit in memory.recall("which port does it listen on?").hits}
+        assert trust[told].value == "untrusted"
+    ran = hooked.run("UserPromptSubmit", hooked.given(prompt="on which port does the lighthouse ledger listen?"))
+    assert told not in ran.out
+    assert told not in hooked.run("SessionStart").out
+
+
+def test_looking_alone_writes_nothing_to_the_home_but_notes(hooked: Hooked) -> None:
+    def files() -> dict[str, bytes]:
+        return {
+            str(path.relative_to(hooked.home)): path.read_bytes()
+            for path in hooked.home.rglob("*")
+            if path.is_file() and path.relative_to(hooked.home).parts[0] not in ("run", "logs")
+        }
+
+    before = files()
+    hooked.run("SessionStart")
+    hooked.run("UserPromptSubmit")
+    after = files()
+    assert {name: data for name, data in after.items() if not name.endswith(("-shm", "-wal"))} == {
+        name: data for name, data in before.items() if not name.endswith(("-shm", "-wal"))
+    }
+
+
+HEAVY = frozenset(
+    {"yaml", "numpy", "onnxruntime", "tokenizers", "rich", "click", "mcp", "msgspec", "regex", "tomlkit", "tantivy",
+     "watchfiles", "subprocess", "asyncio", "pydantic", "unittest", "logging", "hashlib", "tempfile"}
+)  # fmt: skip
+MOST_MODULES = {"import nacre.hooks.process": 90, "import nacre.hooks.process, nacre.hooks.alone": 190}
+
+
+@pytest.mark.parametrize("code", MOST_MODULES)
+def test_a_hook_loads_little(code: str) -> None:
+    script = f"{code}\nimport sys, json\nprint(json.dumps(sorted(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}\n{script}"],
+                         capture_output=True, check=True)  # fmt: skip
+    loaded = json.loads(ran.stdout)
+    assert HEAVY.intersection(loaded) == set()
+    assert len(loaded) <= MOST_MODULES[code]
+
+
+def test_a_prompt_that_is_answered_alone_loads_little_on_its_way(hooked: Hooked) -> None:
+    call = {"host": "claude-code", "event": "prompt", "session": "claude-code:s", "folder": str(hooked.folder),
+            "prompt": QUESTION, "occasion": "startup"}  # fmt: skip
+    script = (
+        f"from nacre.hooks.alone import answer\ntold = answer({str(hooked.home)!r}, {call!r})\n"
+        "import sys, json\nprint(json.dumps([told['context'], sorted(sys.modules)]))"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("NACRE_")}
+    ran = subprocess.run([sys.executable, "-c", script], env=environ, capture_output=True, check=True)
+    context, loaded = json.loads(ran.stdout)
+    assert DECIDED in context
+    assert HEAVY.intersection(loaded) <= {"hashlib"}
+
+
+def test_a_hook_starts_a_daemon_where_it_may_and_the_next_one_asks_it(
+    hooked: Hooked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "true")
+    monkeypatch.setenv("CLAUDECODE", "1")
+    socket = Path(socket_path(str(hooked.home)))
+    try:
+        assert hooked.run("SessionStart").context
+        until = time.monotonic() + 60
+        while not socket.exists() and time.monotonic() < until:
+            select.select([], [], [], 0.05)
+        assert DECIDED in hooked.run("UserPromptSubmit", hooked.given(session_id="b"), within=40_000).context
+        assert [line["how"] for line in hooked.log()] == ["alone", "daemon"]
+    finally:
+        stop = [sys.executable, "-m", "nacre", "serve", "stop"]
+        subprocess.run(stop, env={**os.environ, "NACRE_HOME": str(hooked.home)}, capture_output=True, check=False)
+    assert not socket.exists()
+
+
+def test_no_daemon_is_started_where_it_may_not(hooked: Hooked) -> None:
+    hooked.run("SessionStart")
+    assert not (hooked.home / "daemon.lock").exists()
+
+
+def test_a_link_to_a_home_is_that_home(hooked: Hooked, tmp_path: Path) -> None:
+    link = tmp_path / "linked"
+    link.symlink_to(hooked.home)
+    with serving(hooked.home):
+        assert DECIDED in Hooked(link, hooked.folder).run("UserPromptSubmit", within=60_000).context
+    assert hooked.log()[-1]["how"] == "daemon"

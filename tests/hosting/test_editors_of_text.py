@@ -1,0 +1,221 @@
+"""What nacre does to files of others: nothing but what it says, and all of it back."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nacre.hosts import json_text
+from nacre.hosts.json_text import Unparsable
+from nacre.hosts.pieces import Block, JsonHook, JsonItem, JsonKey, TomlTable, TomlTables
+
+SERVER = {"command": "/opt/nacre/bin/nacre", "args": ["mcp"]}
+KEY = JsonKey(("mcpServers", "nacre"), SERVER)
+HOOK = JsonHook(("hooks", "SessionStart"), {"hooks": [{"type": "command", "command": "/opt/nacre-hook a b"}]})
+TABLE = TomlTable(("mcp_servers", "nacre"), {**SERVER, "startup_timeout_sec": 20})
+
+SETTINGS = """\
+// settings of mine
+{
+    "model": "x", // the quick one
+    /* servers */
+    "mcpServers": {
+        "other": { "command": 'run', "args": [] }, // keep
+    },
+    unquoted: [1, 2,], // JSON5
+    "last": null
+    // the end
+}
+"""
+
+names = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=6)
+leaves = st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=8) | st.floats(allow_nan=False, width=16)
+values = st.recursive(
+    leaves,
+    lambda below: st.lists(below, max_size=3) | st.dictionaries(names, below, max_size=3),
+    max_leaves=12,
+)
+
+
+@st.composite
+def documents(draw: Any) -> str:
+    """A JSON text in one of many layouts, with comments, trailing commas and line ends of either kind."""
+    line = draw(st.sampled_from(["\n", "\r\n"]))
+    unit = draw(st.sampled_from(["", "  ", "    ", "\t"]))
+
+    def gap(depth: int) -> str:
+        comment = draw(st.sampled_from(["", "", "", " // note", " /* note */"]))
+        if not unit:
+            return " /* note */ " if comment else ""
+        return comment + line + unit * depth
+
+    def render(value: Any, depth: int) -> str:
+        if isinstance(value, dict):
+            inner = [f"{json.dumps(key)}: {render(one, depth + 1)}" for key, one in value.items()]
+            return wrapped("{", inner, "}", depth)
+        if isinstance(value, list):
+            return wrapped("[", [render(one, depth + 1) for one in value], "]", depth)
+        return json.dumps(value)
+
+    def wrapped(begin: str, inner: list[str], end: str, depth: int) -> str:
+        if not inner:
+            return begin + end
+        comma = "," if draw(st.booleans()) else ""
+        body = "".join(gap(depth + 1) + one + ("," if at < len(inner) - 1 else comma) for at, one in enumerate(inner))
+        return begin + body + gap(depth) + end
+
+    top = draw(st.dictionaries(names, values, max_size=4))
+    if draw(st.booleans()):
+        top["mcpServers"] = draw(st.dictionaries(names.filter(lambda name: name != "nacre"), values, max_size=2))
+    return render(top, 0) + draw(st.sampled_from(["", line]))
+
+
+@settings(max_examples=60)
+@given(documents())
+def test_a_key_that_is_put_changes_nothing_else_and_is_put_once(text: str) -> None:
+    before = json_text.read(text)
+    after = KEY.put(text)
+    expected = {**before, "mcpServers": {**before.get("mcpServers", {}), "nacre": SERVER}}
+    assert json_text.read(after) == expected
+    assert KEY.put(after) == after
+    assert [line for line in text.splitlines() if "note" in line and ":" not in line and "," not in line] == [
+        line for line in after.splitlines() if "note" in line and ":" not in line and "," not in line
+    ] or "}" in text
+
+
+@settings(max_examples=60)
+@given(documents())
+def test_a_key_that_is_taken_out_again_leaves_the_text_as_it_was(text: str) -> None:
+    if json_text.read(text).get("mcpServers") == {} or "mcpServers" in json_text.read(text):
+        return  # which empty objects were there is not in the text; the record of the wiring knows
+    assert KEY.drop(KEY.put(text)) == text or json_text.read(text) == {}
+
+
+@settings(max_examples=60)
+@given(documents(), values)
+def test_a_value_that_is_changed_and_changed_back_leaves_every_byte(text: str, value: Any) -> None:
+    with_first = json_text.put(text, ("own",), {"a": 1})
+    changed = json_text.put(with_first, ("own",), value)
+    assert json_text.read(changed)["own"] == value
+    assert json_text.put(changed, ("own",), {"a": 1}) == with_first
+
+
+@given(st.text(max_size=40))
+def test_whatever_a_file_holds_it_is_read_or_refused(text: str) -> None:
+    try:
+        json_text.read(text)
+        KEY.put(text)
+    except Unparsable:
+        return
+
+
+def test_comments_order_and_commas_stay() -> None:
+    after = KEY.put(SETTINGS)
+    assert after == SETTINGS.replace(
+        '"args": [] }, // keep\n',
+        '"args": [] }, // keep\n        "nacre": {\n            "command": "/opt/nacre/bin/nacre",\n'
+        '            "args": [\n                "mcp"\n            ]\n        },\n',
+    )
+    assert KEY.drop(after) == SETTINGS
+
+
+def test_a_member_after_the_last_leaves_the_comment_on_its_line() -> None:
+    text = '{\n  "a": 1 // one\n  // end\n}\n'
+    after = json_text.put(text, ("b",), 2)
+    assert after == '{\n  "a": 1, // one\n  "b": 2\n  // end\n}\n'
+    assert json_text.drop(after, ("b",)) == text
+
+
+def test_a_hook_is_put_once_wherever_the_program_lay_before_and_others_stay() -> None:
+    others = {"matcher": "x", "hooks": [{"type": "command", "command": "mine"}]}
+    old = {"hooks": [{"type": "command", "command": "/old/nacre-hook a b"}]}
+    mixed = {"hooks": [{"type": "command", "command": "/older/nacre-hook a b"}, {"type": "command", "command": "his"}]}
+    text = json.dumps({"hooks": {"SessionStart": [others, old, old, mixed]}}, indent=2)
+    after = json.loads(HOOK.put(text))["hooks"]["SessionStart"]
+    assert after == [others, {"hooks": [{"type": "command", "command": "his"}]}, HOOK.value]
+    assert json.loads(HOOK.drop(HOOK.put(text)))["hooks"]["SessionStart"] == after[:2]
+
+
+def test_a_text_in_a_list_is_put_once_and_taken_out() -> None:
+    item = JsonItem(("permissions", "allow"), "mcp__nacre__memory_search")
+    text = '{"permissions": {"allow": ["Bash(ls)"], "deny": []}}'
+    after = item.put(item.put(text))
+    assert json.loads(after)["permissions"]["allow"] == ["Bash(ls)", "mcp__nacre__memory_search"]
+    assert item.drop(after) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        'model = "x"\n',
+        '# mine\nmodel = "x" # why\n\n[mcp_servers.other]\ncommand = "y"\n',
+        'model = "x"\r\n[a]\r\nb = """\r\n[mcp_servers.nacre]\r\n"""\r\n',
+        '[mcp_servers]\n[mcp_servers.other]\ncommand = "y"\n',
+    ],
+)
+def test_a_table_goes_into_toml_and_out_of_it_to_the_byte(text: str) -> None:
+    after = TABLE.put(text)
+    assert tomllib.loads(after.replace("\r\n", "\n"))["mcp_servers"]["nacre"] == TABLE.value
+    assert TABLE.put(after) == after
+    assert TABLE.drop(after) == text
+
+
+def test_a_table_in_one_line_is_changed_in_place() -> None:
+    text = 'mcp_servers = { other = { command = "y" } } # mine\nmodel = "x"\n'
+    after = TABLE.put(text)
+    assert tomllib.loads(after)["mcp_servers"]["nacre"] == TABLE.value
+    assert tomllib.loads(TABLE.drop(after)) == tomllib.loads(text)
+
+
+def test_tables_that_a_host_wrote_between_the_marks_stay() -> None:
+    after = TABLE.put('model = "x"\n')
+    rewritten = after.replace("# nacre:end\n", '\n[projects."/code/hive"]\ntrust_level = "trusted"\n# nacre:end\n')
+    left = TABLE.drop(rewritten)
+    assert tomllib.loads(left) == {"model": "x", "projects": {"/code/hive": {"trust_level": "trusted"}}}
+    again = TABLE.put(rewritten)
+    assert tomllib.loads(again)["projects"] == {"/code/hive": {"trust_level": "trusted"}}
+
+
+def test_what_a_host_noted_of_a_wiring_goes_with_it() -> None:
+    text = (
+        'model = "x"\n\n[hooks.state."/u/.codex/hooks.json:session_start:0:0"]\ntrusted_hash = "sha256:ab"\n\n'
+        '[hooks.state."/code/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:cd"\n'
+    )
+    left = TomlTables(("hooks", "state"), "/u/.codex/hooks.json:").drop(text)
+    assert left == 'model = "x"\n\n[hooks.state."/code/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:cd"\n'
+
+
+paragraphs = st.lists(st.sampled_from(["# Mine", "words", "", "- a list", "<!-- a note -->", "`code`"]), max_size=8)
+
+
+@given(paragraphs, st.sampled_from(["\n", "\r\n"]), st.booleans())
+def test_a_block_goes_into_a_text_and_out_of_it_to_the_byte(lines: list[str], line: str, has_end: bool) -> None:
+    text = "".join(one + line for one in lines) if has_end else line.join([*lines, "end"])
+    block = Block("## Memory\n\nwords\n")
+    after = block.put(text)
+    assert block.put(after) == after
+    assert after.startswith(text)
+    assert block.drop(after) == text
+    assert "\n" not in after.replace("\r\n", "") or line == "\n" or not lines
+
+
+def test_doubled_blocks_become_one_and_half_a_block_is_left_alone() -> None:
+    block = Block("new")
+    once = block.put("# Mine\n")
+    assert block.put(once + "\n" + once.replace("# Mine\n", "").replace("new", "old")).rstrip() == once.rstrip()
+    torn = "# Mine\n<!-- nacre:start -->\nof the owner's, since no end is there\n"
+    assert block.put(torn).startswith(torn)
+
+
+def test_a_line_that_was_added_right_behind_a_block_stays() -> None:
+    block = Block("words")
+    added = block.put("# Mine") + "- and this\n"
+    assert block.put(added) == added
+    assert block.drop(added).endswith("- and this\n")
+    assert "nacre" not in block.drop(added)

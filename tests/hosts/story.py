@@ -1,0 +1,147 @@
+"""What every host is put through once, and what was seen on the way; the tests look at it."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from nacre.testing.conversation import Line
+from nacre.testing.fake_provider import Request
+from tests.hosts.driving import Driver, Said
+from tests.hosts.programs import command
+from tests.hosts.stage import Ran, Stage, eventually
+
+KNOWN = "The mailer of the harbour app retries five times before it gives up."
+DECIDED = "We decided: the queue of the mailer runs on NATS, not on RabbitMQ, because replays are cheap there."
+ASKS = "Look up how often the mailer retries."
+COMES_BACK = "What did we decide about the queue of the mailer?"
+FILLS = "Fill your window."
+PROMPTS = (DECIDED, ASKS, COMES_BACK, FILLS)
+
+_TIMES = 3
+_SEARCH = "nacre.*memory_search$"
+
+LINES = (
+    Line(FILLS, say="It is full now.", tokens=390_000),
+    Line(ASKS, say="It retries five times.", tool=_SEARCH, arguments={"query": "how often the mailer retries"}),
+    Line(DECIDED, say="Noted: NATS for the queue of the mailer."),
+    Line(COMES_BACK, say="On NATS."),
+)
+"""The model's part."""
+
+
+@dataclass
+class Scene:
+    """One prompt: what came of it, what the model was asked, and which hooks ran."""
+
+    said: Said
+    requests: list[Request]
+    hooks: list[dict[str, Any]]
+
+    @property
+    def bodies(self) -> str:
+        """All that the model was told."""
+        return "\n".join(json.dumps(request.body, ensure_ascii=False) for request in self.requests)
+
+
+@dataclass
+class Story:
+    """One host, from its wiring to the end of it."""
+
+    driver: Driver
+    stage: Stage
+    doctor: Ran | None = None
+    scenes: dict[str, Scene] = field(default_factory=dict)
+
+    def scene(self, name: str, prompt: str, session: str = "", *, compacts: bool = False) -> Scene:
+        """Play one prompt and keep it under a name."""
+        asked, ran = len(self.stage.provider.requests), len(self.stage.hook_runs())
+        said = self.driver.say(self.stage, prompt, session, compacts=compacts)
+        self.scenes[name] = Scene(said, self.stage.asked(asked), self.stage.hook_runs()[ran:])
+        return self.scenes[name]
+
+    def scene_in_time(self, name: str, prompt: str) -> Scene:
+        """Play the first prompt of a session; again in another where a busy machine had its hooks come too late."""
+        for _ in range(_TIMES):
+            scene = self.scene(name, prompt)
+            if not any(run["how"] == "late" for run in scene.hooks):
+                break
+        return scene
+
+    def scene_with_tool(self, name: str, prompt: str, session: str) -> Scene:
+        """Play a prompt that a tool answers; again where a busy machine had its server come too late for the host."""
+        for _ in range(_TIMES):
+            scene = self.scene(name, prompt, session)
+            if len(scene.requests) > 1:
+                break
+        return scene
+
+
+def play(driver: Driver, stage: Stage) -> Story:
+    """The whole of it, once."""
+    story = Story(driver, stage)
+    stage.install(driver.program, command(driver.name))
+    driver.set_up(stage)
+    stage.nacre("store", KNOWN, "--kind", "fact", "--subject", "Retries of the mailer")
+    stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
+    stage.serve()
+    first = story.scene_in_time("first", DECIDED)
+    story.scene_with_tool("lookup", ASKS, first.said.session)
+    _until_read(story, first.said.session)
+    story.scene_in_time("second", COMES_BACK)
+    story.scene("compaction", COMES_BACK, first.said.session, compacts=True)
+    with _hung_daemon(stage):
+        story.scene("hung", COMES_BACK)
+    story.scene("down", COMES_BACK)
+    stage.nacre("ingest")
+    story.doctor = _doctor(stage)
+    stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
+    story.scene("without", COMES_BACK)
+    return story
+
+
+def _doctor(stage: Stage) -> Ran:
+    """What the doctor says, at last: a hook that a busy machine kept waiting is tried again."""
+    asked = [str(stage.programs / "nacre"), "doctor", "hosts"]
+    for _ in range(_TIMES):
+        told = stage.run(asked)
+        if told.code == 0:
+            break
+    return told
+
+
+def _until_read(story: Story, session: str) -> None:
+    """Wait until what the first session said has been read, as its end or the daemon has it done."""
+    name = f"{story.driver.tool}:{session}"
+    eventually(lambda: name in story.stage.nacre("sessions", "list", "--json").out)
+
+
+@contextmanager
+def _hung_daemon(stage: Stage) -> Iterator[None]:
+    """A daemon that takes every call and answers none."""
+    stage.run([str(stage.programs / "nacre"), "serve", "stop"])
+    path = stage.memory / "daemon.sock"
+    path.unlink(missing_ok=True)
+    taken: list[socket.socket] = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(64)
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    taken.append(listener.accept()[0])
+
+        threading.Thread(target=take, daemon=True).start()
+        try:
+            yield
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            for connection in taken:
+                connection.close()
+            path.unlink(missing_ok=True)

@@ -1,0 +1,99 @@
+"""nacre's server against the protocol's own conformance suite, and in the Inspector: programs of others, in Node."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre import open_memory
+from tests.cli.conftest import environment
+
+programs = pytest.importorskip("tests.hosts.programs", reason="tests/hosts/programs.py knows where the suite is")
+pytestmark = pytest.mark.hosts
+
+SCENARIOS = (
+    "server-initialize", "ping", "tools-list", "resources-list", "prompts-list", "dns-rebinding-protection",
+    "server-sse-multiple-streams",
+)  # fmt: skip
+"""Those that an ordinary server can pass; docs/mcp.md says why not the others."""
+
+SECONDS = 60
+
+
+def command(name: str) -> list[str]:
+    """What starts a program, or a skipped test that says why it cannot be."""
+    if reason := programs.missing(name):
+        pytest.skip(reason)
+    found: list[str] = programs.command(name)
+    return found
+
+
+@pytest.fixture
+def quiet() -> dict[str, str]:
+    """The environment of the server: nothing that goes on after the test."""
+    with open_memory() as memory:
+        memory.store("The tide gauge is read at noon.", kind="fact")
+    return environment({"NACRE_DAEMON_ENABLED": "false", "NO_PROXY": "127.0.0.1"})
+
+
+@pytest.fixture
+def address(quiet: dict[str, str]) -> Iterator[str]:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "nacre", "mcp", "--tools", "all", "--http", str(port)], env=quiet,
+        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until:
+            with socket.socket() as link:
+                if link.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_the_conformance_suite_is_content(scenario: str, address: str, quiet: dict[str, str]) -> None:
+    suite = command("mcp-conformance")
+    ran = subprocess.run(
+        [*suite, "server", "--url", address, "--scenario", scenario], env=quiet, capture_output=True, text=True,
+        timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "0 failed" in ran.stdout + ran.stderr
+
+
+def inspected(quiet: dict[str, str], *arguments: str, server: list[str]) -> Any:
+    """What the Inspector prints of a server's answer."""
+    ran = subprocess.run(
+        [*command("mcp-inspector"), "--cli", *server, *arguments], env=quiet, capture_output=True, text=True,
+        timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return json.loads(ran.stdout)
+
+
+@pytest.mark.parametrize("way", ["stdio", "http"])
+def test_the_inspector_lists_and_calls_tools(way: str, address: str, quiet: dict[str, str], tmp_path: Path) -> None:
+    start = tmp_path / "nacre"
+    start.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m nacre mcp --tools all\n', encoding="utf-8")
+    start.chmod(0o700)
+    server = [str(start)] if way == "stdio" else [address, "--transport", "http"]
+    assert len(inspected(quiet, "--method", "tools/list", server=server)["tools"]) == 10
+    call = ("--method", "tools/call", "--tool-name", "memory_search", "--tool-arg", "query=tide gauge")
+    answer = inspected(quiet, *call, "--tool-arg", "limit=3", server=server)
+    assert answer["isError"] is False
+    assert "read at noon" in answer["content"][0]["text"]

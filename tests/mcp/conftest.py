@@ -1,0 +1,177 @@
+"""A home with something in it, and clients of nacre's server: in this process, and as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+
+from nacre import open_memory
+from nacre.mcp.calling import HomeCalls
+from nacre.mcp.face import Face
+from nacre.mcp.server import make_server
+from tests.cli.conftest import environment, said, write_transcript
+
+FOLDER = "/code/acme-billing"
+SESSION = "7f3a1c2d-0000-4000-8000-000000000001"
+TALK = (
+    ("user", "The billing ledger corrupts when two accounts are charged at once. Which database should we take?"),
+    ("assistant", "PostgreSQL has transactions across accounts; MongoDB would need them emulated."),
+    ("user", "We decided to use PostgreSQL for billing instead of MongoDB because the ledger needs transactions."),
+    ("assistant", "Done: the billing service now runs on PostgreSQL."),
+    ("user", "Always run the linter before you commit."),
+    ("assistant", "Understood, the linter runs before each commit."),
+)  # fmt: skip
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def home(user_home: Path) -> Path:
+    """A home that has read a session which decides on a database."""
+    folder = user_home / ".claude" / "projects" / "-code-acme-billing"
+    records = [said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate(TALK)]
+    write_transcript(folder / f"{SESSION}.jsonl", records)
+    with open_memory() as memory:
+        assert memory.ingest(vectors=False).memories
+    return user_home / ".nacre"
+
+
+@dataclass
+class Asked:
+    """What a tool answered: its text, whether it failed, its records."""
+
+    text: str
+    failed: bool
+    records: dict[str, Any] | None
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """What went wrong."""
+        assert self.failed, self.text
+        error: dict[str, Any] = json.loads(self.text)["error"]
+        return error
+
+
+@dataclass
+class Server:
+    """Servers of one home, all tools offered unless said otherwise, and clients of them."""
+
+    home: Path
+    mode: str = "legacy"
+    folder: str | None = FOLDER
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def face(self, **more: Any) -> Face:
+        return Face(HomeCalls(self.home), **{"everything": True, "folder": self.folder, **self.options, **more})
+
+    def client(self, face: Face | None = None, **more: Any) -> Client:
+        return Client(make_server(face or self.face()), mode=self.mode, **more)
+
+    async def ask(self, tool: str, /, **arguments: Any) -> Asked:
+        """Call a tool once."""
+        face = self.face()
+        try:
+            async with self.client(face) as client:
+                return told(await client.call_tool(tool, arguments))
+        finally:
+            face.call.close()
+
+
+def told(result: Any) -> Asked:
+    (block,) = result.content
+    return Asked(block.text, bool(result.is_error), result.structured_content)
+
+
+@pytest.fixture(params=["legacy", "2026-07-28"])
+def server(request: pytest.FixtureRequest, home: Path) -> Server:
+    """A server whose clients speak the protocol with a handshake, or the one without."""
+    return Server(home, request.param)
+
+
+@dataclass
+class Pipe:
+    """``nacre mcp`` as a process, spoken to line by line."""
+
+    process: subprocess.Popen[bytes]
+    number: int = 0
+
+    def send(self, message: Mapping[str, Any] | bytes) -> None:
+        data = message if isinstance(message, bytes) else json.dumps(message).encode()
+        assert self.process.stdin
+        self.process.stdin.write(data + b"\n")
+        self.process.stdin.flush()
+
+    def receive(self) -> dict[str, Any]:
+        """The next message; every line has to be one."""
+        assert self.process.stdout
+        message: dict[str, Any] = json.loads(self.process.stdout.readline())
+        assert message["jsonrpc"] == "2.0"
+        return message
+
+    def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Ask, and wait for the answer."""
+        self.number += 1
+        asked = {"jsonrpc": "2.0", "id": self.number, "method": method}
+        self.send(asked if params is None else {**asked, "params": params})
+        answer = self.receive()
+        assert answer["id"] == self.number
+        return answer
+
+    def greet(self, revision: str = "2025-11-25") -> dict[str, Any]:
+        about = {"name": "a-test", "version": "1"}
+        answer = self.request("initialize", {"protocolVersion": revision, "capabilities": {}, "clientInfo": about})
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
+        return self.request("tools/call", {"name": tool, "arguments": arguments})
+
+    def text_of(self, tool: str, /, **arguments: Any) -> str:
+        """The text that a tool answers."""
+        result = self.call(tool, **arguments)["result"]
+        assert not result["isError"], result
+        return str(result["content"][0]["text"])
+
+    def end(self) -> tuple[int, bytes]:
+        """Close standard input; the exit code, and what was still written."""
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.stdin = None
+        rest, _ = self.process.communicate(timeout=60)
+        return self.process.returncode, rest
+
+
+@pytest.fixture
+def pipe(home: Path, tmp_path: Path) -> Iterator[Callable[..., Pipe]]:
+    """``pipe("--tools", "all")`` starts ``nacre mcp``."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*arguments: str, program: list[str] | None = None, **environ: str) -> Pipe:
+        process = subprocess.Popen(
+            [*(program or [sys.executable, "-m", "nacre"]), "mcp", *arguments], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
+            env=environment({"NACRE_DAEMON_ENABLED": "false", **environ}),
+        )  # fmt: skip
+        started.append(process)
+        return Pipe(process)
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                with suppress(BrokenPipeError):
+                    stream.close()

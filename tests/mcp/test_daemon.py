@@ -1,0 +1,133 @@
+"""Through the daemon a tool answers what it answers without it: every operation it needs crosses the socket whole."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nacre.app.asking import PlaceRequest
+from nacre.app.catalogue import CATALOGUE
+from nacre.app.context import open_context
+from nacre.errors import NacreError
+from nacre.link.address import socket_path
+from nacre.mcp.calling import HomeCalls
+from nacre.settings import load_settings
+from tests.mcp.conftest import SESSION, Server
+
+pytestmark = pytest.mark.anyio
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("memory_search", {"query": "which database does billing use?"}),
+    ("memory_search", {"query": "which database does billing use?", "deep": True}),
+    ("memory_search", {"project": "*", "kinds": ["decision", "preference"], "since": "2020-01-01", "turns": 0}),
+    ("memory_search", {"query": "x", "project": "atlantis"}),
+    ("memory_list", {"min_importance": 3}),
+    ("memory_get", {"ids": ["nowhere-to-be-found"]}),
+    ("memory_sessions", {}),
+    ("memory_sessions", {"action": "read", "session": SESSION, "from_turn": 0}),
+    ("memory_sessions", {"action": "summary", "session": SESSION}),
+    ("memory_sessions", {"action": "search", "query": "accounts charged at once"}),
+    ("memory_extract", {"session": f"claude-code:{SESSION}", "by_model": False}),
+    ("memory_analyze", {"about": "conflicts"}),
+    ("memory_analyze", {"about": "review"}),
+    ("memory_analyze", {"about": "file", "subject": "ledger.py"}),
+    ("memory_analyze", {"about": "error", "subject": "ModuleNotFoundError: no module named ledger"}),
+    ("memory_admin", {"action": "overview"}),
+    ("memory_retire", {"ids": ["nowhere-to-be-found"]}),
+]
+
+
+class Daemon:
+    """Answers the catalogue on the home's socket, as the daemon does, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        settings = load_settings()
+        self._context = open_context(settings)
+        self.asked: list[str] = []
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(socket_path(str(settings.home)))
+        self._socket.listen()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            link, _ = self._socket.accept()
+            with link:
+                line = link.makefile("rb").readline()
+                if not line:
+                    return
+                link.sendall(self._answer(json.loads(line)) + b"\n")
+
+    def _answer(self, question: dict[str, Any]) -> bytes:
+        self.asked.append(question["operation"])
+        try:
+            request = json.dumps(question["request"]).encode()
+            return b'{"result": ' + CATALOGUE[question["operation"]].answer(self._context, request) + b"}"
+        except NacreError as error:
+            told = {"code": error.code, "message": error.message, "hint": error.hint}
+            return msgspec.json.encode({"error": told})
+
+    def close(self) -> None:
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(self._socket.getsockname())
+        self._thread.join(timeout=30)
+        self._socket.close()
+        self._context.close()
+
+
+@pytest.fixture
+def daemon(home: Path) -> Iterator[Daemon]:
+    running = Daemon()
+    yield running
+    running.close()
+    (home / "daemon.sock").unlink(missing_ok=True)
+
+
+async def without(server: Server, tool: str, arguments: dict[str, Any]) -> str:
+    place = Path(socket_path(str(server.home)))
+    aside = place.with_suffix(".aside")
+    place.rename(aside)
+    try:
+        return (await server.ask(tool, **arguments)).text
+    finally:
+        aside.rename(place)
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
+async def test_the_answer_is_the_same_with_and_without_the_daemon(
+    tool: str, arguments: dict[str, Any], home: Path, daemon: Daemon
+) -> None:
+    server = Server(home)
+    alone = await without(server, tool, arguments)
+    assert not daemon.asked
+    assert (await server.ask(tool, **arguments)).text == alone
+    assert daemon.asked
+
+
+async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_it(home: Path) -> None:
+    started: list[str] = []
+    calls = HomeCalls(home, start=lambda: started.append("nacre serve"))
+    for _ in range(3):
+        assert calls("place", PlaceRequest("acme-billing")).is_known
+    assert started == ["nacre serve"]
+    calls.close()
+
+
+async def test_what_the_daemon_stores_is_there_for_everyone(home: Path, daemon: Daemon) -> None:
+    server = Server(home)
+    stored = await server.ask("memory_store", entries=[{"content": "The bell rings at noon.", "kind": "fact"}])
+    assert "Stored" in stored.text
+    memory = stored.text.partition("[")[2].partition("]")[0]
+    assert "bell rings at noon" in await without(server, "memory_get", {"ids": [memory]})
+    assert "bell rings" in (await server.ask("memory_graph", id=memory)).text
+    assert memory in (await server.ask("memory_retire", ids=[memory])).text
+    assert "store" in daemon.asked
+    assert "retire" in daemon.asked

@@ -1,0 +1,181 @@
+"""The server over HTTP: any replica answers any request, and only those who may ask."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from mcp.client.client import Client
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from nacre.errors import InvalidInput
+from nacre.mcp.calling import HomeCalls
+from nacre.mcp.face import Face
+from nacre.mcp.http import MOST_BYTES, app
+from tests.mcp.conftest import FOLDER, told
+
+TOKEN = "a-token-for-tests"
+GREETING = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize",
+    "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+}  # fmt: skip
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@contextmanager
+def served(application: ASGIApp) -> Iterator[int]:
+    """Serve an app on a free port of loopback."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        server = uvicorn.Server(uvicorn.Config(application, log_level="error", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+        thread.start()
+        try:
+            yield listening.getsockname()[1]
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(timeout=30)
+
+
+@dataclass
+class Site:
+    """A server that listens, and raw requests to it."""
+
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    def post(self, body: bytes | Mapping[str, Any] = GREETING, **headers: str) -> tuple[int, str]:
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        link.request("POST", "/mcp", data, {**ACCEPT, **named})
+        answer = link.getresponse()
+        told = answer.status, answer.read().decode()
+        link.close()
+        return told
+
+
+@pytest.fixture
+def face(home: Path) -> Iterator[Face]:
+    calls = HomeCalls(home)
+    yield Face(calls, everything=True, folder=FOLDER)
+    calls.close()
+
+
+@pytest.fixture
+def site(face: Face) -> Callable[..., Any]:
+    @contextmanager
+    def serve(**options: Any) -> Iterator[Site]:
+        with served(app(face, **options)) as port:
+            yield Site(port)
+
+    return serve
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_the_official_client_works_in_every_mode(mode: str, site: Callable[..., Any]) -> None:
+    with site() as here:
+        async with Client(here.url, mode=mode) as client:
+            assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
+            assert len((await client.list_tools()).tools) == 10
+            answer = told(await client.call_tool("memory_search", {"query": "which database does billing use?"}))
+            assert "PostgreSQL" in answer.text
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_requests_of_one_client_may_reach_different_replicas(mode: str, face: Face) -> None:
+    applications = [app(face), app(face)]
+    turn = iter(range(1_000))
+
+    async def balancer(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            async with AsyncExitStack() as running:
+                for one in applications:
+                    await running.enter_async_context(one.router.lifespan_context(one))
+                await receive()
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        await applications[next(turn) % 2](scope, receive, send)
+
+    with served(balancer) as port:
+        async with Client(f"http://127.0.0.1:{port}/mcp", mode=mode) as client:
+            for _ in range(3):
+                assert len((await client.list_tools()).tools) == 10
+                assert not (await client.call_tool("memory_list", {})).is_error
+    assert next(turn) >= 6
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200), ({"Host": "localhost:99"}, 200), ({"Host": "[::1]:99"}, 200),
+        ({"Host": "attacker.example"}, 421), ({"Host": "127.0.0.1.attacker.example:80"}, 421),
+        ({"Origin": "http://attacker.example"}, 403), ({"Origin": "null"}, 403),
+        ({"Origin": "http://localhost.attacker.example"}, 403), ({"Origin": "http://localhost:3000"}, 200),
+    ],
+)  # fmt: skip
+def test_pages_of_other_origins_and_other_names_are_refused(
+    headers: dict[str, str], status: int, site: Callable[..., Any]
+) -> None:
+    with site() as here:
+        assert here.post(**headers)[0] == status
+
+
+def test_who_has_not_the_token_is_refused(site: Callable[..., Any]) -> None:
+    with site(token=TOKEN) as here:
+        for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}):
+            status, body = here.post(**wrong)
+            assert status == 401
+            assert json.loads(body)["error"]["hint"]
+            assert "nacre" not in json.loads(body)["error"]["message"]
+        assert here.post(Authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+def test_a_body_that_is_too_large_is_refused(site: Callable[..., Any]) -> None:
+    with site() as here:
+        large = json.dumps({**GREETING, "params": {**GREETING["params"], "x": "y" * MOST_BYTES}}).encode()
+        assert here.post(large)[0] == 413
+        assert here.post()[0] == 200
+
+
+def test_what_is_no_json_is_refused_and_the_server_goes_on(site: Callable[..., Any]) -> None:
+    with site() as here:
+        assert here.post(b"{nonsense")[0] == 400
+        assert here.post(b"[]")[0] == 400
+        assert here.post(Content_Type="text/plain")[0] == 400
+        assert here.post()[0] == 200
+
+
+def test_no_session_is_kept(site: Callable[..., Any]) -> None:
+    with site() as here:
+        link = http.client.HTTPConnection("127.0.0.1", here.port, timeout=30)
+        link.request("POST", "/mcp", json.dumps(GREETING), ACCEPT)
+        assert "mcp-session-id" not in {name.lower() for name, _ in link.getresponse().getheaders()}
+        link.close()
+
+
+def test_further_hosts_need_a_token(face: Face) -> None:
+    with pytest.raises(InvalidInput):
+        app(face, hosts=("memory.example",))
+    with served(app(face, hosts=("memory.example",), token=TOKEN)) as port:
+        bearer = {"Authorization": f"Bearer {TOKEN}"}
+        assert Site(port).post(Host="memory.example:443", Origin="https://memory.example", **bearer)[0] == 200
+        assert Site(port).post(Host="memory.example", **bearer)[0] == 200
+        assert Site(port).post(Host="other.example", **bearer)[0] == 421

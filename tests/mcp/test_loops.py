@@ -1,0 +1,85 @@
+"""What nacre's tools answer is never learned from the transcript in which the host writes it down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.client import Client
+
+from nacre.app.context import Context
+from nacre.app.remembering import NewMemory, store
+from nacre.mcp.calling import HomeCalls
+from nacre.mcp.face import Face
+from nacre.mcp.offers import offered
+from nacre.mcp.server import make_server
+from nacre.model.memory import Kind
+from nacre.transcripts.trust import is_own
+from tests.app.conftest import World, world
+from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Tool, write
+from tests.app.test_loops import OTHER, RULE, unchanged
+
+__all__ = ["world"]
+
+NAMES = {
+    "Claude Code": "mcp__nacre__{}", "Claude Code, from a plugin": "mcp__plugin_nacre_nacre__{}",
+    "Codex and OpenCode": "nacre_{}", "Codex, in a namespace": "{}", "OpenClaw": "nacre__{}",
+    "Gemini CLI": "mcp_nacre_{}", "another name of the server": "mcp__memory__{}",
+}  # fmt: skip
+CALLS: dict[str, dict[str, Any]] = {
+    "memory_search": {"query": "when is the billing service deployed, and whom to tell of staging keys"},
+    "memory_list": {},
+    "memory_store": {"entries": [{"content": RULE, "kind": "decision"}, {"content": OTHER, "kind": "preference"}]},
+}
+QUOTES = (f"As you decided before: {RULE}", f"From memory:\n\n1. {RULE}\n2. **{OTHER}**", f"{RULE} I keep to that.")
+
+
+@pytest.fixture
+def home(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    context = world.context()
+    for text, kind in ((RULE, Kind.DECISION), (OTHER, Kind.PREFERENCE)):
+        store(context, NewMemory(text, kind=kind))
+    yield context
+    context.database.close()
+
+
+def answer(home: Context, tool: str, *, structured: bool) -> str:
+    """What a tool answers, as a host writes it into its transcript: records where there are any, else the text."""
+
+    async def ask() -> Any:
+        calls = HomeCalls(home.settings.home)
+        server = make_server(Face(calls, everything=True, structured=structured))
+        try:
+            async with Client(server, mode="legacy") as client:
+                return await client.call_tool(tool, CALLS[tool])
+        finally:
+            calls.close()
+
+    result = anyio.run(ask)
+    assert not result.is_error
+    return json.dumps(result.structured_content) if structured else str(result.content[0].text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_tool_is_known_as_nacres_own_by_whatever_name_a_host_gives_it(name: str) -> None:
+    for offer in offered(everything=True):
+        assert is_own(NAMES[name].format(offer.name), "")
+
+
+@pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
+@pytest.mark.parametrize("tool", CALLS)
+@pytest.mark.parametrize("structured", [False, True])
+def test_what_a_tool_answered_teaches_nothing(
+    shape: str, tool: str, structured: bool, home: Context, tmp_path: Path
+) -> None:
+    told = answer(home, tool, structured=structured)
+    assert tool != "memory_search" or "Thursdays" in told
+    for host, name in NAMES.items():
+        steps = [Owner("When do we deploy?"), Tool(name.format(tool), "deploy", told)]
+        for quote in QUOTES if tool == "memory_search" else ():
+            steps += [Agent(quote), Owner("ok, good")]
+        assert unchanged(home, write(tmp_path / host, shape, [*steps, Agent("Done."), Owner("Go on.")])) == []

@@ -1,0 +1,231 @@
+"""``nacre mcp`` as hosts run it: a process that speaks JSON-RPC over its standard streams, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+
+from tests.cli.conftest import SOURCE, environment
+from tests.mcp.conftest import Pipe
+
+Start = Callable[..., Pipe]
+REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_client_of_any_revision_is_greeted_in_its_own(pipe: Start, revision: str) -> None:
+    server = pipe()
+    assert server.greet(revision)["result"]["protocolVersion"] == revision
+    assert len(server.request("tools/list")["result"]["tools"]) == 4
+    assert (
+        "PostgreSQL"
+        in server.call("memory_search", query="which database?", project="*")["result"]["content"][0]["text"]
+    )
+    assert server.end() == (0, b"")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", ["legacy", "auto", "2026-07-28"])
+async def test_the_official_client_works_in_every_mode(mode: str, home: Path, tmp_path: Path) -> None:
+    server = StdioServerParameters(
+        command=sys.executable, args=["-m", "nacre", "mcp", "--tools", "all"], cwd=str(tmp_path),
+        env=environment({"NACRE_DAEMON_ENABLED": "false"}),
+    )  # fmt: skip
+    async with Client(server, mode=mode) as client:
+        assert client.protocol_version == ("2025-11-25" if mode == "legacy" else "2026-07-28")
+        assert len((await client.list_tools()).tools) == 10
+        answer = await client.call_tool("memory_search", {"query": "which database does billing use?", "project": "*"})
+        assert "PostgreSQL" in answer.content[0].text
+        assert len((await client.list_prompts()).prompts) == 3
+
+
+def test_requests_that_come_at_once_are_all_answered_also_when_the_input_ends_with_them(pipe: Start) -> None:
+    server = pipe()
+    about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    messages: list[dict[str, Any]] = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "memory_search", "arguments": {}}},
+        {"jsonrpc": "2.0", "id": 4, "method": "prompts/get", "params": {"name": "reflect"}},
+    ]
+    server.send(b"\n".join(json.dumps(message).encode() for message in messages))
+    code, rest = server.end()
+    answers = [json.loads(line) for line in rest.splitlines()]
+    assert code == 0
+    assert {answer["id"] for answer in answers} == {1, 2, 3, 4}
+    assert len(answers) == 4
+    assert all("result" in answer for answer in answers)
+
+
+def test_the_end_of_the_input_ends_it_before_anything_is_loaded(pipe: Start) -> None:
+    assert pipe().end() == (0, b"")
+
+
+def test_it_ends_when_its_client_is_gone(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    assert server.process.stdout
+    server.process.stdout.close()
+    server.send({"jsonrpc": "2.0", "id": 100, "method": "ping"})
+    assert server.process.wait(timeout=30) == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "number", "code"),
+    [
+        (b"this is not JSON", None, -32700),
+        (b"[" * 100_000, None, -32700),
+        (b'"\xff"', None, -32700),
+        (b"[]", None, -32600),
+        (b'{"jsonrpc": "1.0", "id": 77, "method": "ping"}', 77, -32600),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": 5}', 77, -32600),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {"name": 5}}', 77, -32602),
+        (b'{"jsonrpc": "2.0", "id": 77, "method": "no/such"}', 77, -32601),
+    ],
+)
+def test_what_is_no_request_is_answered_by_an_error_and_the_connection_goes_on(
+    pipe: Start, line: bytes, number: int | None, code: int
+) -> None:
+    server = pipe()
+    server.greet()
+    server.send(line)
+    answer = server.receive()
+    assert (answer["id"], answer["error"]["code"]) == (number, code)
+    assert server.request("ping")["result"] == {}
+
+
+def test_half_a_character_is_replaced_and_answered(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    entry = b'{"entries": [{"content": "The half \\ud83d of a smile and \\u0007 a bell."}]}'
+    server.send(
+        b'{"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "memory_store", "arguments": '
+        + entry + b"}}"
+    )  # fmt: skip
+    answer = server.receive()
+    assert answer["id"] == "s"
+    assert answer["result"]["isError"] is False
+
+
+def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path) -> None:
+    noisy = tmp_path / "noisy.py"
+    noisy.write_text(
+        "import os, subprocess, sys\n"
+        "import nacre.app.recalling as recalling\n"
+        "real = recalling.recall\n"
+        "def recall(*given, **named):\n"
+        "    print('printed'); sys.stdout.write('written'); os.write(1, b'straight to the descriptor')\n"
+        "    child = 'import sys; print(repr(sys.stdin.read()))'\n"
+        "    subprocess.run([sys.executable, '-c', child], check=True)\n"
+        "    return real(*given, **named)\n"
+        "recalling.recall = recall\n"
+        "sys.argv[0] = 'nacre'\n"
+        "from nacre.__main__ import main\n"
+        "main()\n",
+        encoding="utf-8",
+    )
+    server = pipe("--tools", "all", program=[sys.executable, str(noisy)])
+    server.greet()
+    assert "PostgreSQL" in server.text_of("memory_search", query="which database?", project="*")
+    assert server.end() == (0, b"")
+
+
+def test_the_home_can_be_given_on_the_command_line(pipe: Start, tmp_path: Path) -> None:
+    server = pipe("--home", str(tmp_path / "other"))
+    server.greet()
+    assert "PostgreSQL" not in server.text_of("memory_search", query="which database?", project="*")
+    assert (tmp_path / "other" / "nacre.db").exists()
+
+
+def test_nothing_is_opened_before_the_first_call(pipe: Start, tmp_path: Path) -> None:
+    server = pipe("--home", str(tmp_path / "other"))
+    server.greet()
+    server.request("tools/list")
+    server.request("prompts/get", {"name": "reflect"})
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_log_tells_which_tools_were_called_and_nothing_that_was_said(pipe: Start, home: Path) -> None:
+    server = pipe()
+    server.greet()
+    server.call("memory_search", query="which database?", project="*")
+    server.call("memory_get", ids=["nowhere-to-be-found"])
+    lines = (home / "logs" / "mcp.log").read_text(encoding="utf-8").splitlines()
+    assert [line.split()[2] for line in lines] == ["memory_search", "memory_get"]
+    assert [line.split()[-1] for line in lines] == ["ok", "not_found"]
+    assert not any("database" in line or "nowhere" in line for line in lines)
+
+
+def test_the_session_that_a_host_names_is_the_source_of_what_is_stored(pipe: Start, home: Path) -> None:
+    server = pipe(CLAUDE_CODE_SESSION_ID="5e55-0001")
+    server.greet()
+    stored = server.text_of("memory_store", entries=[{"content": "The ferry leaves at seven."}])
+    memory = stored.partition("[")[2].partition("]")[0]
+    assert "said by agent in claude-code:5e55-0001" in server.text_of("memory_get", ids=[memory])
+    found = server.text_of("memory_search", query="when does the ferry leave?", channel="claude-code", project="*")
+    assert "ferry leaves at seven" in found
+
+
+def test_without_the_library_of_the_protocol_it_says_so_and_ends(pipe: Start, tmp_path: Path) -> None:
+    (tmp_path / "broken" / "mcp").mkdir(parents=True)
+    (tmp_path / "broken" / "mcp" / "__init__.py").write_text("raise ImportError('torn')\n", encoding="utf-8")
+    server = pipe(PYTHONPATH=f"{tmp_path / 'broken'}:{SOURCE}")
+    server.greet()
+    server.send({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "memory_list"}})
+    assert server.process.wait(timeout=30) == 5
+    assert server.process.stderr
+    assert b"cannot be loaded" in server.process.stderr.read()
+
+
+def test_a_setting_offers_all_tools(pipe: Start) -> None:
+    server = pipe(NACRE_MCP_TOOLS="all")
+    server.greet()
+    assert len(server.request("tools/list")["result"]["tools"]) == 10
+
+
+def test_a_cancelled_call_is_not_waited_for(pipe: Start) -> None:
+    server = pipe("--tools", "all")
+    server.greet()
+    server.call("memory_list")
+    call = {"name": "memory_admin", "arguments": {"action": "flush"}}
+    server.send({"jsonrpc": "2.0", "id": 60, "method": "tools/call", "params": call})
+    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 60}})
+    answer = server.request("ping")
+    assert answer["result"] == {}
+
+
+def test_interrupting_it_ends_it(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(timeout=30) != 0
+
+
+def test_an_agent_that_closes_and_calls_in_parallel_gets_every_answer_once(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    numbers = range(200, 230)
+    sender = threading.Thread(
+        target=lambda: [
+            server.send(
+                {"jsonrpc": "2.0", "id": number, "method": "tools/call",
+                 "params": {"name": "memory_search", "arguments": {"query": f"database {number}", "project": "*"}}}
+            )
+            for number in numbers
+        ]
+    )  # fmt: skip
+    sender.start()
+    answers = [server.receive() for _ in numbers]
+    sender.join()
+    assert sorted(answer["id"] for answer in answers) == list(numbers)
+    assert all(not answer["result"]["isError"] for answer in answers)

@@ -1,0 +1,116 @@
+"""While a tool is at work: others are answered, progress is told, cancelling is prompt, a client's model helps."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client.client import Client
+from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextContent
+
+from nacre.app.asking import Extracted
+from nacre.mcp.calling import HomeCalls
+from nacre.mcp.face import Face
+from nacre.mcp.server import make_server
+from tests.mcp.conftest import SESSION, told
+
+pytestmark = pytest.mark.anyio
+MODES = pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+
+
+class SlowCall:
+    """Calls that end when they are let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), threading.Event()
+
+    def __call__(self, operation: str, _: Any) -> Any:
+        assert operation == "extract"
+        self.begun.set()
+        assert self.released.wait(30)
+        return Extracted()
+
+
+async def begun(call: SlowCall) -> None:
+    assert await anyio.to_thread.run_sync(call.begun.wait, 30)
+
+
+@MODES
+async def test_a_tool_at_work_keeps_nobody_else_waiting(mode: str) -> None:
+    call = SlowCall()
+    answers = []
+    async with Client(make_server(Face(call, everything=True)), mode=mode) as client:
+
+        async def extract() -> None:
+            answers.append(told(await client.call_tool("memory_extract", {"text": "We decided to paint it red."})))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(extract)
+            await begun(call)
+            with anyio.fail_after(10):
+                await client.list_tools()
+                await client.get_prompt("reflect", {})
+            assert not answers
+            call.released.set()
+    assert "Nothing there that would be kept" in answers[0].text
+
+
+@MODES
+async def test_progress_is_told_to_whoever_asks(mode: str) -> None:
+    call = SlowCall()
+    heard: list[tuple[float, str | None]] = []
+
+    async def listen(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+        if len(heard) == 2:
+            call.released.set()
+
+    async with Client(make_server(Face(call, everything=True)), mode=mode) as client:
+        await client.call_tool("memory_extract", {"text": "We decided to paint it red."}, progress_callback=listen)
+    assert [message for _, message in heard[:2]] == ["reading", "reading"]
+    assert heard[0][0] < heard[1][0]
+
+
+async def test_whoever_cancels_does_not_wait_for_the_work() -> None:
+    call = SlowCall()
+    async with Client(make_server(Face(call, everything=True)), mode="legacy") as client:
+        with anyio.fail_after(20), anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "memory_extract", {"text": "We decided to paint it red."})
+                await begun(call)
+                scope.cancel()
+        with anyio.fail_after(10):
+            await client.list_tools()
+        call.released.set()
+
+
+async def test_the_clients_own_model_extracts_where_it_is_the_one_that_is_set(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")
+    asked: list[str] = []
+
+    async def sample(_: Any, params: CreateMessageRequestParams) -> CreateMessageResult:
+        asked.append(params.messages[0].content.text)
+        return CreateMessageResult(
+            role="assistant", model="the-clients", content=TextContent(type="text", text='{"memories": []}')
+        )
+
+    face = Face(HomeCalls(home), everything=True)
+    async with Client(make_server(face), mode="legacy", sampling_callback=sample) as client:
+        answer = told(await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"}))
+    assert not answer.failed, answer.text
+    assert any("PostgreSQL" in text for text in asked)
+
+
+async def test_without_a_client_that_offers_its_model_the_refusal_says_what_to_do(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_MODELS_EXTRACTION", "mcp-sampling:client")
+    async with Client(make_server(Face(HomeCalls(home), everything=True)), mode="legacy") as client:
+        answer = told(await client.call_tool("memory_extract", {"session": f"claude-code:{SESSION}"}))
+    assert answer.error["code"] == "model_refused"
+    assert "offers it" in answer.error["hint"]

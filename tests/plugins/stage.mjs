@@ -1,0 +1,85 @@
+// A home with a daemon that speaks nacre's protocol, and programs that stand for nacre's.
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const SHIPPED = process.env.NACRE_PLUGINS ?? join(import.meta.dirname ?? ".", "../../src/nacre/hosts/plugins");
+
+/** Longer than a busy machine takes: tests that are about time say so. */
+const PATIENCE_MS = 20_000;
+
+/** Copies of a plugin's files, so that nacre.json beside them is the test's own. */
+export function stage(t, plugin) {
+  const home = mkdtempSync(join(tmpdir(), "nacre-"));
+  const folder = join(home, "plugin");
+  mkdirSync(join(folder, "lib"), { recursive: true });
+  for (const name of plugin) {
+    const target = join(folder, name.includes("/lib/") ? "lib" : "", name.split("/").pop());
+    writeFileSync(target, readFileSync(join(SHIPPED, name)));
+  }
+  writeFileSync(join(folder, "package.json"), '{"type": "module"}');
+  const made = {
+    home,
+    folder,
+    asked: [],
+    answer: () => ({ result: { context: "" } }),
+    noted: () => lines(join(home, "noted.jsonl")),
+    logged: () => lines(join(home, "logs", "hooks.jsonl")),
+    place(told = {}) {
+      const place = { home, nacre: ["/nowhere/nacre"], hook: ["/nowhere/nacre-hook"], env: {}, version: "1", patience_ms: PATIENCE_MS, ...told };
+      writeFileSync(join(folder, "nacre.json"), JSON.stringify(place));
+    },
+    program(body) {
+      const path = join(home, `program-${Math.random()}.mjs`);
+      writeFileSync(path, body.replaceAll("@HOME@", home));
+      chmodSync(path, 0o755);
+      return [process.execPath, path];
+    },
+    /** A nacre-hook that writes down what it was asked, and prints `output`. */
+    hook(output = "") {
+      return made.program(`
+        import { appendFileSync, readFileSync } from "node:fs";
+        const given = JSON.parse(readFileSync(0, "utf8"));
+        appendFileSync("@HOME@/noted.jsonl", JSON.stringify({ words: process.argv.slice(2), given }) + "\\n");
+        process.stdout.write(${JSON.stringify(output)});`);
+    },
+    async daemon() {
+      const server = createServer((link) => {
+        let received = "";
+        link.on("error", () => {});
+        link.on("data", (data) => {
+          received += data;
+          if (!received.endsWith("\n")) return;
+          const asked = JSON.parse(received);
+          made.asked.push(asked);
+          const told = made.answer(asked.request, link);
+          if (told !== undefined) link.end(`${typeof told === "string" ? told : JSON.stringify(told)}\n`);
+        });
+      });
+      await new Promise((listening) => server.listen(join(home, "daemon.sock"), listening));
+      t.after(() => {
+        server.closeAllConnections?.();
+        server.close();
+      });
+    },
+  };
+  mkdirSync(join(home, "logs"));
+  made.place();
+  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+  return made;
+}
+
+/** Waits until something is there, and fails after five seconds. */
+export async function until(found) {
+  for (const end = Date.now() + 5_000; Date.now() < end; ) {
+    const value = found();
+    if (value) return value;
+    await new Promise((soon) => setTimeout(soon, 10));
+  }
+  throw new Error(`never: ${found}`);
+}
+
+function lines(path) {
+  return existsSync(path) ? readFileSync(path, "utf8").trim().split("\n").filter(Boolean).map((line) => JSON.parse(line)) : [];
+}

@@ -1,0 +1,149 @@
+"""What is shipped for hosts that take plugins: it is whole, in step with nacre, and speaks its daemon's protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.hooks.shapes import SHAPES
+from nacre.link import address
+from nacre.link.client import PROTOCOL
+
+ROOT = Path(__file__).parents[2]
+SHIPPED = ROOT / "src" / "nacre" / "hosts" / "plugins"
+CLAW = SHIPPED / "openclaw"
+SEEDS_KEYS = (
+    "agenrPath dbPath budget enabled project sessionsDir handoff signalMinImportance signalMaxPerSignal "
+    "signalCooldownMs "
+    "signalMaxPerSession signalMaxAgeSec signalsEnabled dataDir memoryDir captureStrategy includeAssistant "
+    "maxMessageChars heartbeatBatchSize autoIndexIntervalMinutes autoDreamIntervalMinutes reasoningMode recallBudgetMs "
+    "indexIdleDebounceMs fastRecallFallbackEnabled recallEnabled addEnabled uiEnabled uiHost uiPort uiPathPrefix"
+).split()
+
+
+def node() -> str:
+    """A Node that runs tests; the test is left out where there is none."""
+    found = os.environ.get("NODE") or shutil.which("node")
+    if not found:
+        pytest.skip("there is no node: plugins are JavaScript")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True).stdout
+    if tuple(map(int, version.strip().lstrip("v").split(".")[:2])) < (20, 14):
+        pytest.skip(f"node {version.strip()} is too old: 20.14 runs these tests")
+    return found
+
+
+def read(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("host", ["openclaw", "opencode"])
+def test_the_plugin_does_what_its_host_expects(host: str, tmp_path: Path) -> None:
+    bounds = ["--test-force-exit", "--test-timeout=120000"]
+    command = [node(), "--test", "--test-reporter=tap", *bounds, f"tests/plugins/{host}.test.mjs"]
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "NACRE_PLUGINS": str(SHIPPED)}
+    ran = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, "\n".join(line for line in ran.stdout.splitlines() if "duration_ms" not in line)
+
+
+@pytest.mark.parametrize(
+    "path", ["openclaw/package.json", "openclaw/openclaw.plugin.json", "gemini-cli/gemini-extension.json"]
+)
+def test_a_plugin_has_the_version_of_nacre(path: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert read(SHIPPED / path)["version"] == project["version"]
+
+
+@pytest.mark.parametrize("key", SEEDS_KEYS)
+def test_keys_of_other_memories_are_accepted_and_explained(key: str) -> None:
+    assert key in read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"]
+    assert f"`{key}" in (CLAW / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_key_of_the_config_is_in_the_readme() -> None:
+    told = (CLAW / "README.md").read_text(encoding="utf-8")
+    keys = read(CLAW / "openclaw.plugin.json")["configSchema"]["properties"]
+    assert [key for key in keys if f"`{key}" not in told] == []
+
+
+def test_openclaw_is_told_every_tool_that_may_be_offered() -> None:
+    names = [tool["name"] for tool in json.loads((CLAW / "tools.json").read_text(encoding="utf-8"))]
+    contract = read(CLAW / "openclaw.plugin.json")["contracts"]["tools"]
+    assert sorted(contract) == sorted([*names, *(f"nacre_{name}" for name in names)])
+
+
+def test_what_the_package_names_is_there() -> None:
+    package = read(CLAW / "package.json")
+    named = [*package["files"], *package["openclaw"]["extensions"], package["main"]]
+    assert [name for name in named if not (CLAW / name).exists()] == []
+
+
+def test_tools_are_described_as_nacre_mcp_describes_them() -> None:
+    offers = pytest.importorskip("nacre.mcp.offers", reason="this nacre has no tools yet")
+    described = offers.described(offers.offered(everything=True))
+    assert json.loads((CLAW / "tools.json").read_text(encoding="utf-8")) == described, (
+        "run scripts/write_plugin_tools.py"
+    )
+
+
+def test_the_hooks_of_the_extension_are_events_that_nacre_knows() -> None:
+    hooks = read(SHIPPED / "gemini-cli" / "hooks" / "hooks.json")["hooks"]
+    assert set(hooks) <= set(SHAPES["gemini-cli"].events)
+    commands = {event: group["hooks"][0]["command"] for event, (group,) in hooks.items()}
+    assert commands == {event: f"nacre-hook gemini-cli {event}" for event in hooks}
+
+
+def test_the_extension_tells_of_the_file_that_is_there() -> None:
+    extension = read(SHIPPED / "gemini-cli" / "gemini-extension.json")
+    assert (SHIPPED / "gemini-cli" / extension["contextFileName"]).exists()
+
+
+@pytest.mark.parametrize("home", ["short", "a" * 60 + "/" + "b" * 60, "missing"])
+def test_plugins_look_for_the_daemon_where_it_listens(home: str, tmp_path: Path) -> None:
+    folder = tmp_path / home
+    if home != "missing":
+        folder.mkdir(parents=True)
+    assert _in_node(f"link.socketPath({json.dumps(str(folder))})") == address.socket_path(str(folder))
+
+
+@pytest.mark.parametrize("session", ["openclaw:s1", "opencode:ses_0A.x-y", ".hidden", "ä 😀/..", "x" * 300])
+def test_plugins_keep_what_was_given_where_nacre_looks_for_it(session: str) -> None:
+    if not hasattr(address, "session_file"):
+        pytest.skip("this nacre names such files otherwise")
+    found = _in_node(f"link.fileName({json.dumps(session)})")
+    assert f"{found}.json" == os.path.basename(address.session_file("/home", session))
+
+
+def test_plugins_speak_the_protocol_of_the_daemon() -> None:
+    for path in (CLAW / "lib" / "link.js", SHIPPED / "opencode" / "nacre.js"):
+        assert re.findall(r"^const PROTOCOL = (\d+);", path.read_text(encoding="utf-8"), re.MULTILINE) == [
+            str(PROTOCOL)
+        ]
+
+
+def test_what_is_shipped_was_made_of_what_is_written(tmp_path: Path) -> None:
+    tsc = ROOT / "plugins" / "node_modules" / ".bin" / "tsc"
+    if not tsc.exists():
+        pytest.skip("there is no TypeScript: npm install in plugins/ brings it")
+    environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
+    made = tmp_path / "made"
+    subprocess.run([node(), "build.mjs", str(made)], cwd=ROOT / "plugins", env=environ, check=True, timeout=120)
+    for path in sorted(made.rglob("*.js")):
+        assert path.read_text() == (SHIPPED / path.relative_to(made)).read_text(), "run npm run build in plugins/"
+
+
+def _in_node(expression: str) -> str:
+    link = json.dumps((CLAW / "lib" / "link.js").as_uri())
+    script = f"import * as link from {link}; process.stdout.write({expression});"
+    ran = subprocess.run(
+        [node(), "--input-type=module", "-e", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    return ran.stdout

@@ -1,0 +1,134 @@
+"""The pure parts of a context: what is looked for with a prompt, and how memories share a budget."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nacre.model.context import Part
+from nacre.model.memory import Expiry, Kind, Memory
+from nacre.recall.context.categories import Candidate, choose, part_of, shares
+from nacre.recall.context.gate import HEARD, HEARD_CHARACTERS, after_hearing, asked_by
+from nacre.recall.context.sections import SHARES, fitting
+from nacre.recall.prompting import parts_of
+
+NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "why"),
+    [
+        ("", "empty"),
+        ("/compact keep the plan", "a command of the host"),
+        ("!git status", "a command of the host"),
+        ("```\nKeyError: 1\n```", "nothing but pasted text"),
+        ("npm ERR! code ENOENT\nnpm ERR! syscall open", "nothing but pasted text"),
+        ("src/app.ts:12:5 - error TS2304: Cannot find name", "nothing but pasted text"),
+        ("Yes please, go ahead!", "nothing in it to look for"),
+        ("no problem, keep going", "nothing in it to look for"),
+        ("嗯嗯，好的，继续吧", "nothing in it to look for"),
+        ("alles klar, mach weiter", "nothing in it to look for"),
+        ("1500", "nothing in it to look for"),
+        ("🎉🎉", "nothing in it to look for"),
+    ],
+)
+def test_some_prompts_ask_for_nothing(prompt: str, why: str) -> None:
+    asked = asked_by(prompt)
+    assert (asked.query, asked.why) == ("", why)
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["continue with the ledger", "no, use the other port", "/home/ada/notes.md is outdated", "可是数据库呢", "why?"],
+)
+def test_others_ask_for_what_they_say(prompt: str) -> None:
+    assert asked_by(prompt).query == prompt
+
+
+def test_what_was_pasted_is_left_out_of_what_is_asked() -> None:
+    prompt = 'the import fails:\n```\nTraceback\n```\n  File "ledger.py", line 3\nwhat did we do about it last time?'
+    assert asked_by(prompt).query == "the import fails:\nwhat did we do about it last time?"
+
+
+def test_a_prompt_that_points_back_brings_the_one_before_along() -> None:
+    heard = after_hearing((), "which database does billing use?")
+    assert asked_by("and for the archive?", heard=heard).query.endswith("which database does billing use?")
+    assert asked_by("why?", before=heard[0], heard=heard).why == "asked just now"
+    assert asked_by("rename the column of the archive to ledger_id", heard=heard).query.count("\n") == 0
+
+
+def test_the_last_prompts_are_kept_short_and_without_nods() -> None:
+    heard: tuple[str, ...] = ()
+    for number in range(9):
+        heard = after_hearing(heard, f"prompt {number} " + 500 * "x")
+        heard = after_hearing(heard, "ok, go on")
+    assert len(heard) == HEARD
+    assert heard[-1].startswith("prompt 8")
+    assert all(len(said) <= HEARD_CHARACTERS for said in heard)
+
+
+def test_a_prompt_of_several_sentences_has_parts_of_a_long_one_its_ends() -> None:
+    assert parts_of("rename the column") == []
+    assert parts_of("Write the migration, then run it on staging. Thanks!") == [
+        "Write the migration",
+        "run it on staging.",
+    ]
+    many = "\n".join(f"this is sentence {number}" for number in range(30))
+    assert [part[-2:].strip() for part in parts_of(many)] == ["0", "1", "2", "28", "29"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=400), st.lists(st.text(max_size=60), max_size=3))
+def test_any_prompt_is_answered(prompt: str, heard: list[str]) -> None:
+    asked = asked_by(prompt, before=heard[0] if heard else "", heard=heard)
+    assert bool(asked.query) != bool(asked.why)
+    assert all(part.strip() for part in parts_of(asked.query))
+
+
+kinds = st.tuples(st.sampled_from(Kind), st.sampled_from(Expiry), st.integers(0, 400), st.integers(1, 10))
+memories = st.lists(st.tuples(kinds, st.integers(1, 200), st.floats(0, 1)), max_size=40)
+
+
+@settings(max_examples=200, deadline=None)
+@given(memories, st.integers(0, 1500))
+def test_what_is_chosen_fits_and_the_rest_is_accounted_for(
+    made: list[tuple[tuple[Kind, Expiry, int, int], int, float]], budget: int
+) -> None:
+    candidates = []
+    for number, ((kind, expiry, days, importance), tokens, score) in enumerate(made):
+        at = NOW - timedelta(days=days)
+        memory = Memory(str(number), kind, "", "", at, at, importance=importance, expiry=expiry)
+        part = part_of(memory, NOW)
+        if part is not None:
+            candidates.append(Candidate(memory, part, tokens, score))
+    chosen = choose(candidates, budget)
+    assert sum(item.tokens for item in chosen.kept) <= budget
+    told = [item.memory.id for item in (*chosen.kept, *chosen.left)]
+    assert sorted(told) == sorted(item.memory.id for item in candidates)
+    assert sum(item.tokens for item in chosen.kept if item.part is Part.KNOWN) <= 0.15 * budget
+    order = list(Part)
+    assert [order.index(item.part) for item in chosen.kept] == sorted(order.index(item.part) for item in chosen.kept)
+
+
+@given(
+    st.dictionaries(st.sampled_from([Part.ACTIVE, Part.PREFERENCES, Part.LESSONS, Part.RECENT]), st.integers(0, 500))
+)
+def test_shares_add_up_and_leave_a_fifth_for_what_is_recent(counts: dict[Part, int]) -> None:
+    found = shares(counts)
+    assert sum(found.values()) == pytest.approx(1)
+    assert found[Part.RECENT] >= 0.2 - 1e-9
+    assert all(found[part] == 0 for part in (Part.ACTIVE, Part.PREFERENCES, Part.LESSONS) if not counts.get(part))
+
+
+def test_the_sections_leave_a_third_for_what_was_learned() -> None:
+    assert sum(SHARES.values()) <= 2 / 3
+
+
+def test_a_page_is_cut_at_a_line_with_a_mark_or_left_out() -> None:
+    lines = [f"> line {number}" for number in range(10)]
+    assert fitting(lines, 1000) == lines
+    assert fitting(lines, 9) == ["> line 0", "> line 1", "> …"]
+    assert fitting(lines, 2) == []
