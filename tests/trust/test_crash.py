@@ -20,7 +20,7 @@ from tests.trust.scenarios import SCENARIOS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the shim knows Linux' system calls")
 
-KILLS, RANDOM_KILLS, ERRORS = 18, 10, 8
+KILLS, RANDOM_KILLS, ERRORS = 14, 7, 6
 """Of every scenario. Each third run is looked at in full: a second run of the command, and a rebuild."""
 
 SLACK = 1.1

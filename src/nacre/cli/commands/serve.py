@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -15,6 +13,7 @@ from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.commands.watcher import install, uninstall
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
+from nacre.cli.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +61,7 @@ def _serve(run: Run, *, http: str | None, watches: bool, to_log: bool, idle: boo
         idle, settings["daemon.idle_minutes"], watches and settings["daemon.watch"],
         settings["daemon.http"] if http is None else http, installed_version(),
     )  # fmt: skip
-    stop = _stopped_by_signals()
+    stop = stopped_by_signals()
     run.keeps_history = False
     daemon = Daemon(
         settings, lambda: open_context(load_settings(settings.home, settings.environ)), options, _voice(run, to_log)
@@ -96,14 +95,6 @@ def _voice(run: Run, to_log: bool) -> Voice:
             watchers(printable(told(event, with_day=to_log)))
 
     return Voice(tell, watched)
-
-
-def _stopped_by_signals() -> threading.Event:
-    stop = threading.Event()
-    for name in ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda *_: stop.set())
-    return stop
 
 
 def _start_in_background(settings: Settings, *, http: str | None, watches: bool) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ import click
 from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.run import Run
+from nacre.cli.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
     from nacre.app.watching.watcher import WatchEvent
@@ -108,15 +108,12 @@ def _follow(
 
     options = WatchOptions(paths, interval, polling, learns)
     write: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
-    stop = threading.Event()
+    stop = stopped_by_signals()
 
     def tell(event: WatchEvent) -> None:
         with suppress(BrokenPipeError):
             write(_line(run, event, with_day=to_log))
 
-    for name in ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), lambda *_: stop.set())
     run.keeps_history = False
     Watcher(lambda: open_context(load_settings()), options, tell, installed_version()).run(stop)
 
