@@ -106,5 +106,9 @@ def test_speed_is_measured_on_processes_of_their_own(
         assert ingest_speed["searchable_mb_per_second"] >= ingest_speed["megabytes_per_second"]
     assert 10 < read_only["peak_mb"] < 2000
     assert [latency["name"] for latency in found["recalls"]] == ["lexical", "all lanes"]
-    assert len(found["starts"]) == 4
+    assert [latency["name"] for latency in found["contexts"]] == [
+        "session start", "session start with its first prompt", "prompt",
+    ]  # fmt: skip
+    assert found["memories"] >= 1500
+    assert len(found["starts"]) == 6
     assert list(user_home.iterdir()) == []

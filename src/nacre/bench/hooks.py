@@ -18,6 +18,7 @@ import apsw
 
 import nacre
 from nacre.app.chores import QUICK_LOCK
+from nacre.bench.notes import statement, subject, write_notes
 from nacre.bench.scoring import percentile
 from nacre.errors import StoreUnusable
 from nacre.link.address import socket_path
@@ -26,8 +27,6 @@ from nacre.link.environment import environment
 from nacre.lock import FileLock
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "SessionEnd")
-_PLACES = ("harbour", "quarry", "orchard", "foundry", "granary", "chapel", "mill", "observatory", "brewery", "tannery")
-_THINGS = ("ledger", "gateway", "scheduler", "archive", "importer", "dashboard", "mailer", "indexer", "proxy", "cache")
 _START_SECONDS = 60.0
 _WARMING = 5
 
@@ -77,21 +76,10 @@ def measure_hooks(
 
 def make_home(home: Path, memories: int) -> None:
     """A home whose memories lie in its vault as files, as a person's do."""
-    kept = home / "vault" / "global" / "fact"
-    kept.mkdir(parents=True, mode=0o700)
-    home.chmod(0o700)
-    for number in range(memories):
-        (kept / f"note-{number}.md").write_text(f"# {_subject(number)}\n\n{_statement(number)}\n")
+    home.mkdir(parents=True, mode=0o700)
+    write_notes(home, memories)
     with nacre.open_memory(home) as memory:
-        memory.recall(_statement(0))
-
-
-def _subject(number: int) -> str:
-    return f"The {_PLACES[number % 10]} {_THINGS[number // 10 % 10]} {number // 100}"
-
-
-def _statement(number: int) -> str:
-    return f"{_subject(number)} listens on port {20_000 + number} and is restarted by team {number % 7}."
+        memory.recall(statement(0))
 
 
 def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], runs: int) -> HookFigures:
@@ -99,7 +87,7 @@ def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], ru
     for number in range(-_WARMING, runs):
         given = {
             "session_id": f"bench-{state}-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
-            "prompt": f"on which port does {_subject(abs(number))} listen?", "source": "startup",
+            "prompt": f"on which port does {subject(abs(number))} listen?", "source": "startup",
         }  # fmt: skip
         data = json.dumps(given).encode()
         seconds, worked, out, code = _run(event, home, environ, data, is_full=state == "disk full")
@@ -150,7 +138,7 @@ def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
         until = time.monotonic() + _START_SECONDS
         while True:
             with suppress(Away):
-                ask(str(home), "context", {"moment": "prompt", "prompt": _statement(1)}, seconds=_START_SECONDS)
+                ask(str(home), "context", {"moment": "prompt", "prompt": statement(1)}, seconds=_START_SECONDS)
                 break
             if time.monotonic() > until:
                 raise StoreUnusable("the daemon does not start", hint="nacre serve tells why")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nacre.bench.retrieval import Level, RecipeResult, RetrievalResult
     from nacre.bench.scale import ScaleResult
     from nacre.bench.silence import SilenceResult
-    from nacre.bench.speed import SpeedResult
+    from nacre.bench.speed import Latency, SpeedResult
     from nacre.bench.writers import WritersResult
 
 _TURN_MEASURES = MEASURES
@@ -120,15 +120,21 @@ def render_speed(paper: Paper, result: SpeedResult, machine: Machine) -> None:
     header = [dim(name) for name in ("", "searchable", "", "whole command", "", "CPU", "memory", "turns")]
     paper.table([header, *rows], indent=2)
     paper.heading(f"Recall at {result.turns:,} turns and {result.passages:,} passages, warm, in this process")
-    rows = [
-        [latency.name, f"p50 {latency.p50_ms:.1f} ms", f"p95 {latency.p95_ms:.1f} ms", f"{latency.queries} questions"]
-        for latency in result.recalls
-    ]
-    paper.table(rows, indent=2)
+    _latencies(paper, result.recalls)
     paper.line(dim(result.note), indent=2)
+    paper.heading(f"Contexts with {result.memories:,} memories, warm, in this process")
+    _latencies(paper, result.contexts)
     paper.heading("Whole processes, median of seven")
     paper.table([[start.name, f"{start.median_ms:.0f} ms"] for start in result.starts], indent=2)
     render_machine(paper, machine)
+
+
+def _latencies(paper: Paper, latencies: Sequence[Latency]) -> None:
+    rows = [
+        [latency.name, f"p50 {latency.p50_ms:.1f} ms", f"p95 {latency.p95_ms:.1f} ms", f"{latency.queries} questions"]
+        for latency in latencies
+    ]
+    paper.table(rows, indent=2)
 
 
 def render_scale(paper: Paper, result: ScaleResult, machine: Machine) -> None:

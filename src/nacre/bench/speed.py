@@ -1,4 +1,4 @@
-"""How fast nacre reads transcripts, recalls, and starts."""
+"""How fast nacre reads transcripts, recalls, builds contexts, and starts."""
 
 from __future__ import annotations
 
@@ -15,18 +15,25 @@ from pathlib import Path
 from types import MappingProxyType
 
 from nacre.app.context import Context, open_context
+from nacre.app.contexts.asking import context_for
+from nacre.app.embedding import embed_memories
 from nacre.app.ingesting import IngestOptions, ingest
 from nacre.app.recalling import recall
+from nacre.app.scanning import scan
+from nacre.bench.notes import write_notes
 from nacre.bench.repeating import copy_tree, draw_questions, multiply_turns, scatter_vectors
 from nacre.bench.scoring import percentile
 from nacre.errors import NacreError
+from nacre.model.context import ContextRequest, Moment
 from nacre.model.recall import Mode, RecallQuery
 from nacre.model.reports import Progress
 from nacre.settings import Settings, load_settings
+from nacre.storage.sessions import SessionFilter
 
 _QUESTIONS = 100
 _REPETITIONS = 7
 _RECALLED_TURNS = 3
+_MEMORIES = 1_500
 
 Notify = Callable[[Progress], None]
 
@@ -52,7 +59,7 @@ class IngestSpeed:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Recall in a process that is warm."""
+    """What one question takes in a process that is warm, as a daemon is."""
 
     name: str
     queries: int
@@ -76,6 +83,8 @@ class SpeedResult:
     turns: int
     passages: int
     recalls: tuple[Latency, ...]
+    memories: int
+    contexts: tuple[Latency, ...]
     starts: tuple[Start, ...]
     note: str
 
@@ -114,17 +123,26 @@ def measure(
         have = multiply_turns(context, turns, notify)
         passages = scatter_vectors(context, notify)
         questions = draw_questions(context, _QUESTIONS)
-        recalls = tuple(_latency(context, mode, questions, notify) for mode in (Mode.LEXICAL, Mode.HYBRID))
+        recalls = tuple(_recalls(context, mode, questions, notify) for mode in (Mode.LEXICAL, Mode.HYBRID))
+        write_notes(large.home, _MEMORIES)
+        scan(context)
+        embed_memories(context)
+        folder_of_work = context.sessions.newest(SessionFilter(), limit=1)[0].session.cwd
+        contexts = _contexts(context, folder_of_work, questions, notify)
+        memories = sum(context.memories.counts().values())
     finally:
         context.database.close()
     question = questions[0]
+    here = ["--folder", folder_of_work] if folder_of_work else []
     starts = (
         _start("nacre --help", ["--help"], folder / "small"),
         _start("nacre recall, empty home", ["recall", question], folder / "small"),
         _start(f"nacre recall, {have:,} turns", ["recall", question, "--no-update"], large.home),
         _start(f"nacre recall --mode lexical, {have:,} turns", ["recall", question, "--mode", "lexical"], large.home),
+        _start(f"nacre context, {have:,} turns", ["context", *here], large.home),
+        _start(f"nacre context with a prompt, {have:,} turns", ["context", question, *here], large.home),
     )
-    return SpeedResult(ingests, have, passages, recalls, starts, NOTE)
+    return SpeedResult(ingests, have, passages, recalls, memories, contexts, starts, NOTE)
 
 
 def _ingest(
@@ -152,19 +170,41 @@ def _ingest(
     )
 
 
-def _latency(context: Context, mode: Mode, questions: Sequence[str], notify: Notify) -> Latency:
-    queries = [RecallQuery(text, mode=mode, turns=_RECALLED_TURNS, update=False) for text in questions]
-    for query in queries[:5]:
-        recall(context, query)
-    seconds = []
-    for at, query in enumerate(queries, start=1):
-        started = time.perf_counter()
-        recall(context, query)
-        seconds.append(time.perf_counter() - started)
-        notify(Progress(f"recalling ({mode.value})", at, len(queries)))
+def _recalls(context: Context, mode: Mode, questions: Sequence[str], notify: Notify) -> Latency:
+    def ask(question: str) -> None:
+        recall(context, RecallQuery(question, mode=mode, turns=_RECALLED_TURNS, update=False))
+
     name = "lexical" if mode is Mode.LEXICAL else "all lanes"
+    return _latency(name, ask, questions, lambda at: notify(Progress(f"recalling ({name})", at, len(questions))))
+
+
+def _contexts(
+    context: Context, folder: str | None, questions: Sequence[str], notify: Notify
+) -> tuple[Latency, ...]:  # fmt: skip
+    def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
+        def ask(question: str) -> None:
+            context_for(context, ContextRequest(moment, prompt=question if has_prompt else "", folder=folder))
+
+        return _latency(name, ask, questions, lambda at: notify(Progress(name, at, len(questions))))
+
+    return (
+        of("session start", Moment.START, has_prompt=False),
+        of("session start with its first prompt", Moment.START, has_prompt=True),
+        of("prompt", Moment.PROMPT, has_prompt=True),
+    )
+
+
+def _latency(name: str, ask: Callable[[str], None], questions: Sequence[str], notify: Callable[[int], None]) -> Latency:
+    for question in questions[:5]:
+        ask(question)
+    seconds = []
+    for at, question in enumerate(questions, start=1):
+        started = time.perf_counter()
+        ask(question)
+        seconds.append(time.perf_counter() - started)
+        notify(at)
     p50, p95 = (round(1000 * percentile(seconds, share), 2) for share in (0.5, 0.95))
-    return Latency(name, len(queries), p50, p95)
+    return Latency(name, len(seconds), p50, p95)
 
 
 def _start(name: str, arguments: Sequence[str], home: Path) -> Start:
