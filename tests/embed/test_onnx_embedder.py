@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -142,6 +143,13 @@ def test_a_missing_library_is_said_with_a_hint(monkeypatch: pytest.MonkeyPatch, 
 
 def test_importing_the_module_loads_no_library():
     assert _modules_after("import nacre.embed.onnx").isdisjoint({"numpy", "onnxruntime", "tokenizers"})
+
+
+def test_the_library_behind_the_model_keeps_no_record_of_the_device(tmp_path):
+    code = "from nacre.embed.onnx import load_minilm; load_minilm().embed(['a text'])"
+    environ = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(sys.path), "HOME": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_embedding_needs_no_network_library():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.embed import minilm
 from nacre.errors import EmbedderUnavailable
+from nacre.link.environment import turn_off_telemetry
 
 if TYPE_CHECKING:
     import numpy as np
@@ -122,6 +123,7 @@ def load_tokenizer(path: Path, tokens: int) -> Any:
 
 def load_session(path: Path, *, is_final: bool = True) -> Any:
     """A model that runs on one thread. A graph that is not final is simplified first. Raises EmbedderUnavailable."""
+    turn_off_telemetry()
     try:
         import onnxruntime as runtime
     except ImportError as error:

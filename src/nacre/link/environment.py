@@ -23,7 +23,7 @@ def environment() -> dict[str, str]:
 
 def user_home(environ: Mapping[str, str]) -> str:
     """The folder of whoever runs this."""
-    return environ.get("HOME") or environ.get("USERPROFILE") or os.path.expanduser("~")
+    return environ.get("HOME") or environ.get("USERPROFILE") or _home_of_account()
 
 
 def home_folder(environ: Mapping[str, str], home: str | None = None) -> str:
@@ -42,3 +42,21 @@ def is_own_call(environ: Mapping[str, str]) -> bool:
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables without those that say that an agent runs this: what a hook starts is no agent's."""
     return {name: value for name, value in environ.items() if name not in AGENTS}
+
+
+def turn_off_telemetry() -> None:
+    """Before onnxruntime is imported: else it numbers the device, keeps a file of events under the user's home, and has
+    an address of its maker's to send them to."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+
+def _home_of_account() -> str:
+    """What the system says of the account: an empty ``HOME`` would be the root of all files."""
+    if os.name == "nt":
+        return os.path.expanduser("~")
+    import pwd  # rarely needed, and not everywhere
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return os.path.expanduser("~")

@@ -1,0 +1,25 @@
+"""Where nacre lives, as the environment says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from nacre.link.environment import home_folder
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="accounts are looked up otherwise there")
+def test_an_empty_home_is_not_the_root_of_all_files() -> None:
+    import pwd
+
+    assert home_folder({"HOME": ""}) == str(Path(pwd.getpwuid(os.getuid()).pw_dir) / ".nacre")
+
+
+def test_a_home_is_named_by_hand_or_by_a_variable_or_lies_beneath_the_users() -> None:
+    environ = {"HOME": "/code/ada", "NACRE_HOME": "~/memory"}
+    assert home_folder(environ, "/code/other") == "/code/other"
+    assert home_folder(environ) == "/code/ada/memory"
+    assert home_folder({"HOME": "/code/ada"}) == "/code/ada/.nacre"
