@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from nacre.app import example_sessions
 from nacre.app.context import open_context
 from nacre.app.maintenance import rebuild
 from nacre.app.quickstart import QuickstartResult, run_quickstart
 from nacre.app.recalling import recall
+from nacre.errors import NotFound
 from nacre.model.memory import Kind
 from nacre.model.recall import RecallQuery
 from nacre.model.reports import Progress
@@ -47,6 +49,18 @@ def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
     assert (result.report.unknown, result.report.corrupt) == ({}, 0)
     assert len(result.report.memories) >= 20
     assert len(list(world.vault.glob("projects/*/project.md"))) == 2
+
+
+def test_the_examples_can_be_taken_out_and_come_back_with_the_next_look(world: World) -> None:
+    look(world)
+    context = world.context()
+    report = example_sessions.forget(context, example_sessions.plan_to_forget(context))
+    assert (len(report.plan.sessions), context.sessions.newest(), context.memories.all_ids()) == (6, [], set())
+    with pytest.raises(NotFound):
+        example_sessions.plan_to_forget(context)
+    context.database.close()
+    assert not (world.settings().home / "examples").exists()
+    assert look(world).report.sessions == 6
 
 
 def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(world: World) -> None:

@@ -10,13 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from nacre import private
-from nacre.app import finding
+from nacre.app import example_sessions, finding
 from nacre.app.context import Context
 from nacre.app.embedding import embed_pending
 from nacre.app.ingesting import IngestOptions, OnProgress, ingest
 from nacre.app.recalling import recall
-from nacre.examples import example_files
 from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport
@@ -96,7 +94,7 @@ def run_quickstart(
     report = ingest(context, IngestOptions(discover=True, vectors=False), on_progress)
     if not _were_heard(context, files):
         source = "examples"
-        files = _copy_examples(context)
+        files = example_sessions.lay_out(context)
         found, report = report, ingest(context, IngestOptions(tuple(files), vectors=False), on_progress)
         report = replace(report, problems=(*found.problems, *report.problems))
     made = embed_pending(context, on_progress or (lambda _: None), seconds=seconds_for_vectors)
@@ -105,18 +103,6 @@ def run_quickstart(
     best = _best_memories(context)
     answers = _examples_answered(context) if source == "examples" else _best_answered(context, best)
     return QuickstartResult(source, report, _tools(context, files), best, tuple(islice(answers, MAX_ANSWERS)))
-
-
-def _copy_examples(context: Context) -> list[Path]:
-    """Put the example sessions into the home, where they stay: a memory names the transcript it comes from."""
-    copied = []
-    for example in example_files():
-        path = context.settings.home / "examples" / example.name
-        if not (path.is_file() and path.read_bytes() == example.data):
-            private.make_folder(path.parent)
-            private.write_file(path, example.data)
-        copied.append(path)
-    return copied
 
 
 def _best_memories(context: Context) -> tuple[Memory, ...]:

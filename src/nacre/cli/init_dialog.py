@@ -42,9 +42,9 @@ def choose_hosts(run: Run, found: Sequence[FoundHost]) -> list[str]:
 
 def offer_first_reading(run: Run) -> None:
     """Where nothing was read yet: tell what there is to read and what that takes, and do it if it is wanted."""
-    from nacre.app import first_reading
+    from nacre.app import example_sessions, first_reading
 
-    if run.context.sessions.newest(limit=1):
+    if example_sessions.has_others(run.context):
         return
     found = first_reading.look(run.context)
     if not found.files:
@@ -100,3 +100,17 @@ def _numbers(said: str, most: int) -> list[int] | None:
 def _told(one: FoundHost) -> str:
     parts = [one.program or "", "wired already" if one.is_wired else ""]
     return ", ".join(part for part in parts if part)
+
+
+def offer_to_forget_examples(run: Run) -> None:
+    """Where a first look brought example sessions along: take them out, if wanted, before agents are told them."""
+    from nacre.app import example_sessions
+
+    if not example_sessions.present(run.context):
+        return
+    click.echo("\nYour memory holds the example sessions of nacre quickstart, and what they taught.", err=True)
+    if click.confirm("Take them out?", default=True, err=True):
+        example_sessions.forget(run.context, example_sessions.plan_to_forget(run.context))
+        click.echo("Gone. nacre recall answers from your own sessions now.", err=True)
+    else:
+        click.echo("nacre forget --examples takes them out whenever you like.", err=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import resources
 
 _TOOLS = ("claude-code", "codex", "openclaw")
+_ID_CHARACTERS = 36
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,12 @@ class ExampleFile:
 
     name: str
     data: bytes
+
+    @property
+    def session(self) -> str:
+        """The session in it, as ``<tool>:<id>``: all three tools end the file's name with the id."""
+        tool, _, file = self.name.partition("/")
+        return f"{tool}:{file.removesuffix('.jsonl')[-_ID_CHARACTERS:]}"
 
 
 def example_files() -> Iterator[ExampleFile]:

@@ -30,18 +30,21 @@ if TYPE_CHECKING:
 @click.option("--match", "text", type=TEXT, metavar="TEXT", help="Every turn and memory that says this.")
 @click.option("--regex", is_flag=True, help="With --match: TEXT is a regular expression.")
 @click.option("--before", type=MOMENT, help="What was said before that day; with --project, of that project.")
+@click.option("--examples", is_flag=True, help="The sessions that nacre quickstart brought along.")
 @click.option("--dry-run", is_flag=True, help="Show what would go, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what was forgotten.")
 @click.option("--allow-again", type=TEXT, metavar="ID", help="Let what was forgotten be read again.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def forget(run: Run, /, shows_list: bool, allow_again: str | None, dry_run: bool, yes: bool, **wanted: Any) -> None:
+def forget(
+    run: Run, /, shows_list: bool, allow_again: str | None, dry_run: bool, yes: bool, examples: bool, **wanted: Any
+) -> None:
     """Delete for good: memories, the turns that show them, and all that was made of them.
 
     It cannot be undone. What is left in the ledger are ids and keyed hashes, so that neither a transcript that is read
     again nor another machine brings it back. To take memories out of recall and keep them, retire them.
     """
-    from nacre.app import forgetting
+    from nacre.app import example_sessions, forgetting
 
     if shows_list:
         _list(run)
@@ -49,12 +52,17 @@ def forget(run: Run, /, shows_list: bool, allow_again: str | None, dry_run: bool
     if allow_again:
         _allow(run, allow_again)
         return
-    planned = forgetting.plan(run.context, _request(run, **wanted))
+    if examples and any(wanted.values()):
+        raise click.UsageError("--examples goes alone", click.get_current_context())
+    planned = (
+        example_sessions.plan_to_forget(run.context) if examples
+        else forgetting.plan(run.context, _request(run, **wanted))
+    )  # fmt: skip
     if dry_run or planned.is_empty:
         _answer(run, planned, None)
         return
     _ask(run, planned, yes=yes)
-    _answer(run, planned, forgetting.forget(run.context, planned))
+    _answer(run, planned, (example_sessions if examples else forgetting).forget(run.context, planned))
 
 
 def _request(

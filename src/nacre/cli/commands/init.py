@@ -80,8 +80,9 @@ def init(  # noqa: PLR0913 - one a question
         run.confirm("Take it out?" if uninstall else "Write this?")
     _do(run, wanted, trusts=trust_hooks, asks=asks)
     if asks and not (uninstall or named):
-        from nacre.cli.init_dialog import offer_first_reading
+        from nacre.cli.init_dialog import offer_first_reading, offer_to_forget_examples
 
+        offer_to_forget_examples(run)
         offer_first_reading(run)
 
 

@@ -79,6 +79,8 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
     rows = [('nacre recall "…"', "ask anything, in your own words")]
     if result.best:
         rows.append((f"nacre show {short_id(result.best[0])}", "one memory, with the words it comes from"))
+    if result.source == "examples":
+        rows.append(("nacre forget --examples", "take the example sessions out, and what they taught"))
     rows += [
         ("nacre ingest", "read what is new; a second time takes a moment"),
         ('nacre store "…"', "keep something you tell it"),
