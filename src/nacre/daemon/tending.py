@@ -10,10 +10,10 @@ from contextlib import suppress
 
 from nacre.app import chores
 from nacre.app.afterwards import keep_history
-from nacre.app.watching.rounds import environment, program
 from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
 from nacre.errors import NacreError
+from nacre.link.starting import start_process
 from nacre.settings import Settings
 
 HISTORY_SECONDS = 10.0
@@ -72,10 +72,7 @@ class Chores:
         if time.monotonic() < self._not_before or not chores.is_due(self._settings.home, time.time()):
             return
         try:
-            self._process = subprocess.Popen(
-                [*program(), "chores"], env=environment(self._settings), stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+            self._process = start_process(str(self._settings.home), self._settings.environ, "chores")
         except OSError as error:
             self._tell(f"no process for chores can be started: {error.strerror}")
             self._not_before = time.monotonic() + _MOST_PAUSE

@@ -70,9 +70,10 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
 
 
 def _start_daemon(settings: Settings) -> None:
-    from nacre.app.background import serve_in_background
+    from nacre.link.starting import start_process
 
-    serve_in_background(settings)
+    # By a process that ends at once: the daemon is no child of the server, which tools end with all its children.
+    start_process(str(settings.home), settings.environ, "serve", "--on-demand")
 
 
 def _note(home: Path, line: str) -> None:

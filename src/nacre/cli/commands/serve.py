@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nacre.app.watching.watcher import WatchEvent
     from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
-    from nacre.settings import Settings
 
 
 @click.group(
@@ -45,7 +44,10 @@ def serve(ctx: click.Context, http: str | None, no_watch: bool, on_demand: bool,
         return
     run: Run = ctx.obj
     if on_demand:
-        _start_in_background(run.settings, http=http, watches=not no_watch)
+        from nacre.link.starting import start_daemon
+
+        options = [*(["--http", http] if http is not None else []), *(["--no-watch"] if no_watch else [])]
+        start_daemon(str(run.settings.home), run.settings.environ, *options)
         return
     _serve(run, http=http, watches=not no_watch, to_log=log, idle=idle)
 
@@ -95,27 +97,6 @@ def _voice(run: Run, to_log: bool) -> Voice:
             watchers(printable(told(event, with_day=to_log)))
 
     return Voice(tell, watched)
-
-
-def _start_in_background(settings: Settings, *, http: str | None, watches: bool) -> None:
-    """Leave a process behind that serves, unless one does; nobody waits for it."""
-    import subprocess  # only where one is started
-
-    from nacre.link.address import LOCK
-    from nacre.lock import is_held
-
-    if is_held(settings.home / LOCK):
-        return
-    from nacre.app.watching.rounds import environment, program
-    from nacre.link.environment import of_the_owner
-
-    more = [*(["--http", http] if http is not None else []), *([] if watches else ["--no-watch"])]
-    environ = of_the_owner(environment(settings))
-    subprocess.Popen(
-        [*program(), "serve", "--log", "--idle", *more], env=environ, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
-        cwd=settings.home if settings.home.is_dir() else None,
-    )  # fmt: skip
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])
