@@ -112,6 +112,13 @@ def is_due(home: Path, now: float) -> bool:
     return any(one.chore.after <= now for one in _listed(home))
 
 
+def drop(home: Path, is_needless: Callable[[Chore], bool]) -> None:
+    """Take chores away that need not be done."""
+    for one in _listed(home):
+        if is_needless(one.chore):
+            _remove(one.paths)
+
+
 def waiting(home: Path) -> list[Chore]:
     """The chores of a home, the oldest first."""
     return [one.chore for one in _listed(home)]

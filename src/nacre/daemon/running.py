@@ -142,7 +142,8 @@ class Daemon:
                 if not self._options.on_demand:
                     raise
                 self._problems.append(f"not served over HTTP: {error}")
-        tending = Tending(self._settings, self._homes, self._tell)
+        reads = self._following.reads if self._following else lambda _: False
+        tending = Tending(self._settings, self._homes, self._tell, reads)
         self._start("minding", lambda: self._answering.mind(self._stop))
         self._start("tending", lambda: tending.run(self._stop))
         self._start("warming", self._warm)
