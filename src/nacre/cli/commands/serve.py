@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     examples=["nacre serve", "nacre serve --http 8765", "nacre serve status"],
 )  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT", type=TEXT, help="Serve agents over HTTP there, too.")
+@click.option("--no-token", is_flag=True, help="With --http, at this machine alone: ask no client for a token.")
 @click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
 @click.option("--on-demand", is_flag=True, help="In the background, until nobody asks any more; does not wait.")
 @click.option("--log", is_flag=True, help="Write into the home's logs/daemon.log instead of here.")
 @click.option("--idle", is_flag=True, hidden=True, help="End when nobody asks, and give way to one that does not.")
 @click.pass_context
-def serve(ctx: click.Context, http: str | None, no_watch: bool, on_demand: bool, log: bool, idle: bool) -> None:
+def serve(
+    ctx: click.Context, http: str | None, no_token: bool, no_watch: bool, on_demand: bool, log: bool, idle: bool
+) -> None:  # fmt: skip
     """Hold memory and model warm for hooks, agents and the command line.
 
     It answers on a socket that only you can use, and follows your agents' sessions as nacre watch does. One serves a
@@ -46,13 +49,14 @@ def serve(ctx: click.Context, http: str | None, no_watch: bool, on_demand: bool,
     if on_demand:
         from nacre.link.starting import start_daemon
 
-        options = [*(["--http", http] if http is not None else []), *(["--no-watch"] if no_watch else [])]
+        options = ["--http", http] if http is not None else []
+        options += ["--no-token"] * no_token + ["--no-watch"] * no_watch
         start_daemon(str(run.settings.home), run.settings.environ, *options)
         return
-    _serve(run, http=http, watches=not no_watch, to_log=log, idle=idle)
+    _serve(run, http=http, asks_token=not no_token, watches=not no_watch, to_log=log, idle=idle)
 
 
-def _serve(run: Run, *, http: str | None, watches: bool, to_log: bool, idle: bool) -> None:
+def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_log: bool, idle: bool) -> None:
     from nacre.app.context import open_context
     from nacre.cli.installed import installed_version
     from nacre.daemon.running import Daemon, DaemonOptions, End
@@ -61,7 +65,7 @@ def _serve(run: Run, *, http: str | None, watches: bool, to_log: bool, idle: boo
     settings = run.settings
     options = DaemonOptions(
         idle, settings["daemon.idle_minutes"], watches and settings["daemon.watch"],
-        settings["daemon.http"] if http is None else http, installed_version(),
+        settings["daemon.http"] if http is None else http, asks_token, installed_version(),
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False
