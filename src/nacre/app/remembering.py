@@ -41,6 +41,7 @@ class NewMemory:
 
     Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
     session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
+    Without a session in its ``source`` it is that agent's, where its host names it.
     """
 
     content: str
@@ -158,7 +159,7 @@ def _to_memory(context: Context, new: NewMemory, project_of: Callable[[Context, 
             created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
             project=project, tags=tuple(dict.fromkeys(new.tags)),
             canonical_key=new.canonical_key, speaker=new.speaker or context.settings.speaker, trust=new.trust,
-            source=new.source, author=new.author,
+            source=replace(new.source, session=new.source.session or context.settings.session), author=new.author,
         ),
     )  # fmt: skip
 

@@ -41,7 +41,6 @@ def mcp(run: Run, home: Path | None, tools: str | None, structured: bool) -> Non
 
 def _face(home: Path | None, *, everything: str | None, structured: bool) -> Face:
     from nacre.mcp.calling import HomeCalls
-    from nacre.mcp.desk import session_in
     from nacre.mcp.face import Face
     from nacre.settings import load_settings
 
@@ -52,7 +51,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
     start = partial(_start_daemon, settings) if settings["daemon.enabled"] else None
     return Face(
         HomeCalls(settings.home, start=start), everything=(everything or settings["mcp.tools"]) == "all",
-        structured=structured, folder=folder, session=session_in(settings.environ),
+        structured=structured, folder=folder, session=settings.session,
         note=partial(_note, settings.home),
     )  # fmt: skip
 

@@ -60,6 +60,7 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
     from nacre.app.context import open_context
     from nacre.cli.installed import installed_version
     from nacre.daemon.running import Daemon, DaemonOptions, End
+    from nacre.link.environment import of_the_owner
     from nacre.settings import load_settings
 
     settings = run.settings
@@ -69,9 +70,8 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False
-    daemon = Daemon(
-        settings, lambda: open_context(load_settings(settings.home, settings.environ)), options, _voice(run, to_log)
-    )
+    environ = of_the_owner(settings.environ)
+    daemon = Daemon(settings, lambda: open_context(load_settings(settings.home, environ)), options, _voice(run, to_log))
     why = daemon.run(stop)
     if why is End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
