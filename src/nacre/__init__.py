@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from nacre.app.memory_home import MemoryHome, open_memory
     from nacre.app.proposing import Proposal
     from nacre.errors import NacreError
+    from nacre.model.context import ContextBlock
     from nacre.model.deep import DeepResult
+    from nacre.model.handing import FlushReport, HandoffView
     from nacre.model.memory import Expiry, Kind, Memory, Scope
     from nacre.model.recall import Filter, MemoryHit, Mode, RecallResult, TurnHit
     from nacre.model.reports import IngestReport, StoreOutcome
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from nacre.model.session import Session, Turn
 
 _EXPORTS = {
+    "ContextBlock": "nacre.model.context",
     "DeepResult": "nacre.model.deep",
     "Expiry": "nacre.model.memory",
     "FeedbackReport": "nacre.model.review",
     "Filter": "nacre.model.recall",
+    "FlushReport": "nacre.model.handing",
+    "HandoffView": "nacre.model.handing",
     "IngestReport": "nacre.model.reports",
     "Kind": "nacre.model.memory",
     "Memory": "nacre.model.memory",
@@ -44,9 +49,9 @@ _EXPORTS = {
 }
 
 __all__ = [
-    "DeepResult", "Expiry", "FeedbackReport", "Filter", "IngestReport", "Kind", "Memory", "MemoryHit", "MemoryHome",
-    "Mode", "NacreError", "Proposal", "RecallResult", "Scope", "Session", "StoreOutcome", "Turn", "TurnHit",
-    "open_memory",
+    "ContextBlock", "DeepResult", "Expiry", "FeedbackReport", "Filter", "FlushReport", "HandoffView", "IngestReport",
+    "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode", "NacreError", "Proposal", "RecallResult", "Scope", "Session",
+    "StoreOutcome", "Turn", "TurnHit", "open_memory",
 ]  # fmt: skip
 
 

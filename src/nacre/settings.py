@@ -17,7 +17,7 @@ from typing import Any
 
 from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.link.environment import AGENTS, environment, home_folder, user_home
+from nacre.link.environment import AGENTS, environment, home_folder, session_in, user_home
 from nacre.model.session import Speaker
 from nacre.model.tasks import Task
 
@@ -221,6 +221,11 @@ class Settings:
     def speaker(self) -> Speaker:
         """Who runs nacre in this environment: the agent whose shell it is, else the owner."""
         return Speaker.AGENT if any(self.environ.get(name) for name in AGENTS) else Speaker.OWNER
+
+    @property
+    def session(self) -> str | None:
+        """The session of the agent whose shell it is, as ``<tool>:<id>``, where its host names it there."""
+        return session_in(self.environ)
 
     @property
     def mark(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 from collections.abc import Sequence
@@ -117,6 +118,27 @@ def test_the_next_session_is_given_the_handoff_once_and_then_it_is_retired(world
     assert handoffs(world) == []
     assert world.context().memories.find(memory.id).retired.reason == f"handed over to {SECOND}"  # type: ignore[union-attr]
     assert handed(started(world, THIRD)) == []
+
+
+@pytest.mark.parametrize("words", [None, "The worker is moved; the drain is next."])
+def test_what_a_handoff_tells_is_not_told_again_as_the_end_of_the_session_before(
+    world: World, words: str | None
+) -> None:
+    transcript = talk(world, ASKED, "I moved it to its own queue.", NEXT, "The drain takes an hour.")
+    ended(world, transcript)
+    if words:
+        handoff(world.context(), HandoffRequest(FOLDER, True, FIRST, words))
+    at = "2026-11-20T11:55:00.000Z"
+    later = says("user", "Thanks, wait with it until noon.", uuid="l1", session="5e55-0001", at=at, cwd=FOLDER)
+    with transcript.open("a") as file:
+        file.write(json.dumps(later) + "\n")
+    ingest(world.context())
+    block = started(world)
+    previous = " ".join(item.text for item in block.items if item.part is Part.PREVIOUS)
+    assert NEXT not in previous
+    assert ("takes an hour" in previous) is (words is None)
+    assert "until noon" in previous
+    assert NEXT in " ".join(item.text for item in started(world, THIRD).items if item.part is Part.PREVIOUS)
 
 
 def test_a_handoff_that_nobody_came_for_within_a_week_is_retired(world: World) -> None:

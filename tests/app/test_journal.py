@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+import nacre
 from nacre.app.background import KEPT_WITHOUT_GIT, commit_in_background
 from nacre.app.context import Context
 from nacre.app.scanning import scan
@@ -142,6 +147,24 @@ def test_without_git_the_journal_keeps_the_last_operations_only(world: World) ->
     assert context.journal.waiting()[0] == KEPT_WITHOUT_GIT
     assert not (world.vault / ".git").exists()
     assert len(context.journal.operations(limit=5000)) == 2 * KEPT_WITHOUT_GIT + 1
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running", "ignore::pytest.PytestUnraisableExceptionWarning")
+def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the_environment_names(
+    world: World, tmp_path: Path
+) -> None:
+    modules = str(Path(nacre.__file__).parent.parent)
+    world.environ |= {"PATH": os.environ["PATH"], "PYTHONPATH": modules, "NACRE_HOME": str(tmp_path / "elsewhere")}
+    world.environ |= {"NACRE_GIT_BACKGROUND": "true", "NACRE_GIT_COMMIT_AFTER_OPERATIONS": "1"}
+    context = world.context()
+    with context.vault_lock:
+        commit(context, [a_memory(0, "The lamp is green.")])
+    commit_in_background(context)
+    until = time.monotonic() + 60
+    while context.journal.waiting()[0] and time.monotonic() < until:
+        time.sleep(0.05)
+    assert context.journal.waiting()[0] == 0
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_what_is_erased_leaves_no_word_in_the_journal(world: World) -> None:

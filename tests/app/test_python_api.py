@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -113,3 +113,30 @@ def test_extraction_says_what_it_cannot_take(world: World) -> None:
             memory.extract(session="nowhere")
         with pytest.raises(NacreError):
             memory.extract(world.user_home / "nothing.jsonl")
+
+
+def test_a_session_is_flushed_and_handed_over_to_the_next_one_from_python(world: World) -> None:
+    said = "From now on the ferry bell is rung twice before it leaves, never once."
+    world.transcript("s1", says("user", said, uuid="u1", session="s1", at="2026-11-20T11:50:00Z", cwd="/code/ferry"))
+    with world.open() as memory:
+        flushed = memory.flush("claude-code:s1")
+        assert len(flushed.memories) == 1
+        assert memory.handoff("/code/ferry").memory is None
+        made = memory.hand_over("The bell is mounted; the rope is missing.", session="claude-code:s1")
+        assert (made.project, made.waits, made.is_new) == ("ferry", True, True)
+        assert memory.handoff("/code/ferry").memory == made.memory
+        block = memory.context(folder="/code/ferry", session="claude-code:s2")
+        assert "the rope is missing" in block.text
+        with pytest.raises(NotFound):
+            memory.hand_over(folder="/code/nowhere")
+
+
+def test_signals_reach_a_session_that_listens_from_python(world: World) -> None:
+    with world.open() as memory:
+        for expected in (0, 1, 0):
+            block = memory.signals("claude-code:s2")
+            assert len(block.items) == expected
+            memory.context_told("claude-code:s2", block)
+            if not expected:
+                memory.store("The north pier is closed until the crane is gone.", importance=9)
+            world.clock.now += timedelta(seconds=31)

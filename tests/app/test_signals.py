@@ -8,10 +8,12 @@ import pytest
 
 from nacre.app.contexts.building import build
 from nacre.app.contexts.session_state import write_state
+from nacre.app.hooking import answer
 from nacre.app.ingesting import ingest
 from nacre.app.maintenance import rebuild
 from nacre.app.remembering import NewMemory, edit, retire, store
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.model.hooking import HookCall, HookEvent
 from nacre.model.memory import Source
 from nacre.model.session import Speaker, Trust
 from tests.app.conftest import World, says
@@ -86,6 +88,50 @@ def test_no_session_hears_what_does_not_concern_it(home: World, more: dict[str, 
 def test_what_holds_everywhere_reaches_every_session(home: World) -> None:
     stores(home, project=None)
     assert len(told(prompt(home))) == 1
+
+
+def end(world: World, session: str, folder: str = FOLDER) -> None:
+    """What the hook of a session's end leaves, with the daemon."""
+    state = answer(world.context(), HookCall("claude-code", HookEvent.SESSION_END, session, folder)).state
+    write_state(world.home, session, state)
+
+
+def test_after_a_reset_a_session_does_not_hear_what_was_stored_under_the_name_it_had_before(home: World) -> None:
+    third, fourth = "claude-code:5e55-0003", "claude-code:5e55-0004"
+    start(home, OTHER)
+    end(home, MINE)
+    start(home, third, Occasion.CLEAR)
+    end(home, third)
+    start(home, fourth, Occasion.CLEAR)
+    start(home, fourth, Occasion.COMPACT)
+    stores(home, session=MINE)
+    assert told(prompt(home, session=fourth)) == []
+    assert len(told(prompt(home, session=OTHER))) == 1, "the others hear it"
+    end(home, OTHER)
+    later(home, 61)
+    fifth = "claude-code:5e55-0005"
+    start(home, fifth)
+    stores(home, "The gateway certificate is renewed since noon, releases may go on.")
+    assert len(told(prompt(home, session=fifth))) == 1, "that one ended long before"
+
+
+def test_what_an_agent_stored_under_no_name_is_told_where_another_one_may_have_said_it(home: World) -> None:
+    stores(home, session=None, speaker=Speaker.AGENT)
+    assert told(prompt(home)) == []
+    start(home, OTHER)
+    end(home, OTHER)
+    assert told(prompt(home)) == []
+    start(home, "codex:5e55-0003")
+    assert len(told(prompt(home))) == 1
+
+
+def test_what_an_agent_stores_in_its_shell_is_of_the_session_that_its_host_names(home: World) -> None:
+    start(home, OTHER)
+    home.environ = {"CLAUDE_CODE_SESSION_ID": "5e55-0001", "CLAUDECODE": "1"}
+    stores(home, session=None)
+    home.environ = {}
+    assert told(prompt(home)) == []
+    assert len(told(prompt(home, session=OTHER))) == 1
 
 
 def test_a_new_session_begins_to_listen_now(home: World) -> None:

@@ -59,6 +59,14 @@ def test_words_are_handed_over_as_they_are_given(nacre: Nacre, transcript: Path)
     nacre("handoff", words, code=2)
 
 
+def test_an_agent_hands_over_the_session_in_whose_shell_it_is(
+    nacre: Nacre, transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_CODE_SESSION_ID", "5e55-0001")
+    told = nacre("handoff", "--store", "The drain is next.", "--folder", str(tmp_path), "--json").json
+    assert (told["project"], told["handoff"]["session"]) == ("acme", SESSION)
+
+
 def test_where_nothing_is_known_it_says_what_to_do(nacre: Nacre, tmp_path: Path) -> None:
     assert "this folder belongs to no project" in nacre("handoff", "--folder", str(tmp_path)).out
     assert "nacre ingest" in nacre("handoff", "--store", "--folder", str(tmp_path), code=3).err

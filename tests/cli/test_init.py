@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,11 @@ from typing import Any
 
 import pytest
 
+from nacre.app.wiring import applying
 from nacre.cli.root import cli
 from nacre.hosts.registry import HOSTS
-from tests.cli.conftest import Nacre, Outcome
+from nacre.lock import FileLock
+from tests.cli.conftest import Nacre, Outcome, command, environment
 
 SETTINGS = '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)"]}\n}\n'
 MODIFIED = '{\r\n  // mine\r\n  "mcpServers": { "other": { "command": "x" } },\r\n}'
@@ -186,6 +189,25 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_and_the_rest_is_done(
     ]
     assert damaged.read_text() == '{"mcpServers": {"a": }'
     assert "nacre" in (user_home / ".cursor/hooks.json").read_text()
+
+
+def test_of_two_at_once_the_second_waits_for_the_first(
+    nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wire = command("init", "--host", "codex,cursor,gemini-cli", "--json")
+    both = [subprocess.Popen(wire, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [json.loads(one.communicate(timeout=120)[0]) for one in both]
+    assert [one.returncode for one in both] == [0, 0]
+    assert sorted(any(file["action"] != "none" for file in one["files"]) for one in told) == [False, True]
+    assert [one["left_alone"] for one in told] == [[], []]
+    wired = tree(user_home)
+    monkeypatch.setattr(applying, "PATIENCE_SECONDS", 0.05)
+    with FileLock(user_home / ".nacre" / "init.lock"):
+        busy = nacre("init", "--uninstall", "--yes", code=5)
+    assert "init.lock" in busy.err
+    assert tree(user_home) == wired
+    nacre("init", "--uninstall", "--yes")
+    assert tree(user_home) == prior
 
 
 def test_nothing_is_written_through_a_link_that_leads_away(

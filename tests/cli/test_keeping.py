@@ -22,6 +22,27 @@ def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -
     assert (memory["importance"], memory["scope"], memory["expiry"]) == (9, "personal", "core")
 
 
+def test_a_repository_that_nobody_knows_yet_becomes_a_project_with_the_first_memory_of_it(
+    nacre: Nacre, tmp_path: Path, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "checkout" / "docs"
+    folder.mkdir(parents=True)
+    (folder.parent / ".git").mkdir()
+    (folder.parent / ".git" / "config").write_text('[remote "origin"]\n\turl = git@host.example:ada/hivelog.git\n')
+    monkeypatch.chdir(folder)
+    told = ("store", "The hive is read at dawn", "--project", ".", "--json")
+    assert nacre(*told, "--dry-run").json["memory"]["project"] == "hivelog"
+    page = user_home / ".nacre" / "vault" / "projects" / "hivelog" / "project.md"
+    assert not page.exists()
+    assert nacre(*told).json["memory"]["project"] == "hivelog"
+    assert "host.example/ada/hivelog" in page.read_text()
+    assert nacre("list", "--project", ".", "--json").json["total"] == 1
+    other = nacre("store", "The scale is read at noon", "--json").json["id"]
+    assert nacre("edit", other, "--project", ".", "--json").json["memory"]["project"] == "hivelog"
+    monkeypatch.chdir(user_home)
+    assert "belongs to no project" in nacre("store", "The owner likes tea", "--project", ".", code=3).err
+
+
 def test_store_as_json_tells_what_became_of_it(nacre: Nacre) -> None:
     stored = nacre("store", "Tabs, not spaces", "--json").json
     assert stored["action"] == "stored"

@@ -8,17 +8,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from nacre.link.address import chores_folder
+from nacre.link.address import CHORES_LOCK, chores_folder
+from nacre.lock import FileLock
 from tests.cli.conftest import SESSION, Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 from tests.daemon.test_life import wait
 
 Serve = Callable[..., Serving]
+OTHER_SESSION = "0b9d2f64-0000-4000-8000-00000000abac"
 
 
 def hook(event: str, transcript: Path) -> None:
-    """What Claude Code runs as a session ends."""
-    given = {"session_id": SESSION, "transcript_path": str(transcript), "cwd": "/code/acme-billing", "reason": "other"}
+    """What Claude Code runs as a turn or a session ends."""
+    given = {"session_id": transcript.stem, "transcript_path": str(transcript), "cwd": "/code/acme-billing"}
     subprocess.run(
         [sys.executable, "-m", "nacre.hooks.process", "claude-code", event], input=json.dumps(given), text=True,
         env=environment(), check=True, timeout=60,
@@ -32,6 +34,23 @@ def test_a_session_that_ends_is_read_and_handed_over(serving: Serve, transcript:
     wait(lambda: bool(asked("search-sessions", {"text": "ledger"})["turns"]))
     wait(lambda: not list(Path(chores_folder(str(home()))).glob("*.json")))
     assert daemon.end() == 0
+
+
+def test_after_a_turn_no_process_is_started_for_a_session_that_the_daemon_follows(
+    serving: Serve, transcript: Path, tmp_path: Path
+) -> None:
+    daemon = serving()
+    daemon.until("following the sessions")
+    apart = tmp_path / f"{OTHER_SESSION}.jsonl"
+    apart.write_text(transcript.read_text().replace(SESSION, OTHER_SESSION).replace("ledger", "abacus"))
+    left = Path(chores_folder(str(home())))
+    with FileLock(home() / CHORES_LOCK):  # no such process gets anything done
+        hook("Stop", apart)
+        hook("Stop", transcript)
+        wait(lambda: [json.loads(path.read_bytes())["transcript"] for path in left.glob("*.json")] == [str(apart)])
+        assert asked("search-sessions", {"text": "abacus"})["turns"] == []
+    wait(lambda: bool(asked("search-sessions", {"text": "abacus"})["turns"]))
+    assert asked("search-sessions", {"text": "ledger"})["turns"]
 
 
 def test_what_was_left_while_no_daemon_ran_is_done_by_the_next(

@@ -68,6 +68,17 @@ def test_without_being_asked_nothing_is_served_over_http(serving: Serve) -> None
     assert not (home() / "mcp.token").exists()
 
 
+def test_at_this_machine_alone_it_may_be_served_without_a_token(serving: Serve, process: Nacre) -> None:
+    daemon = serving("--no-watch", "--http", "0", "--no-token")
+    found = re.search(r"http://127\.0\.0\.1:\d+/mcp", daemon.said[-1])
+    assert found
+    assert post(found[0], None)[0] == 200
+    assert not (home() / "mcp.token").exists()
+    assert daemon.end() == 0
+    error = process("serve", "--no-watch", "--http", "0.0.0.0:0", "--no-token", "--json", code=2)
+    assert "needs a token" in error.error["message"]
+
+
 def test_a_port_that_is_taken_is_told(serving: Serve, process: Nacre) -> None:
     daemon = serving("--no-watch", "--http", "0")
     found = re.search(r":(\d+)/mcp", daemon.said[-1])

@@ -103,6 +103,19 @@ async def test_what_an_agent_stores_is_the_agents_word_in_the_project_of_its_fol
     assert (found.importance, found.tags, found.project) == (8, ("cron",), "acme-billing")
 
 
+async def test_a_repository_that_nobody_knows_yet_becomes_the_project_of_what_is_stored_in_it(
+    server: Server, tmp_path: Path
+) -> None:
+    (tmp_path / "hivelog" / ".git").mkdir(parents=True)
+    server.folder = str(tmp_path / "hivelog")
+    await server.ask("memory_store", entries=[{"content": "The hive is read at dawn."}])
+    await server.ask("memory_store", entries=[{"content": "The owner likes tea."}], project="global")
+    with open_memory() as memory:
+        found = {one.content: one.project for one in memory.list()}
+    assert found["The hive is read at dawn."] == "hivelog"
+    assert found["The owner likes tea."] is None
+
+
 async def test_what_draws_on_text_from_outside_stays_untrusted_and_says_so(server: Server) -> None:
     entry = {"content": "The vendor's page says their queue keeps messages for two days.", "from_outside": True}
     await server.ask("memory_store", entries=[entry])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from datetime import UTC, datetime, timedelta
 
 from nacre.app.context import Context
 from nacre.app.models import waits_for_models
-from nacre.link.environment import of_the_owner
+from nacre.link.starting import start_process
 from nacre.settings import Settings
 from nacre.storage.times import to_ms
 from nacre.vault.layout import GIT_FOLDER
@@ -56,7 +55,7 @@ def commit_in_background(context: Context) -> None:
     if not is_due(context):
         return
     (context.settings.home / COMMIT_LOCK).touch(mode=0o600)
-    _start("commit", "--quiet")
+    _start(context.settings, "commit", "--quiet")
 
 
 def sync_in_background(context: Context) -> bool:
@@ -69,7 +68,7 @@ def sync_in_background(context: Context) -> bool:
     if tried and context.clock() - tried < timedelta(seconds=settings["sync.every_seconds"]):
         return False
     lock.touch(mode=0o600)
-    _start("sync", "--quiet")
+    _start(settings, "sync", "--quiet")
     return True
 
 
@@ -83,31 +82,11 @@ def judge_in_background(context: Context) -> None:
     tried = datetime.fromtimestamp(lock.stat().st_mtime, UTC) if lock.exists() else None
     if tried is None or abs(context.clock() - tried) >= _JUDGE_EVERY:
         lock.touch(mode=0o600)
-        _start("conflicts", "judge", "--quiet", "--background")
+        _start(context.settings, "conflicts", "judge", "--quiet", "--background")
 
 
-def serve_in_background(settings: Settings) -> None:
-    """Start the daemon of a home, until nobody asks it any more; it is the owner's, also where an agent starts it.
-
-    Raises OSError.
-    """
-    import subprocess  # as below
-
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "nacre", "serve", "--on-demand"],
-        env={**of_the_owner(settings.environ), "NACRE_HOME": str(settings.home)}, cwd=settings.home,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        start_new_session=True, close_fds=True,
-    )  # fmt: skip
-
-
-def _start(*arguments: str) -> None:
-    import subprocess  # 8 ms that only every hundredth command pays
-
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "nacre", *arguments], stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
-    )  # fmt: skip
+def _start(settings: Settings, *arguments: str) -> None:
+    start_process(str(settings.home), settings.environ, *arguments)
 
 
 def _shorten_journal(context: Context) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from nacre import private
 from nacre.app.context import Context
 from nacre.errors import NacreError, StoreBusy, StoreUnusable
-from nacre.link.address import chores_folder
+from nacre.link.address import CHORES_LOCK, chores_folder
 from nacre.lock import FileLock
 from nacre.model.handing import ChoresReport
 
@@ -38,7 +38,7 @@ _MOST_GIVEN_UP = 100
 
 _NUMBERS = itertools.count()
 
-QUICK_LOCK, SLOW_LOCK = "chores.lock", "chores-slow.lock"
+_SLOW_LOCK = "chores-slow.lock"
 
 
 class Chore(msgspec.Struct, frozen=True):
@@ -112,6 +112,13 @@ def is_due(home: Path, now: float) -> bool:
     return any(one.chore.after <= now for one in _listed(home))
 
 
+def drop(home: Path, is_needless: Callable[[Chore], bool]) -> None:
+    """Take chores away that need not be done."""
+    for one in _listed(home):
+        if is_needless(one.chore):
+            _remove(one.paths)
+
+
 def waiting(home: Path) -> list[Chore]:
     """The chores of a home, the oldest first."""
     return [one.chore for one in _listed(home)]
@@ -141,7 +148,7 @@ class _Work:
         """Do the first chore that is due; returns whether there may be more."""
         if self.next(is_slow=is_slow) is None:
             return False
-        lock = FileLock(self.home / (SLOW_LOCK if is_slow else QUICK_LOCK))
+        lock = FileLock(self.home / (_SLOW_LOCK if is_slow else CHORES_LOCK))
         if not lock.acquire():
             return False
         try:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from nacre.app.context import Context
 from nacre.app.contexts import handed
-from nacre.app.contexts.handed import HANDED_FOR
+from nacre.app.contexts.handed import BY_RULES, HANDED_FOR
 from nacre.app.models import model_for
 from nacre.app.operating import operating
 from nacre.app.remembering import retire
@@ -40,7 +40,6 @@ LATE_FOR = timedelta(days=1)
 QUIET = timedelta(minutes=2)
 """So long it must have been silent: who still talks in another window has not ended."""
 
-BY_RULES = "rules"
 _MOST_TURNS = 400
 _NEWEST = 3
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.app.context import Context
+from nacre.app.contexts.session_state import read_state
 from nacre.app.handing_over import hand_over, improve, latest
 from nacre.app.locating import project_of_folder
 from nacre.app.reading_now import find_session, read_recent, read_session
@@ -40,6 +41,11 @@ def _store(context: Context, request: HandoffRequest) -> HandoffView:
 
 
 def _session(context: Context, request: HandoffRequest) -> StoredSession:
+    own = context.settings.session  # in an agent's shell
+    if own and not request.session and not read_state(context.settings.home, own).ended:
+        found = read_session(context, own)
+        if found:
+            return found
     if request.session:
         found = read_session(context, request.session)
         if found is None:

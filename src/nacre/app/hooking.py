@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nacre.app.context import Context
 from nacre.app.contexts.building import build
 from nacre.app.contexts.session_state import read_state
@@ -21,6 +23,10 @@ _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROM
 def answer(context: Context, call: HookCall) -> HookAnswer:
     """The context of a session's start or a prompt; nothing for the rest, and for sessions nobody talks in."""
     moment = _MOMENTS.get(call.event)
+    if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
+        now = int(context.clock().timestamp() * 1000)
+        known = read_state(context.settings.home, call.session)
+        return HookAnswer(state=replace(known, name=call.session, folder=call.folder or "", ended=now))
     if moment is None or call.is_apart:
         return HookAnswer()
     if call.host in _TOLD_WITH_PROMPTS and call.session:

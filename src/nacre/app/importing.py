@@ -223,7 +223,7 @@ def _candidate(context: Context, plan: ImportPlan, item: Found) -> Step | None:
         return None
     project = context.redactor.clean(plan.options.project or "") or memory.project
     if project is None and item.cwd and not memory.inbox:
-        project = known_or_named(context, item.cwd)
+        project = known_or_named(context, Path(item.cwd))
     memory = replace(memory, project=slugify(project) or None if project else None)
     is_own = plan.source.name == "nacre"
     trust = (memory.trust if is_own else Trust.TRUSTED) if plan.options.trust else Trust.UNTRUSTED

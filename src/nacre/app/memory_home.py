@@ -15,7 +15,9 @@ from nacre.app import (
     committing,
     deep_recalling,
     feedback,
+    flushing,
     forgetting,
+    handoffs,
     ingesting,
     looking,
     operations,
@@ -46,6 +48,7 @@ from nacre.ids import Clock, Ids, utc_now
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.deep import DeepQuery, DeepResult, Said
 from nacre.model.forgetting import ForgetPlan, ForgetReport, Forgotten
+from nacre.model.handing import FlushReport, FlushRequest, HandoffRequest, HandoffView
 from nacre.model.memory import Expiry, Kind, Memory, Scope
 from nacre.model.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.model.reports import IngestReport, StoreOutcome
@@ -234,6 +237,38 @@ class MemoryHome:
     def context_told(self, session: str, block: ContextBlock) -> None:
         """Keep what a host's session was given, once its agent has it."""
         session_state.write_state(self._context.settings.home, session, block.state)
+
+    def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
+        """What other sessions stored just now that one which runs (``<tool>:<id>``) should hear of.
+
+        It listens from the first time it asks on. Call :meth:`context_told` with every answer, once it has the text.
+        """
+        return self.context(moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,))
+
+    def handoff(self, folder: str | Path = ".") -> HandoffView:
+        """The latest handoff in the project of a folder, and whether it waits for a session."""
+        return handoffs.handoff(self._context, HandoffRequest(str(Path(folder).absolute())))
+
+    def hand_over(
+        self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
+    ) -> HandoffView:  # fmt: skip
+        """Hand a session (``<tool>:<id>``) over now, or the last one of the folder's project.
+
+        In ``words``, else in what the owner said last, or as a model sums it up where one is set for that. Raises
+        NotFound for a session of which nothing was read.
+        """
+        asked = HandoffRequest(str(Path(folder).absolute()), True, session, words)
+        return handoffs.handoff(self._context, asked)
+
+    def flush(
+        self, session: str | None = None, *, transcript: str | Path | None = None, seconds: float = 60.0
+    ) -> FlushReport:  # fmt: skip
+        """Read and learn from what agents wrote until now, in one session or in all, and do what hooks left to be done.
+
+        ``transcript`` is the file of the session, where nacre has not met it; ``seconds`` bounds what was left.
+        """
+        file = str(Path(transcript).absolute()) if transcript else None
+        return flushing.flush(self._context, FlushRequest(session, file, seconds))
 
     def search_sessions(
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002

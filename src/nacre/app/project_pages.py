@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.app.context import Context
-from nacre.app.locating import Place, known_project, locate, project_of_folder
+from nacre.app.locating import Place, known_project, locate
 from nacre.app.operating import intend, operating
 from nacre.app.writing import apply_intents, clean_values
 from nacre.errors import MemoryInvalid, VaultUnusable
@@ -82,17 +82,22 @@ def resolve_project(context: Context, session: Session, *, create: bool = True) 
             return found
     place = locate(session.cwd, session.repository)
     found = known_project(context, place)
-    if found or not create:
-        return found
-    with context.vault_lock:  # another process may have made it meanwhile
-        return known_project(context, place) or _create(context, place, session)
+    return found if found or not create else _make(context, place, session.label)
 
 
-def known_or_named(context: Context, folder: str) -> str | None:
+def project_of_work(context: Context, folder: Path) -> str | None:
+    """The project of a folder in which somebody works, as for its sessions: a new one gets its page.
+
+    ``None`` for a common folder.
+    """
+    place = locate(str(folder))
+    return known_project(context, place) or _make(context, place)
+
+
+def known_or_named(context: Context, folder: Path) -> str | None:
     """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
-    found = project_of_folder(context, Path(folder))
-    slug = slugify(_name(folder) or "")
-    return found or (slug if slug and slug not in _NOT_PROJECTS else None)
+    place = locate(str(folder))
+    return known_project(context, place) or (_slug(context, place) or None)
 
 
 def write_new_page(context: Context, path: str, document: str) -> bool:
@@ -109,11 +114,22 @@ def write_new_page(context: Context, path: str, document: str) -> bool:
     return True
 
 
-def _create(context: Context, place: Place, session: Session) -> str | None:
-    name = _name(place.remote) or _name(place.root)
-    slug = slugify(name) if name else ""
-    if not slug or slug in _NOT_PROJECTS or place.root == str(context.settings.user_home):
+def _make(context: Context, place: Place, label: str | None = None) -> str | None:
+    with context.vault_lock:  # another process may have made it meanwhile
+        return known_project(context, place) or _create(context, place, label)
+
+
+def _slug(context: Context, place: Place) -> str:
+    """What a project at a place is called, where no other one is; empty for a common folder."""
+    slug = slugify(_name(place.remote) or _name(place.root) or "")
+    return "" if slug in _NOT_PROJECTS or place.root == str(context.settings.user_home) else slug
+
+
+def _create(context: Context, place: Place, label: str | None) -> str | None:
+    slug = _slug(context, place)
+    if not slug:
         return None
+    name = _name(place.remote) or _name(place.root)
     existing = {project.slug for project in context.files.projects()}
     if slug in existing and not _is_namesake(context, slug, place):
         _extend(context, slug, place)
@@ -126,7 +142,7 @@ def _create(context: Context, place: Place, session: Session) -> str | None:
     values: dict[str, Any] = {"id": context.ids(), "name": name}
     values["remotes"] = [place.remote] if place.remote else []
     values["roots"] = [place.root] if place.root else []
-    values["labels"] = [session.label] if session.label else []
+    values["labels"] = [label] if label else []
     values["aliases"] = []
     _write_page(context, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
     return slug

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from nacre.app.accepting import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
@@ -14,6 +15,7 @@ from nacre.app.deciding import Asking, Decisions, decisions, weigh
 from nacre.app.embedding import embed_memories, has_vectors
 from nacre.app.operating import explain, operating
 from nacre.app.placing import await_models, place, put
+from nacre.app.project_pages import known_or_named, project_of_work
 from nacre.app.scanning import catch_up, scan
 from nacre.app.superseding import released
 from nacre.app.using import fold_usage
@@ -37,7 +39,9 @@ _FOLDING_SECONDS = 0.05
 class NewMemory:
     """What is to be stored; a missing subject is made from the first words of the content.
 
-    Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
+    Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
+    session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
+    Without a session in its ``source`` it is that agent's, where its host names it.
     """
 
     content: str
@@ -47,6 +51,7 @@ class NewMemory:
     expiry: Expiry = Expiry.PERMANENT
     scope: Scope = Scope.PRIVATE
     project: str | None = None
+    folder: str | None = None
     tags: tuple[str, ...] = ()
     canonical_key: str | None = None
     speaker: Speaker | None = None
@@ -79,7 +84,7 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
     ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Where the rules cannot
     tell, a language model may be asked first (``asking``), for ``dedup.model_seconds`` at most. Raises MemoryInvalid.
     """
-    memory = _to_memory(context, new)
+    memory = _to_memory(context, new, project_of_work)
     decided = _decided(context, memory, new)
     decision = decided.of(memory)
     outcome = _store_now(context, memory, beside=new.force, decision=decision)
@@ -98,7 +103,7 @@ def store(context: Context, new: NewMemory) -> StoreOutcome:
 
 def rehearse(context: Context, new: NewMemory) -> Rehearsal:
     """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
-    memory = _to_memory(context, new)
+    memory = _to_memory(context, new, known_or_named)
     decided = _decided(context, memory, new)
     told: list[Rehearsal] = []
     with context.vault_lock:
@@ -137,7 +142,7 @@ def _decided(context: Context, memory: Memory, new: NewMemory) -> Decisions:
     return decisions(context, [memory], replace(new.asking, seconds=context.settings["dedup.model_seconds"]))
 
 
-def _to_memory(context: Context, new: NewMemory) -> Memory:
+def _to_memory(context: Context, new: NewMemory, project_of: Callable[[Context, Path], str | None]) -> Memory:
     content = new.content.strip()
     if not content:
         raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')
@@ -146,14 +151,15 @@ def _to_memory(context: Context, new: NewMemory) -> Memory:
     if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
         raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
     now = context.now()
+    project = _project(context, new.project) or (project_of(context, Path(new.folder)) if new.folder else None)
     return redacted(
         context,
         Memory(
             id=context.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
             created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
-            project=_project(context, new.project), tags=tuple(dict.fromkeys(new.tags)),
+            project=project, tags=tuple(dict.fromkeys(new.tags)),
             canonical_key=new.canonical_key, speaker=new.speaker or context.settings.speaker, trust=new.trust,
-            source=new.source, author=new.author,
+            source=replace(new.source, session=new.source.session or context.settings.session), author=new.author,
         ),
     )  # fmt: skip
 

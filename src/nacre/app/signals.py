@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from nacre.app.context import Context
+from nacre.app.contexts.session_state import runs_alone
 from nacre.model.context import SessionState
 from nacre.model.memory import Memory
+from nacre.model.session import Speaker
 from nacre.storage.memories import News
 
 LEAST_IMPORTANCE = 8
@@ -41,23 +43,33 @@ class Due:
         )  # fmt: skip
 
 
-def due(context: Context, state: SessionState, session: str | None, project: str | None) -> Due:
+def due(context: Context, state: SessionState, project: str | None) -> Due:
     """What other sessions stored since this one was told last: of its project or of none, trusted, important, new.
 
     Nothing within the cooldown, nor beyond what a session is told at most, nor to one without a mark: it begins now.
+    Not what it said itself: under its own name, under one that it goes on from, or under none, where no other agent
+    is there that could have said it.
     """
     now = context.clock()
-    since = int(now.timestamp() * 1000) - state.signal_at
-    if not session or state.signal_mark < 0 or not context.settings["context.signals"]:
+    now_ms = int(now.timestamp() * 1000)
+    since = now_ms - state.signal_at
+    if not state.name or state.signal_mark < 0 or not context.settings["context.signals"]:
         return Due()
     if state.signals >= MOST_IN_SESSION or 0 <= since < COOLDOWN_SECONDS * 1000:
         return Due()
     wanted = News(
-        state.signal_mark, _first_id(int((now - OLDEST).timestamp() * 1000)), now - SAID_WITHIN, session, project,
-        LEAST_IMPORTANCE, MOST_IN_SESSION + len(state.given),
+        state.signal_mark, _first_id(int((now - OLDEST).timestamp() * 1000)), now - SAID_WITHIN,
+        (state.name, *state.after), project, LEAST_IMPORTANCE, MOST_IN_SESSION + len(state.given),
     )  # fmt: skip
     found = [(row, memory) for row, memory in context.memories.news(wanted) if memory.id not in state.given]
+    if any(map(_is_nobodys, found)) and runs_alone(context.settings.home, state.name, now_ms):
+        found = [one for one in found if not _is_nobodys(one)]
     return Due(tuple(found[: min(MOST_AT_ONCE, MOST_IN_SESSION - state.signals)]))
+
+
+def _is_nobodys(found: tuple[int, Memory]) -> bool:
+    """Whether an agent said it, and nobody knows in which session."""
+    return found[1].source.session is None and found[1].speaker is Speaker.AGENT
 
 
 def begun(context: Context, state: SessionState) -> SessionState:

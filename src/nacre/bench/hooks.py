@@ -17,11 +17,10 @@ from pathlib import Path
 import apsw
 
 import nacre
-from nacre.app.chores import QUICK_LOCK
 from nacre.bench.notes import statement, subject, write_notes
 from nacre.bench.scoring import percentile
 from nacre.errors import StoreUnusable
-from nacre.link.address import socket_path
+from nacre.link.address import CHORES_LOCK, socket_path
 from nacre.link.client import Away, ask
 from nacre.link.environment import environment
 from nacre.lock import FileLock
@@ -67,7 +66,7 @@ def measure_hooks(
         for event in EVENTS:
             notify(len(figures), total, f"{name}, {event}")
             place = folder / "gone" if name == "home missing" else home
-            with state(home, environ), FileLock(home / QUICK_LOCK):  # nobody works beside what is measured
+            with state(home, environ), FileLock(home / CHORES_LOCK):  # nobody works beside what is measured
                 figures.append(_measured(name, event, place, environ, runs))
             for chore in (home / "run" / "chores").glob("*.json"):
                 chore.unlink()

@@ -154,10 +154,13 @@ def _known_project(run: Run, name: str) -> str:
     return slug
 
 
-def project_slug(context: Context, name: str) -> str:
+def project_slug(
+    context: Context, name: str, of_folder: Callable[[Context, Path], str | None] | None = None
+) -> str:  # fmt: skip
     """The project meant by a name, an alias, or ``.`` for the folder nacre runs in.
 
-    Raises NotFound when that folder belongs to no project.
+    ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
+    belongs to none.
     """
     from nacre.app.asking import project_called
     from nacre.app.locating import project_of_folder
@@ -165,7 +168,7 @@ def project_slug(context: Context, name: str) -> str:
 
     if name != HERE:
         return project_called(context, name, projects(context))
-    found = project_of_folder(context, Path.cwd())
+    found = (of_folder or project_of_folder)(context, Path.cwd())
     if found is None:
         raise NotFound(
             f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"

@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
     "Keep": {
         "store": Entry("storing:store", "Store one memory."),
         "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
+        "page": Entry("page:page", "Show or write what agents are told of you at the start of every session."),
         "retire": Entry("retiring:retire", "Take memories out of recall; their files are kept."),
         "unretire": Entry("retiring:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(

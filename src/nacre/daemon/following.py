@@ -28,6 +28,7 @@ class Following:
         self._version = version
         self._wanted = threading.Event()
         self._told: str | None = None
+        self._watcher: Watcher | None = None
         self.follows = False
         """Whether it does now."""
 
@@ -46,10 +47,14 @@ class Following:
         """Follow now, where that was ended, or another one did."""
         self._wanted.set()
 
+    def reads(self, path: Path) -> bool:
+        """Whether a transcript is followed: it is read soon then."""
+        return self.follows and self._watcher is not None and self._watcher.reads(path)
+
     def _follow_once(self, stop: threading.Event) -> None:
         try:
-            watcher = Watcher(self._open_home, WatchOptions(), self._hear, self._version)
-            watcher.run(stop)  # which also ends when somebody asks the watcher to
+            self._watcher = Watcher(self._open_home, WatchOptions(), self._hear, self._version)
+            self._watcher.run(stop)  # which also ends when somebody asks the watcher to
         except Conflict:
             self._say("another watcher follows the sessions")
             self._later(stop)

@@ -53,12 +53,14 @@ class End(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DaemonOptions:
     """``idle_minutes`` without a question end one that was started ``on_demand``, which also gives way to one that was
-    not. ``watches`` says whether it follows sessions, ``http`` where it serves agents over HTTP."""
+    not. ``watches`` says whether it follows sessions, ``http`` where it serves agents over HTTP, and ``asks_token``
+    whether only those that have the home's token."""
 
     on_demand: bool = False
     idle_minutes: float = 30.0
     watches: bool = True
     http: str = ""
+    asks_token: bool = True
     version: str = ""
 
 
@@ -90,7 +92,10 @@ class Daemon:
             Following(settings.home, open_home, voice.watched, voice.tell, options.version) if options.watches else None
         )
         everything = settings["mcp.tools"] == "all"
-        self._web = Web(settings.home, options.http, everything=everything) if options.http else None
+        asks_token = options.asks_token
+        self._web = (
+            Web(settings.home, options.http, everything=everything, asks_token=asks_token) if options.http else None
+        )
         own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
         self._answering = Answering(self._homes, voice.tell, own)
         self._server = Server(settings.home, self._answering.answer, voice.tell)
@@ -142,21 +147,23 @@ class Daemon:
                 if not self._options.on_demand:
                     raise
                 self._problems.append(f"not served over HTTP: {error}")
-        tending = Tending(self._settings, self._homes, self._tell)
+        reads = self._following.reads if self._following else lambda _: False
+        tending = Tending(self._settings, self._homes, self._tell, reads)
         self._start("minding", lambda: self._answering.mind(self._stop))
         self._start("tending", lambda: tending.run(self._stop))
         self._start("warming", self._warm)
         if self._following:
             following = self._following
             self._start("following", lambda: following.run(self._stop))
-        http = (
-            f", and agents at {self._web.address} (token: {self._settings.home / TOKEN})"
-            if self._web and self._web.address
-            else ""
-        )
-        self._tell(f"serves {self._settings.home}{http}; process {os.getpid()}")
+        self._tell(f"serves {self._settings.home}{self._told_of_http()}; process {os.getpid()}")
         for problem in self._problems:
             self._tell(problem)
+
+    def _told_of_http(self) -> str:
+        if not self._web or not self._web.address:
+            return ""
+        token = f"token: {self._settings.home / TOKEN}" if self._options.asks_token else "without a token"
+        return f", and agents at {self._web.address} ({token})"
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         """Do it in a thread; what fails is told, and begun again in a minute."""

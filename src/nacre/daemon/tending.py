@@ -7,13 +7,15 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 from nacre.app import chores
 from nacre.app.afterwards import keep_history
-from nacre.app.watching.rounds import environment, program
 from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
 from nacre.errors import NacreError
+from nacre.link.starting import start_process
+from nacre.model.hooking import HookEvent
 from nacre.settings import Settings
 
 HISTORY_SECONDS = 10.0
@@ -25,11 +27,14 @@ _GRACE_SECONDS = 1.0
 class Tending:
     """Looks after a home until it is told to stop."""
 
-    def __init__(self, settings: Settings, homes: Homes, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, settings: Settings, homes: Homes, tell: Callable[[str], None], reads: Callable[[Path], bool]
+    ) -> None:  # fmt: skip
+        """``reads`` says whether a transcript is followed, and has it read."""
         self._settings = settings
         self._homes = homes
         self._tell = tell
-        self._chores = Chores(settings, tell)
+        self._chores = Chores(settings, tell, reads)
 
     def run(self, stop: threading.Event) -> None:
         """Until ``stop`` is set."""
@@ -56,9 +61,10 @@ class Tending:
 class Chores:
     """What hooks left to be done, by a process of its own: one at a time, seldom where it comes to nothing."""
 
-    def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
+    def __init__(self, settings: Settings, tell: Callable[[str], None], reads: Callable[[Path], bool]) -> None:
         self._settings = settings
         self._tell = tell
+        self._reads = reads
         self._process: subprocess.Popen[bytes] | None = None
         self._not_before = 0.0
         self._pause = _LEAST_PAUSE
@@ -69,16 +75,18 @@ class Chores:
             return
         if self._process:
             self._ended(self._process.returncode)
+        chores.drop(self._settings.home, self._is_needless)
         if time.monotonic() < self._not_before or not chores.is_due(self._settings.home, time.time()):
             return
         try:
-            self._process = subprocess.Popen(
-                [*program(), "chores"], env=environment(self._settings), stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+            self._process = start_process(str(self._settings.home), self._settings.environ, "chores")
         except OSError as error:
             self._tell(f"no process for chores can be started: {error.strerror}")
             self._not_before = time.monotonic() + _MOST_PAUSE
+
+    def _is_needless(self, chore: chores.Chore) -> bool:
+        """After a turn a session is read, no more: of those that are followed no process need be started for that."""
+        return chore.kind == HookEvent.TURN_END and bool(chore.transcript) and self._reads(Path(chore.transcript or ""))
 
     def end(self) -> None:
         """Ask the process to end; what it did not do waits for the next daemon."""

@@ -28,10 +28,13 @@ _LARGEST_PORT = 65_535
 class Web:
     """Serves agents at ``[HOST:]PORT`` (by default at this machine alone), from ``start`` until ``stop``."""
 
-    def __init__(self, home: Path, place: str, *, everything: bool) -> None:
-        """Raises InvalidInput for what is no place."""
+    def __init__(self, home: Path, place: str, *, everything: bool, asks_token: bool = True) -> None:
+        """Raises InvalidInput for what is no place, and for one that others can reach and that asks for no token."""
         self._home = home
         self._host, self._port = split_place(place)
+        self._asks_token = asks_token
+        if names_of(self._host) and not asks_token:
+            raise InvalidInput(f"others can reach {place}: it needs a token", hint="leave --no-token out")
         self._everything = everything
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
@@ -47,8 +50,8 @@ class Web:
         from nacre.mcp.http import PATH, app
 
         served = app(
-            Face(HomeCalls(self._home), everything=self._everything), token=token_of(self._home),
-            hosts=names_of(self._host),
+            Face(HomeCalls(self._home), everything=self._everything),
+            token=token_of(self._home) if self._asks_token else None, hosts=names_of(self._host),
         )  # fmt: skip
         listening = self._listening()
         port = listening.getsockname()[1]
@@ -74,6 +77,7 @@ class Web:
             listening = socket.socket(family, socket.SOCK_STREAM)
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listening.bind((self._host, self._port))
+            listening.listen()  # who comes before the server is there waits for it
         except OSError as error:
             told = f"cannot listen at {self._host}:{self._port}: {error.strerror or error}"
             raise Unavailable(told, hint="another port may be free: --http PORT") from error

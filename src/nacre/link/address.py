@@ -8,6 +8,9 @@ import sys
 LOCK = "daemon.lock"
 """In the home: held by its daemon, free as soon as that is gone."""
 
+CHORES_LOCK = "chores.lock"
+"""In the home: held by whoever does what hooks left (:mod:`nacre.app.chores`)."""
+
 _LONGEST = 100
 """A path of a socket holds some 104 bytes at most."""
 

@@ -15,6 +15,11 @@ AGENTS = (
 )  # fmt: skip
 """Variables that agent tools set in the shells in which their agents run commands, and people do not set."""
 
+SESSIONS = {
+    "CLAUDE_CODE_SESSION_ID": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_SESSION_ID": "gemini-cli",
+}  # fmt: skip
+"""Variables in which hosts name their session to what they start, and the tool as its transcripts' adapter calls it."""
+
 
 def environment() -> dict[str, str]:
     """The variables of this process, as they are now."""
@@ -39,9 +44,17 @@ def is_own_call(environ: Mapping[str, str]) -> bool:
     return bool(environ.get(OWN_CALL_VARIABLE))
 
 
+def session_in(environ: Mapping[str, str]) -> str | None:
+    """The session of the agent that runs this, as ``<tool>:<id>``, where its host names it.
+
+    In what was started before a reset of the session it is the one before.
+    """
+    return next((f"{tool}:{environ[name]}" for name, tool in SESSIONS.items() if environ.get(name)), None)
+
+
 def of_the_owner(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that say that an agent runs this: what a hook starts is no agent's."""
-    return {name: value for name, value in environ.items() if name not in AGENTS}
+    """The variables without those that say that an agent runs this, and which: what a hook starts is no agent's."""
+    return {name: value for name, value in environ.items() if name not in AGENTS and name not in SESSIONS}
 
 
 def turn_off_telemetry() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
 
 ALL = "*"
 GLOBAL = "global"
-_SESSIONS = {
-    "CLAUDE_CODE_SESSION_ID": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_SESSION_ID": "gemini-cli",
-}  # fmt: skip
-"""Variables in which hosts name their session, and the tool as its transcripts' adapter calls it."""
 
 
 def _silent(_: str) -> None:
@@ -78,11 +74,6 @@ class Desk:
             known = ", ".join(found.known[:20]) or "none yet"
             raise InvalidInput(f"no project is called {name!r}", hint=f'known: {known}; "*" searches all')
         return (found.project,) if found.project else ()
-
-
-def session_in(environ: Mapping[str, str]) -> str | None:
-    """The host's session, where the host names it to the servers that it starts."""
-    return next((f"{tool}:{environ[name]}" for name, tool in _SESSIONS.items() if environ.get(name)), None)
 
 
 def page_of(cursor: str | None) -> int:

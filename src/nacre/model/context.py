@@ -112,7 +112,10 @@ class SessionState:
     ``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
     prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
     when. ``turns`` counts the prompts since something was stored, up to the row ``stored_mark``, ``nudges`` the
-    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given.
+    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given. ``name`` is
+    the session itself, ``folder`` where it works, ``seen`` when it was heard of last, ``ended`` when it ended (0: it
+    did not). ``after`` are those of the same tool that ended there just before it began: what they started, as servers
+    of tools, goes on after a reset, and still has their names.
     """
 
     given: tuple[str, ...] = ()
@@ -126,6 +129,11 @@ class SessionState:
     stored_mark: int = -1
     started: int = 0
     handed: bool = False
+    name: str = ""
+    folder: str = ""
+    seen: int = 0
+    ended: int = 0
+    after: tuple[str, ...] = ()
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """The same after more was given."""

@@ -44,13 +44,13 @@ class Known:
 @dataclass(frozen=True, slots=True)
 class News:
     """What is news to a session: stored after the row ``mark``, with an id from ``first_id`` on (ids tell when they
-    were made), said after ``said``, at least so important, not by the ``session``, of the ``project`` or of none,
+    were made), said after ``said``, at least so important, in none of ``sessions``, of the ``project`` or of none,
     trusted. Where the database was made anew since the mark was taken, everything is after it."""
 
     mark: int
     first_id: str
     said: datetime
-    session: str
+    sessions: tuple[str, ...]
     project: str | None
     least: int
     limit: int
@@ -194,7 +194,8 @@ class Memories:
         """Memories that were stored after a row, as (row, memory) in that order; see :class:`News`."""
         rows = self._db.all(
             "list_news", mark=wanted.mark, least=wanted.least, first_id=wanted.first_id, said=to_ms(wanted.said),
-            session=wanted.session, project=wanted.project, today=wanted.said.date().isoformat(), limit=wanted.limit,
+            sessions=json.dumps(wanted.sessions), project=wanted.project, today=wanted.said.date().isoformat(),
+            limit=wanted.limit,
         )  # fmt: skip
         return [(row[0], memory) for row, memory in zip(rows, self._build(rows), strict=True)]
 
@@ -203,9 +204,9 @@ class Memories:
         row = self._db.one("find_last_row")
         return int(row[0] or 0) if row else 0
 
-    def has_stored(self, mark: int, session: str, project: str | None) -> bool:
-        """Whether a session, or an agent in its project, stored anything after a row."""
-        return self._db.one("find_stored", mark=mark, session=session, project=project) is not None
+    def has_stored(self, mark: int, sessions: Sequence[str], project: str | None) -> bool:
+        """Whether anything was stored after a row in one of some sessions, or by an agent in a project."""
+        return self._db.one("find_stored", mark=mark, sessions=json.dumps(sessions), project=project) is not None
 
     def all_ids(self) -> set[str]:
         """The ids of all memories in the index."""

@@ -7,7 +7,8 @@ from dataclasses import replace
 from nacre.app import signals
 from nacre.app.contexts import handed, nudging
 from nacre.app.contexts.additions import Added, Addition, Asked
-from nacre.model.context import ContextItem, LeftOut, Moment, Occasion, Part
+from nacre.app.contexts.session_state import just_ended
+from nacre.model.context import ContextItem, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.model.memory import Memory
 from nacre.recall.context.framing import line_of, quoted
 from nacre.text import count_tokens
@@ -51,13 +52,25 @@ def _handoff(memory: Memory) -> ContextItem:
 
 def _heard(asked: Asked) -> Added:
     """What other sessions stored just now that matters here; a session listens from its first context on."""
-    context, request, state = asked.context, asked.request, asked.state
-    if request.moment is Moment.START or not request.session:
-        return Added(state=signals.begun(context, state) if request.session else None)
-    due = signals.due(context, state, request.session, asked.project)
+    context, request = asked.context, asked.request
+    if not request.session:
+        return Added()
+    state = _noted(asked, request.session)
+    if request.moment is Moment.START:
+        return Added(state=signals.begun(context, state))
+    due = signals.due(context, state, asked.project)
     told = [memory for _, memory in due.memories if "prompt" not in memory.suppressed_contexts]
     after = signals.begun(context, due.given(state, len(due.memories), len(told), _now_ms(asked)))
     return Added(tuple(map(_signal, told)), state=after)
+
+
+def _noted(asked: Asked, session: str) -> SessionState:
+    """The state with who the session is and where, and which ones it goes on from, where it begins."""
+    now, folder, state = _now_ms(asked), asked.request.folder or "", asked.state
+    after = state.after
+    if asked.request.moment is Moment.START or not state.name:
+        after = tuple(dict.fromkeys((*after, *just_ended(asked.context.settings.home, session, folder, now))))
+    return replace(state, name=session, folder=folder, seen=now, ended=0, after=after)
 
 
 def _signal(memory: Memory) -> ContextItem:

@@ -8,7 +8,7 @@ minute, and the next session gets what nobody was given.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ from nacre import private
 from nacre.app.context import Context
 from nacre.app.contexts.session_state import read_state
 from nacre.model.memory import Memory
+from nacre.model.session import Speaker, Turn
 
 HANDED_FOR = timedelta(days=7)
 """So long a handoff is given to sessions that begin."""
@@ -25,6 +26,8 @@ CLAIM_SECONDS = 60.0
 _MOST_BYTES = 1_000
 _MOST = 3
 _KEY = "handoff"
+BY_RULES = "rules"
+"""Who wrote a handoff that needed nobody."""
 
 
 def due(context: Context, project: str | None, session: str | None, *, own: bool = False) -> list[Memory]:
@@ -122,6 +125,20 @@ def handed_at(memory: Memory) -> datetime | None:
         return datetime.fromisoformat(str(told["at"])) if isinstance(told, dict) and told.get("at") else None
     except ValueError:
         return None
+
+
+def covered(memory: Memory, turns: Sequence[Turn]) -> frozenset[str]:
+    """Those of a session's turns that its handoff tells of: what rules wrote quotes the owner, what anybody else wrote
+    sums all of it up."""
+    told = memory.extra.get(_KEY)
+    if not isinstance(told, dict):
+        return frozenset()
+    ids, at = [turn.id for turn in turns], handed_at(memory)
+    if told.get("until") in ids:
+        known = list(turns[: ids.index(str(told["until"])) + 1])
+    else:
+        known = [turn for turn in turns if turn.time and at and turn.time <= at]
+    return frozenset(turn.id for turn in known if turn.speaker is Speaker.OWNER or told.get("by") != BY_RULES)
 
 
 def is_late(memory: Memory, started_ms: int) -> bool:

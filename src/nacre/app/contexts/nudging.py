@@ -30,7 +30,7 @@ def counted(context: Context, state: SessionState, session: str | None, project:
     last = context.memories.last_row()
     if state.stored_mark < 0:
         return replace(state, turns=1, stored_mark=last)
-    if last != state.stored_mark and context.memories.has_stored(state.stored_mark, session, project):
+    if last != state.stored_mark and context.memories.has_stored(state.stored_mark, (session, *state.after), project):
         return replace(state, turns=0, stored_mark=last)
     return replace(state, turns=state.turns + 1)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,23 @@ from nacre.model.context import SessionState
 
 KEPT_DAYS = 7
 _DAY_SECONDS = 86_400
+_HOUR_SECONDS = 3_600
+_JUST_SECONDS = 60
+"""A reset ends a session and begins the next one at once."""
+
 _MOST_BYTES = 200_000
+_MOST_OTHERS = 30
+_MOST_BEFORE = 20
 
 
 def read_state(home: Path, session: str | None) -> SessionState:
     """What is known of a session; a new state where nothing is, or where it cannot be read."""
-    if not session:
-        return SessionState()
+    return _read(_path(home, session)) if session else SessionState()
+
+
+def _read(path: Path) -> SessionState:
     try:
-        descriptor = private.open_file(_path(home, session), os.O_RDONLY)
+        descriptor = private.open_file(path, os.O_RDONLY)
         with os.fdopen(descriptor, "rb") as file:
             return _state(json.loads(file.read(_MOST_BYTES)))
     except (OSError, ValueError, TypeError):
@@ -46,6 +55,35 @@ def write_state(home: Path, session: str | None, state: SessionState | None) -> 
         with os.fdopen(descriptor, "wb") as file:
             file.write(json.dumps(asdict(state)).encode())
         temporary.replace(path)
+
+
+def just_ended(home: Path, session: str, folder: str | None, now_ms: int) -> tuple[str, ...]:
+    """The sessions of the same tool that ended in a folder within a minute, and those that these went on from."""
+    tool = session.partition(":")[0]
+    found: list[str] = []
+    for state in _others(home, session):
+        is_there = state.name.partition(":")[0] == tool and state.folder == (folder or "")
+        if is_there and state.ended and 0 <= now_ms - state.ended <= _JUST_SECONDS * 1000:
+            found += [state.name, *state.after]
+    return tuple(dict.fromkeys(found))[:_MOST_BEFORE]
+
+
+def runs_alone(home: Path, session: str, now_ms: int) -> bool:
+    """Whether no other session was heard of within an hour, but for those that ended."""
+    return not any(
+        not state.ended and 0 <= now_ms - state.seen <= _HOUR_SECONDS * 1000 for state in _others(home, session)
+    )
+
+
+def _others(home: Path, session: str) -> Iterator[SessionState]:
+    """The states of other sessions, of those that were heard of last."""
+    own = _path(home, session)
+    with contextlib.suppress(OSError):
+        with os.scandir(own.parent) as entries:
+            files = [(entry.stat().st_mtime, entry.name) for entry in entries if entry.name[:1] != "."]
+        for _, name in sorted(files, reverse=True)[:_MOST_OTHERS]:
+            if name != own.name:
+                yield _read(own.with_name(name))
 
 
 def prune_states(home: Path, now: float) -> int:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.app.contexts.drafting import OVER_BUDGET, Draft
+from nacre.app.contexts import handed
+from nacre.app.contexts.drafting import ABOVE, OVER_BUDGET, Draft
 from nacre.app.ranking import doubts, engine_of
 from nacre.errors import VaultUnusable
 from nacre.model.context import ContextItem, Part
@@ -64,7 +65,8 @@ def tell_previous(draft: Draft) -> str:
         if age > timedelta(days=STALE_DAYS):
             draft.leave(Part.PREVIOUS, session.session.id, f"ended {age.days} days ago")
         else:
-            _tell_turns(draft, session, turns if age <= timedelta(days=FRESH_DAYS) else turns[-_STOPPED_TURNS:])
+            last = turns if age <= timedelta(days=FRESH_DAYS) else turns[-_STOPPED_TURNS:]
+            _tell_turns(draft, session, _not_handed_over(draft, session, last))
     return " ".join(shorten(turn.text, TURN_CHARACTERS) for turn in turns)
 
 
@@ -125,6 +127,17 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
 def _is_said(turn: Turn) -> bool:
     is_plain = bool(turn.text.strip()) and not turn.flags & _UNSAID and turn.trust is Trust.TRUSTED
     return is_plain and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+
+
+def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns of which what the session handed over, if that is told here, does not tell."""
+    refs = [item.ref for item in draft.items if item.part is Part.HANDOFF and item.ref]
+    told = [memory for ref in refs if (memory := draft.context.memories.find(ref))]
+    known = {turn for one in told if one.source.session == session.session.id for turn in handed.covered(one, turns)}
+    for turn in turns:
+        if turn.id in known:
+            draft.leave(Part.PREVIOUS, f"{session.session.id}#{turn.id}", ABOVE)
+    return [turn for turn in turns if turn.id not in known]
 
 
 def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:

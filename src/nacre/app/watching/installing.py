@@ -14,12 +14,12 @@ from pathlib import Path
 
 from nacre import private
 from nacre.app.watching.log import last_lines
-from nacre.app.watching.rounds import environment, program
 from nacre.app.watching.standing import Standing, ask_to_end, standing
 from nacre.app.watching.units.writing import LABEL, launchd_plist, systemd_unit, windows_task
 from nacre.errors import NotFound, Unavailable
 from nacre.ids import utc_now
 from nacre.link.client import Away, Refused, ask
+from nacre.link.starting import environment_of, program, start_process
 from nacre.settings import Settings
 
 UNIT = "nacre-watch.service"
@@ -76,7 +76,7 @@ def pinned(settings: Settings) -> dict[str, str]:
 
     Nothing else goes into a file: an environment holds secrets, too.
     """
-    environ = environment(settings)
+    environ = environment_of(str(settings.home), settings.environ)
     wanted = {"NACRE_HOME", "NACRE_CONFIG", "NACRE_DB", "PATH", "PYTHONPATH"}
     wanted |= {name for name in environ if name.startswith(_OF_TOOLS) and name.endswith(_PLACES)}
     return {name: environ[name] for name in sorted(wanted) if environ.get(name)}
@@ -236,12 +236,7 @@ def _followed_by_daemon(settings: Settings) -> bool:
 
 def _detached(settings: Settings) -> subprocess.Popen[bytes]:
     """A process that outlives the terminal it was started from. Raises Unavailable."""
-    flags = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     try:
-        return subprocess.Popen(
-            [*program(), "watch", "--log"], env=environment(settings), stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, creationflags=flags,
-            cwd=settings.home,
-        )  # fmt: skip
+        return start_process(str(settings.home), settings.environ, "watch", "--log")
     except OSError as error:
         raise Unavailable(f"no process can be started: {error.strerror}", hint="is there enough memory?") from error

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ import msgspec
 from nacre.app.context import Context
 from nacre.app.ingesting import IngestOptions, OnProgress, ingest
 from nacre.app.learning import QUIET
+from nacre.link.starting import environment_of, program
 from nacre.model.reports import IngestReport
 from nacre.settings import Settings
 
@@ -85,7 +84,8 @@ class Round:
         """Start it. Raises OSError."""
         self._done = done
         self._process = subprocess.Popen(
-            [*program(), "watch", "--once", "--json", *_arguments(wanted)], env=environment(settings),
+            [*program(), "watch", "--once", "--json", *_arguments(wanted)],
+            env=environment_of(str(settings.home), settings.environ),
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
             creationflags=_BELOW_NORMAL,
         )  # fmt: skip
@@ -104,20 +104,6 @@ class Round:
     def _wait(self) -> None:
         said, _ = self._process.communicate()
         self._done(_outcome(said, self._process.returncode))
-
-
-def program() -> list[str]:
-    """The words that start nacre, with absolute paths: services and programs with windows have another PATH."""
-    return [sys.executable, "-P", "-m", "nacre"]
-
-
-def environment(settings: Settings) -> dict[str, str]:
-    """The environment of a process that works on the same home, wherever it is started."""
-    places = {"NACRE_HOME": settings.home, "NACRE_CONFIG": settings.config, "NACRE_DB": settings.database}
-    found = {**settings.environ, **{name: str(path.absolute()) for name, path in places.items()}}
-    if modules := found.get("PYTHONPATH"):
-        found["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in modules.split(os.pathsep) if part)
-    return found
 
 
 def _arguments(wanted: Wanted) -> list[str]:

@@ -127,6 +127,13 @@ class Watcher:
                 self._end()
         return self.health
 
+    def reads(self, path: Path) -> bool:
+        """Whether a transcript is one of those it follows: it reads it then, as if told that it grew; in any thread."""
+        if self._territory.transcript(path) is None:
+            return False
+        self._told(frozenset({path}))
+        return True
+
     def _begin(self) -> None:
         try:
             with self._home() as context:

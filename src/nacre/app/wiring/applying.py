@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -13,11 +14,24 @@ from nacre.app.wiring.record import Wired, WrittenFile, digest, load, save
 from nacre.app.wiring.ways import targets_of
 from nacre.hosts import files
 from nacre.hosts.files import Untouchable
+from nacre.lock import FileLock
 from nacre.model.wiring import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
 from nacre.settings import Settings
 
+PATIENCE_SECONDS = 10.0
+
 CHANGED = "changed"
 """In the place of a hash: somebody else changed the file between two of nacre's changes."""
+
+
+@contextmanager
+def alone(home: Path) -> Iterator[None]:
+    """Be the only one who changes the wirings of a home: another one is waited for. Raises StoreBusy.
+
+    A home that is not there is not made.
+    """
+    with FileLock(home / "init.lock", PATIENCE_SECONDS) if home.is_dir() else nullcontext():
+        yield
 
 
 def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:

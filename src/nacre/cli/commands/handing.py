@@ -23,7 +23,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 )
 @click.argument("words", nargs=-1, type=TEXT)
 @click.option("--store", is_flag=True, help="Hand the session over now: in these words, else in what was said last.")
-@click.option("--session", type=TEXT, help="As <tool>:<id>; by default the last one of this project.")
+@click.option("--session", type=TEXT, help="As <tool>:<id>; by default the agent's own, else the last one here.")
 @click.option("--folder", type=_FOLDER, help="Where the agent works; by default, here.")
 @click.pass_obj
 def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, folder: Path | None) -> None:

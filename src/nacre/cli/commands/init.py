@@ -53,6 +53,8 @@ def init(  # noqa: PLR0913 - one a question
     what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
     beside it. Run again, it mends what is missing or has moved.
     """
+    from nacre import private
+    from nacre.app.wiring.applying import alone
     from nacre.app.wiring.ways import settled
     from nacre.cli.render.wiring import render_plan
     from nacre.model.wiring import WiringWish
@@ -78,7 +80,11 @@ def init(  # noqa: PLR0913 - one a question
         render_plan(paper, wanted, shown(run))
         click.echo(f"\n{paper.text()}", err=True)
         run.confirm("Take it out?" if uninstall else "Write this?")
-    _do(run, wanted, trusts=trust_hooks, asks=asks)
+    if not uninstall:
+        private.make_folder(run.settings.home)
+    with alone(run.settings.home):
+        again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
+        _do(run, again if again.is_nothing or not asks else wanted, trusts=trust_hooks, asks=asks)
     if asks and not (uninstall or named):
         from nacre.cli.init_dialog import offer_first_reading, offer_to_forget_examples
 
@@ -150,14 +156,11 @@ def _show(run: Run, wanted: WiringPlan) -> None:
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
-    from nacre import private
     from nacre.app.wiring.applying import apply
     from nacre.cli.records.wiring import done_record
     from nacre.cli.render.wiring import diff_of, render_done
     from nacre.ids import utc_now
 
-    if not wanted.is_removal:
-        private.make_folder(run.settings.home)
     done = apply(run.settings, wanted, utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
     trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from nacre.app.watching.watcher import WatchEvent
     from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
-    from nacre.settings import Settings
 
 
 @click.group(
@@ -29,12 +28,15 @@ if TYPE_CHECKING:
     examples=["nacre serve", "nacre serve --http 8765", "nacre serve status"],
 )  # fmt: skip
 @click.option("--http", metavar="[HOST:]PORT", type=TEXT, help="Serve agents over HTTP there, too.")
+@click.option("--no-token", is_flag=True, help="With --http, at this machine alone: ask no client for a token.")
 @click.option("--no-watch", is_flag=True, help="Do not follow your agents' sessions.")
 @click.option("--on-demand", is_flag=True, help="In the background, until nobody asks any more; does not wait.")
 @click.option("--log", is_flag=True, help="Write into the home's logs/daemon.log instead of here.")
 @click.option("--idle", is_flag=True, hidden=True, help="End when nobody asks, and give way to one that does not.")
 @click.pass_context
-def serve(ctx: click.Context, http: str | None, no_watch: bool, on_demand: bool, log: bool, idle: bool) -> None:
+def serve(
+    ctx: click.Context, http: str | None, no_token: bool, no_watch: bool, on_demand: bool, log: bool, idle: bool
+) -> None:  # fmt: skip
     """Hold memory and model warm for hooks, agents and the command line.
 
     It answers on a socket that only you can use, and follows your agents' sessions as nacre watch does. One serves a
@@ -45,27 +47,31 @@ def serve(ctx: click.Context, http: str | None, no_watch: bool, on_demand: bool,
         return
     run: Run = ctx.obj
     if on_demand:
-        _start_in_background(run.settings, http=http, watches=not no_watch)
+        from nacre.link.starting import start_daemon
+
+        options = ["--http", http] if http is not None else []
+        options += ["--no-token"] * no_token + ["--no-watch"] * no_watch
+        start_daemon(str(run.settings.home), run.settings.environ, *options)
         return
-    _serve(run, http=http, watches=not no_watch, to_log=log, idle=idle)
+    _serve(run, http=http, asks_token=not no_token, watches=not no_watch, to_log=log, idle=idle)
 
 
-def _serve(run: Run, *, http: str | None, watches: bool, to_log: bool, idle: bool) -> None:
+def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_log: bool, idle: bool) -> None:
     from nacre.app.context import open_context
     from nacre.cli.installed import installed_version
     from nacre.daemon.running import Daemon, DaemonOptions, End
+    from nacre.link.environment import of_the_owner
     from nacre.settings import load_settings
 
     settings = run.settings
     options = DaemonOptions(
         idle, settings["daemon.idle_minutes"], watches and settings["daemon.watch"],
-        settings["daemon.http"] if http is None else http, installed_version(),
+        settings["daemon.http"] if http is None else http, asks_token, installed_version(),
     )  # fmt: skip
     stop = stopped_by_signals()
     run.keeps_history = False
-    daemon = Daemon(
-        settings, lambda: open_context(load_settings(settings.home, settings.environ)), options, _voice(run, to_log)
-    )
+    environ = of_the_owner(settings.environ)
+    daemon = Daemon(settings, lambda: open_context(load_settings(settings.home, environ)), options, _voice(run, to_log))
     why = daemon.run(stop)
     if why is End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
@@ -95,27 +101,6 @@ def _voice(run: Run, to_log: bool) -> Voice:
             watchers(printable(told(event, with_day=to_log)))
 
     return Voice(tell, watched)
-
-
-def _start_in_background(settings: Settings, *, http: str | None, watches: bool) -> None:
-    """Leave a process behind that serves, unless one does; nobody waits for it."""
-    import subprocess  # only where one is started
-
-    from nacre.link.address import LOCK
-    from nacre.lock import is_held
-
-    if is_held(settings.home / LOCK):
-        return
-    from nacre.app.watching.rounds import environment, program
-    from nacre.link.environment import of_the_owner
-
-    more = [*(["--http", http] if http is not None else []), *([] if watches else ["--no-watch"])]
-    environ = of_the_owner(environment(settings))
-    subprocess.Popen(
-        [*program(), "serve", "--log", "--idle", *more], env=environ, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, close_fds=True,
-        cwd=settings.home if settings.home.is_dir() else None,
-    )  # fmt: skip
 
 
 @serve.command("status", examples=["nacre serve status", "nacre serve status --json"])

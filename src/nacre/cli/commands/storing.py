@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import EXPIRY, IMPORTANCE, KIND, SCOPE, TRACE_PROMPTS, project_slug, read_content
+from nacre.cli.options import EXPIRY, HERE, IMPORTANCE, KIND, SCOPE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
+    from nacre.app.context import Context
     from nacre.model.memory import Memory
 
 
@@ -53,11 +55,11 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     from nacre.cli.render.memories import render_stored
     from nacre.model.memory import Expiry, Kind, Scope
 
+    slug, folder = _place(run.context, project)
     new = remembering.NewMemory(
         content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
         importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
-        project=project_slug(run.context, project) if project else None, tags=tags, canonical_key=values["key"],
-        force=values["force"],
+        project=slug, folder=folder, tags=tags, canonical_key=values["key"], force=values["force"],
         asking=Asking(values["online_dedup"], values["aggressive"], values["dedup_threshold"]),
     )  # fmt: skip
     if dry_run:
@@ -72,6 +74,16 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
         outcome_record(outcome, memory, dry_run=dry_run),
         lambda paper: render_stored(paper, outcome, memory, dry_run=dry_run),
     )
+
+
+def _place(context: Context, project: str | None) -> tuple[str | None, str | None]:
+    """The project that is named, or the folder whose project is meant: that may be a new one."""
+    if project != HERE:
+        return (project_slug(context, project) if project else None), None
+    from nacre.app.project_pages import known_or_named
+
+    project_slug(context, project, known_or_named)  # a folder that is no project's is refused
+    return None, str(Path.cwd())
 
 
 @command(
@@ -116,7 +128,10 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "content" in changes:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:
-        changes["project"] = project_slug(run.context, changes["project"]) if changes["project"].strip() else None
+        from nacre.app.project_pages import project_of_work
+
+        named = changes["project"].strip()
+        changes["project"] = project_slug(run.context, named, project_of_work) if named else None
     if options["tags"]:
         changes["tags"] = tuple(tag for tag in options["tags"] if tag)
     if options["add_tags"]:

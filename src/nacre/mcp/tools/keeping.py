@@ -22,11 +22,12 @@ _DONE = {
 def store(desk: Desk, asked: arguments.Store) -> Answer:
     """Store memories, one after the other; what cannot be stored does not keep the others out."""
     project, is_known = _project(desk, asked.project)
+    folder = None if project or _is_global(asked.project) else _repository(desk)
     lines, records, failed = [], [], None
     for number, entry in enumerate(asked.entries, start=1):
         desk.tell(f"storing {number} of {len(asked.entries)}")
         try:
-            outcome: StoreOutcome = desk.call("store", _new(desk, entry, project))
+            outcome: StoreOutcome = desk.call("store", _new(desk, entry, project, folder))
         except NacreError as error:
             failed = error
             lines.append(f"- not stored: {one_line(harmless(error.message))}")
@@ -44,7 +45,7 @@ def store(desk: Desk, asked: arguments.Store) -> Answer:
 
 def _project(desk: Desk, name: str | None) -> tuple[str | None, bool]:
     """The slug that new memories get, and whether it is known; a name that nobody knows is a new project's."""
-    if name is not None and name.strip().lower() == GLOBAL:
+    if _is_global(name):
         return None, True
     if name is not None and name.strip() == "*":
         raise InvalidInput("a memory belongs to one project", hint='name it, or "global"')
@@ -52,12 +53,23 @@ def _project(desk: Desk, name: str | None) -> tuple[str | None, bool]:
     return found.project, found.is_known
 
 
-def _new(desk: Desk, entry: arguments.NewEntry, project: str | None) -> Any:
+def _is_global(name: str | None) -> bool:
+    return name is not None and name.strip().lower() == GLOBAL
+
+
+def _repository(desk: Desk) -> str | None:
+    """The folder of the client, where that is a repository: nobody knows its project yet. Else it says little."""
+    from nacre.app.locating import locate  # few calls come from a folder that nobody knows
+
+    return desk.folder if desk.folder and locate(desk.folder).is_repository else None
+
+
+def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str | None) -> Any:
     from nacre.app.remembering import NewMemory
 
     return NewMemory(
         content=entry.content, subject=entry.subject, kind=Kind(entry.kind), importance=entry.importance,
-        expiry=Expiry(entry.expiry), scope=Scope(entry.scope), project=project, tags=entry.tags,
+        expiry=Expiry(entry.expiry), scope=Scope(entry.scope), project=project, folder=folder, tags=entry.tags,
         speaker=Speaker.AGENT, trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
         source=Source(session=desk.session),
     )  # fmt: skip

@@ -86,7 +86,7 @@ LIMIT 50;
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
-    AND (m.project IS NULL OR m.project = :project) AND (m.session IS NULL OR m.session <> :session)
+    AND (m.project IS NULL OR m.project = :project) AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
     AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY m.row LIMIT :limit;
@@ -99,7 +99,7 @@ SELECT max(row) FROM memories;
 -- Whether a session stored anything since, or an agent in its project.
 SELECT 1 FROM memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
-    AND (m.session = :session OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS :project))
+    AND (m.session IN (SELECT value FROM json_each(:sessions)) OR (m.session IS NULL AND m.speaker = 'agent' AND m.project IS :project))
     AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 LIMIT 1;
 
