@@ -112,7 +112,8 @@ class SessionState:
     ``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
     prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
     when. ``turns`` counts the prompts since something was stored, up to the row ``stored_mark``, ``nudges`` the
-    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given.
+    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given. ``owed`` is
+    the :class:`Occasion` of a start that it was not told of yet: the next prompt is told what it missed.
     """
 
     given: tuple[str, ...] = ()
@@ -126,6 +127,7 @@ class SessionState:
     stored_mark: int = -1
     started: int = 0
     handed: bool = False
+    owed: str = ""
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """The same after more was given."""
