@@ -216,17 +216,3 @@ def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
     assert f"process {daemon.process.pid}" in told()["detail"]
     daemon.end()
     assert told()["state"] == "ok"
-
-
-def test_hooks_are_answered_by_words_while_the_model_is_loaded(serving: Serve, tmp_path: Path) -> None:
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "model.onnx").write_bytes(b"")
-    os.mkfifo(model / "tokenizer.json")  # whoever reads it waits for ever
-    with package.open_memory() as memory:
-        memory.store("The tide gauge of the harbour is read at noon.", kind="fact")
-    daemon = serving("--no-watch", environ={"NACRE_EMBEDDING_MODEL": f"onnx:{model}"})
-    call = {"host": "claude-code", "event": "prompt", "prompt": "when is the tide gauge of the harbour read?"}
-    assert "at noon" in asked("hook", call)["context"]
-    assert not asked("hello")["is_warm"]
-    daemon.process.kill()
