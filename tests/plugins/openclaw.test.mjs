@@ -165,6 +165,27 @@ describe("a turn goes on", { concurrency: 4 }, () => {
   }
 });
 
+test("a start that was missed is owed: nacre tells it with the next prompt", async (t) => {
+  const claw = await host(t, { config: { guidance: false, recallBudgetMs: 20 } });
+  await claw.daemon();
+  claw.answer = () => undefined;
+  const { sessionId } = fresh();
+  const kept = join(claw.home, "run", "sessions", `openclaw=3a=${sessionId}.json`);
+  assert.equal(await claw.turn("hello", {}, { sessionId }), undefined);
+  assert.deepEqual(JSON.parse(readFileSync(kept, "utf8")), { owed: "startup" });
+  assert.equal(claw.asked.length, 1);
+});
+
+test("who answers first is waited for, and nobody else", async (t) => {
+  const claw = await host(t, { config: { guidance: false }, place: (on) => ({ hook: on.hook("ALONE") }) });
+  await claw.daemon();
+  claw.answer = (_, link) => void link.write('{"result": {"context": "WHOLE"}}\n'); // and keeps its end open
+  assert.deepEqual(await claw.turn("hello", {}, fresh()), { appendSystemContext: "WHOLE" });
+  claw.answer = () => undefined;
+  assert.deepEqual(await claw.turn("hello", {}, fresh()), { appendSystemContext: "ALONE" });
+  await until(() => claw.open() === 0);
+});
+
 test("an owner may have prompts wait longer for their context", async (t) => {
   const claw = await host(t, { config: { recallBudgetMs: 9_000, guidance: false }, place: () => ({ patience_ms: undefined }) });
   await claw.daemon();
