@@ -253,6 +253,22 @@ test("nacre hears of turns, compactions and ends, and of each end once", async (
   for (const { given } of noted) assert.deepEqual([given.session_id, given.cwd], [at.sessionId, "/code/harbour"]);
 });
 
+test("a session that was reset goes on under its name: it starts anew, and its end is noted again", async (t) => {
+  const claw = await host(t, { place: (on) => ({ hook: on.hook() }) });
+  await claw.daemon();
+  const at = fresh();
+  for (const number of [1, 2]) {
+    await claw.turn(`what is up, ${number}?`, {}, at);
+    claw.run("before_reset", { reason: "new" }, at);
+    claw.run("session_end", { sessionId: at.sessionId, reason: "new" }, at);
+  }
+  await claw.turn("go on", {}, at);
+  assert.deepEqual(claw.asked.map(({ request }) => [request.event, request.occasion]), [
+    ["session-start", "startup"], ["session-start", "clear"], ["session-start", "clear"],
+  ]);
+  await until(() => claw.noted().filter(({ words }) => words.at(-1) === "session-end").length === 2);
+});
+
 test("a command ends the session that it leaves", async (t) => {
   const claw = await host(t, { place: (on) => ({ hook: on.hook() }) });
   const context = { previousSessionEntry: { sessionId: "left" }, sessionEntry: { sessionId: "begun" }, workspaceDir: "/code/harbour" };
