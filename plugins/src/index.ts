@@ -9,7 +9,6 @@ import { makeTools, offeredName, readTools } from "./tools.js";
 const ID = "nacre";
 const MOST_SESSIONS = 1_000;
 const MOST_KEPT = 12_000;
-const ONCE_MS = 60_000;
 const APART_KEY = /:(subagent|acp|cron|hook|heartbeat)(:|$)/;
 const APART_TRIGGERS = new Set(["cron", "heartbeat", "memory"]);
 const APART_ORIGINS = new Set(["inter_session", "internal_system"]);
@@ -48,16 +47,19 @@ interface Session {
   result: Promise<Given | undefined>;
 }
 
-/** OpenClaw registers a plugin several times in one process, and a turn's hooks may run in one, its end's in another. */
+/**
+ * OpenClaw registers a plugin several times in one process, and a turn's hooks may run in one, its end's in another.
+ * `ended` are the sessions in which nothing was said since they ended, and why: one that is reset goes on under its id.
+ */
 interface Memory {
   sessions: Map<string, Session>;
-  noted: Map<string, number>;
+  ended: Map<string, string>;
   folders: Map<string, string>;
 }
 
 const KEY = Symbol.for("nacre.openclaw");
 const shared = globalThis as unknown as Record<symbol, Memory | undefined>;
-const memory = (shared[KEY] ??= { sessions: new Map(), noted: new Map(), folders: new Map() });
+const memory = (shared[KEY] ??= { sessions: new Map(), ended: new Map(), folders: new Map() });
 
 export default {
   id: ID,
@@ -77,7 +79,7 @@ class Plugin {
   private readonly link: Link;
   private readonly servers: Servers;
   private readonly sessions = memory.sessions;
-  private readonly noted = memory.noted;
+  private readonly ended = memory.ended;
   private readonly folders = memory.folders;
 
   constructor(private readonly api: OpenClawPluginApi) {
@@ -140,7 +142,7 @@ class Plugin {
   private async begin(id: string, turn: string, prompt: string, event: Asked, where: Where): Promise<Given | undefined> {
     const session: Session = { kept: [], turn, result: Promise.resolve(undefined) };
     remember(this.sessions, id, session);
-    const occasion = event.messages?.length ? "compact" : "startup";
+    const occasion = this.ended.delete(id) ? "clear" : event.messages?.length ? "compact" : "startup";
     const context = await this.context("session-start", { ...this.call(where), prompt, occasion, budget: this.config.budget }, this.config.startMs);
     if (context) session.kept.push(context);
     return this.given(session.kept);
@@ -176,16 +178,16 @@ class Plugin {
     );
   }
 
-  /** Something ended: it is noted, once a minute at most for the end of one session. */
+  /** Something ended: it is noted, the end of a session once until something is said in it again. */
   private note(event: "turn-end" | "pre-compact" | "session-end", where: Where, reason = ""): void {
     this.guarded(() => {
       const id = where.sessionId;
       if (!id || isApart(where)) return;
       const folder = where.workspaceDir ?? this.folders.get(id);
+      if (event === "turn-end") this.ended.delete(id);
       if (event === "session-end") {
-        const now = Date.now();
-        if (now - (this.noted.get(id) ?? -ONCE_MS) < ONCE_MS) return;
-        remember(this.noted, id, now);
+        if (this.ended.has(id)) return;
+        remember(this.ended, id, reason);
         this.sessions.delete(id);
       }
       this.link.note(event, { ...this.call({ ...where, workspaceDir: folder }), reason });

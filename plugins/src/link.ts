@@ -117,6 +117,7 @@ export class Link {
     try {
       const { how, context } = await this.first(event, call, ms, alone);
       const told = context.length <= MOST_CHARACTERS ? context : "";
+      if (event === "session-start" && (how === "late" || how === "failed")) this.owe(call);
       if (how !== "alone") this.log(event, how, Date.now() - began, told.length);
       return told;
     } catch (error) {
@@ -155,7 +156,7 @@ export class Link {
   private first(event: string, call: Call, ms: number, alone: boolean): Promise<Found> {
     return new Promise((settle) => {
       let isSettled = false;
-      let stop = () => {};
+      const stops: (() => void)[] = [];
       let runs = false;
       let isAsked = false;
       let waits = 0;
@@ -164,7 +165,7 @@ export class Link {
         isSettled = true;
         clearTimeout(deadline);
         clearTimeout(patience);
-        stop();
+        for (const stop of stops) stop();
         settle({ how, context });
       };
       const failed = () => {
@@ -176,7 +177,7 @@ export class Link {
         runs = true;
         waits += 1;
         try {
-          stop = this.runHook(event, call, ms, (context) => end("alone", context), failed);
+          stops.push(this.runHook(event, call, ms, (context) => end("alone", context), failed));
         } catch (error) {
           this.trouble(`nacre-hook: ${messageOf(error)}`);
           failed();
@@ -195,7 +196,7 @@ export class Link {
       }
       waits += 1;
       isAsked = true;
-      this.ask("hook", this.request(event, call), ms).then(
+      this.ask("hook", this.request(event, call), ms, (stop) => stops.push(stop)).then(
         (result) => {
           if (isSettled) return;
           const answer = readAnswer(result);
@@ -225,8 +226,8 @@ export class Link {
     return { host: this.host.name, event, ...rest, session, ...(budget ? { budget_tokens: budget } : {}) };
   }
 
-  /** The daemon's answer to an operation. Rejects where there is none. */
-  private ask(operation: string, request: Json, ms: number): Promise<unknown> {
+  /** The daemon's answer to an operation. Rejects where there is none; `stoppable` is told how to wait no longer. */
+  private ask(operation: string, request: Json, ms: number, stoppable: (stop: () => void) => void): Promise<unknown> {
     const path = socketPath(this.place.home);
     const line = JSON.stringify({ protocol: PROTOCOL, operation, request, seconds: ms / 1000 });
     return new Promise((settle, reject) => {
@@ -234,20 +235,16 @@ export class Link {
       const parts: Buffer[] = [];
       let size = 0;
       const link = createConnection({ path });
-      const late = setTimeout(() => link.destroy(new Error("the daemon takes too long")), ms);
+      stoppable(() => link.destroy());
       link.on("connect", () => link.write(`${line}\n`));
       link.on("data", (data: Buffer) => {
         parts.push(data);
         size += data.length;
         if (size > MOST_ANSWER) link.destroy(new Error("the daemon says too much"));
-        else if (data[data.length - 1] === 10) link.end();
+        else if (data[data.length - 1] === 10) link.destroy();
       });
-      link.on("error", (error) => {
-        clearTimeout(late);
-        reject(error);
-      });
+      link.on("error", reject);
       link.on("close", () => {
-        clearTimeout(late);
         try {
           settle(result(Buffer.concat(parts).toString("utf8")));
         } catch (error) {
@@ -300,6 +297,15 @@ export class Link {
       const chore = { kind, session, transcript, folder, reason, occasion, host: this.host.name, at: Date.now() / 1000 };
       this.write("chores", fileName(`${kind}-${session}`), chore);
     }
+  }
+
+  /** A session was not told what it starts with: its next prompt is. One that is gone on with may have it in sight. */
+  private owe(call: Call): void {
+    const name = fileName(`${this.host.tool}:${call.session}`);
+    const { occasion = "startup" } = call;
+    const isKnown = existsSync(join(this.place.home, "run", "sessions", `${name}.json`));
+    if (!call.session || !existsSync(this.place.home) || (occasion === "resume" && isKnown)) return;
+    this.write("sessions", name, { owed: occasion });
   }
 
   private write(folder: string, name: string, value: unknown): void {

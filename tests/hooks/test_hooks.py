@@ -83,7 +83,7 @@ def test_any_other_tool_is_told_in_plain_text_by_nacre_s_own_names_of_events(hoo
 def test_an_event_that_nobody_knows_is_answered_with_nothing(hooked: Hooked, host: str) -> None:
     ran = hooked.run("TeaIsReady", host=host)
     assert (ran.code, ran.out) == (0, SHAPES[host].silent)
-    assert hooked.log() == []
+    assert [line["how"] for line in hooked.log()] == ["apart"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_agent_that_nacre_itself_asks_is_told_nothing(hooked: Hooked, monkeyp
     monkeypatch.setenv("NACRE_OWN_CALL", "1")
     assert hooked.run("UserPromptSubmit").out == ""
     assert hooked.run("BeforeAgent", host="gemini-cli").out == "{}"
-    assert hooked.log() == []
+    assert [line["how"] for line in hooked.log()] == ["apart", "apart"]
 
 
 @pytest.mark.parametrize("is_up", [True, False])
@@ -130,6 +130,21 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool
 def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(hooked: Hooked) -> None:
     assert hooked.run("UserPromptSubmit", within=1).out == ""  # it has 40 ms even so, and needs more without a daemon
     assert DECIDED in hooked.run("UserPromptSubmit").context
+
+
+@pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
+def test_a_start_that_came_too_late_is_told_with_the_next_prompt_and_logged(hooked: Hooked, source: str) -> None:
+    for _ in range(3):
+        assert hooked.run("SessionStart", hooked.given(source=source), within=1).out == ""
+    assert [line["how"] for line in hooked.log()] == ["late"] * 3
+    assert DECIDED in hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).context
+    assert hooked.run("UserPromptSubmit", hooked.given(prompt="thanks")).out == ""
+
+
+def test_a_session_that_is_gone_on_with_is_owed_no_start_that_it_has_in_sight(hooked: Hooked) -> None:
+    assert DECIDED in hooked.run("SessionStart").context
+    assert hooked.run("SessionStart", hooked.given(source="resume"), within=1).out == ""
+    assert hooked.run("UserPromptSubmit").out == ""
 
 
 @pytest.mark.parametrize("event", ["Stop", "PreCompact", "SessionEnd"])

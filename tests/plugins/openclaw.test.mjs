@@ -165,6 +165,27 @@ describe("a turn goes on", { concurrency: 4 }, () => {
   }
 });
 
+test("a start that was missed is owed: nacre tells it with the next prompt", async (t) => {
+  const claw = await host(t, { config: { guidance: false, recallBudgetMs: 20 } });
+  await claw.daemon();
+  claw.answer = () => undefined;
+  const { sessionId } = fresh();
+  const kept = join(claw.home, "run", "sessions", `openclaw=3a=${sessionId}.json`);
+  assert.equal(await claw.turn("hello", {}, { sessionId }), undefined);
+  assert.deepEqual(JSON.parse(readFileSync(kept, "utf8")), { owed: "startup" });
+  assert.equal(claw.asked.length, 1);
+});
+
+test("who answers first is waited for, and nobody else", async (t) => {
+  const claw = await host(t, { config: { guidance: false }, place: (on) => ({ hook: on.hook("ALONE") }) });
+  await claw.daemon();
+  claw.answer = (_, link) => void link.write('{"result": {"context": "WHOLE"}}\n'); // and keeps its end open
+  assert.deepEqual(await claw.turn("hello", {}, fresh()), { appendSystemContext: "WHOLE" });
+  claw.answer = () => undefined;
+  assert.deepEqual(await claw.turn("hello", {}, fresh()), { appendSystemContext: "ALONE" });
+  await until(() => claw.open() === 0);
+});
+
 test("an owner may have prompts wait longer for their context", async (t) => {
   const claw = await host(t, { config: { recallBudgetMs: 9_000, guidance: false }, place: () => ({ patience_ms: undefined }) });
   await claw.daemon();
@@ -230,6 +251,22 @@ test("nacre hears of turns, compactions and ends, and of each end once", async (
   const noted = await until(() => claw.noted().length >= 3 && claw.noted());
   assert.deepEqual(noted.map(({ words }) => words.at(-1)).sort(), ["pre-compact", "session-end", "turn-end"]);
   for (const { given } of noted) assert.deepEqual([given.session_id, given.cwd], [at.sessionId, "/code/harbour"]);
+});
+
+test("a session that was reset goes on under its name: it starts anew, and its end is noted again", async (t) => {
+  const claw = await host(t, { place: (on) => ({ hook: on.hook() }) });
+  await claw.daemon();
+  const at = fresh();
+  for (const number of [1, 2]) {
+    await claw.turn(`what is up, ${number}?`, {}, at);
+    claw.run("before_reset", { reason: "new" }, at);
+    claw.run("session_end", { sessionId: at.sessionId, reason: "new" }, at);
+  }
+  await claw.turn("go on", {}, at);
+  assert.deepEqual(claw.asked.map(({ request }) => [request.event, request.occasion]), [
+    ["session-start", "startup"], ["session-start", "clear"], ["session-start", "clear"],
+  ]);
+  await until(() => claw.noted().filter(({ words }) => words.at(-1) === "session-end").length === 2);
 });
 
 test("a command ends the session that it leaves", async (t) => {

@@ -19,7 +19,10 @@ export function stage(t, plugin) {
     writeFileSync(target, readFileSync(join(SHIPPED, name)));
   }
   writeFileSync(join(folder, "package.json"), '{"type": "module"}');
+  const links = new Set();
   const made = {
+    /** How many wait for the daemon. */
+    open: () => links.size,
     home,
     folder,
     asked: [],
@@ -47,6 +50,8 @@ export function stage(t, plugin) {
     async daemon() {
       const server = createServer((link) => {
         let received = "";
+        links.add(link);
+        link.on("close", () => links.delete(link));
         link.on("error", () => {});
         link.on("data", (data) => {
           received += data;
@@ -59,7 +64,7 @@ export function stage(t, plugin) {
       });
       await new Promise((listening) => server.listen(join(home, "daemon.sock"), listening));
       t.after(() => {
-        server.closeAllConnections?.();
+        for (const link of links) link.destroy();
         server.close();
       });
     },

@@ -107,6 +107,16 @@ def test_a_session_that_was_reset_is_read_from_its_archive(look: Any, store: Ope
     assert found.unknown == {"compressed session": 1}
 
 
+def test_a_session_that_is_reset_goes_on_under_its_name(look: Any, store: OpenClaw) -> None:
+    name = store.window("s1")
+    store.message(name, "user", "The gauge is read at noon.")
+    store.event(name, {"type": "reset", "id": "6c453633", "timestamp": "2026-11-18T09:10:00.000Z", "reason": "new"})
+    store.message(name, "user", "And in winter?")
+    found = look(store.path)
+    assert found.said("s1") == [("owner", "The gauge is read at noon."), ("owner", "And in winter?")]
+    assert found.unknown == {}
+
+
 @pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"no frame", lambda data: data + b"more"])
 def test_a_compressed_event_that_is_damaged_is_counted(
     look: Any, store: OpenClaw, damage: Callable[[bytes], bytes]

@@ -21,7 +21,11 @@ _MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROM
 
 
 def answer(context: Context, call: HookCall) -> HookAnswer:
-    """The context of a session's start or a prompt; nothing for the rest, and for sessions nobody talks in."""
+    """The context of a session's start or a prompt; nothing for the rest, and for sessions nobody talks in.
+
+    A start that is owed is told with the prompt: that of a host which takes it there alone, and that of a hook which
+    had no answer in time.
+    """
     moment = _MOMENTS.get(call.event)
     if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
         now = int(context.clock().timestamp() * 1000)
@@ -29,14 +33,16 @@ def answer(context: Context, call: HookCall) -> HookAnswer:
         return HookAnswer(state=replace(known, name=call.session, folder=call.folder or "", ended=now))
     if moment is None or call.is_apart:
         return HookAnswer()
-    if call.host in _TOLD_WITH_PROMPTS and call.session:
-        if moment is Moment.START:
-            begins = call.occasion is not Occasion.RESUME
-            return HookAnswer(chores=(STARTED,), state=SessionState() if begins else None)
-        if not read_state(context.settings.home, call.session).started:
-            moment = Moment.START
+    occasion = call.occasion
+    if call.session:
+        state = read_state(context.settings.home, call.session)
+        if moment is Moment.PROMPT and state.owed in tuple(Occasion):
+            moment, occasion = Moment.START, Occasion(state.owed)
+        elif call.host in _TOLD_WITH_PROMPTS and moment is Moment.START:
+            is_missed = occasion is not Occasion.RESUME or not state.started
+            return HookAnswer(chores=(STARTED,), state=SessionState(owed=occasion) if is_missed else None)
     asked = ContextRequest(
-        moment, call.occasion, call.prompt, call.folder, call.session or None, call.budget_tokens, alone=call.alone
+        moment, occasion, call.prompt, call.folder, call.session or None, call.budget_tokens, alone=call.alone
     )  # fmt: skip
     block = build(context, asked)
     chores = (STARTED,) if moment is Moment.START and call.session else ()

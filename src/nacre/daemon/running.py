@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from nacre.errors import Conflict, NacreError
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
 from nacre.lock import FileLock
-from nacre.model.hooking import HookCall, HookEvent
+from nacre.model.hooking import HookAnswer, HookCall, HookEvent
 from nacre.model.recall import RecallQuery
 from nacre.settings import Settings
 
@@ -97,7 +97,8 @@ class Daemon:
             Web(settings.home, options.http, everything=everything, asks_token=asks_token) if options.http else None
         )
         own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
-        self._answering = Answering(self._homes, voice.tell, own)
+        catalogue = {**CATALOGUE, "hook": replace(CATALOGUE["hook"], run=self._hook)}
+        self._answering = Answering(self._homes, voice.tell, own, catalogue)
         self._server = Server(settings.home, self._answering.answer, voice.tell)
 
     @property
@@ -221,10 +222,16 @@ class Daemon:
             thread.join(max(0.0, until - time.monotonic()))
         self._homes.close()
 
+    def _hook(self, context: Context, call: HookCall) -> HookAnswer:
+        """What a hook is answered: by words alone until the model is loaded, since hooks wait for milliseconds."""
+        answer: HookAnswer = CATALOGUE["hook"].run(context, call if self._is_warm else replace(call, alone=True))
+        return answer
+
     def _warm(self) -> None:
         """Load what the first questions need, before they are asked; nothing is told, and no use is noted."""
         try:
             with self._homes.lent() as context:
+                CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True))
                 CATALOGUE["recall"].run(context, RecallQuery(_WARMING, limit=1, turns=1, update=False))
                 CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
         except NacreError as error:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from nacre.link import chores
 from nacre.link.address import session_file
@@ -26,6 +26,15 @@ def keep_state(home: str, session: str, state: object) -> None:
         _replace(home, session_file(home, session), state)
 
 
+def owe_start(home: str, session: str, occasion: str) -> None:
+    """A session was not told what it starts with: its next prompt is.
+
+    What was given before it began anew is out of sight. One that is gone on with has it in sight, and is owed nothing.
+    """
+    if session and (occasion != "resume" or not os.path.exists(session_file(home, session))):
+        _replace(home, session_file(home, session), {"owed": occasion})
+
+
 def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
     """Leave what is to be done for whoever has the time; a home that is not there is not made."""
     if os.path.isdir(home):
@@ -36,16 +45,28 @@ def leave_chore(home: str, kind: str, call: Mapping[str, Any]) -> None:
             )  # fmt: skip
 
 
-def log(home: str, host: str, event: str, how: str, took_ms: float, characters: int) -> None:
-    """One line about a run, without a word of what was said."""
-    line = {
-        "at": round(time.time(), 3), "host": host, "event": event, "how": how, "ms": took_ms, "characters": characters,
-    }  # fmt: skip
+class Line(NamedTuple):
+    """What is noted of a run: ``ms`` since its process started, and how many characters were told."""
+
+    host: str
+    event: str
+    how: str
+    ms: float
+    characters: int
+
+
+def log(home: str, line: Line, is_mine: Callable[[], bool]) -> None:
+    """One line about a run, without a word of what was said.
+
+    Two may be about to write it; ``is_mine`` is asked by each when nothing is left to do but that, and once says yes.
+    """
+    data = json.dumps({"at": round(time.time(), 3), **line._asdict()}).encode() + b"\n"
     with suppress(OSError):
         path = os.path.join(_folder(home, "logs"), "hooks.jsonl")
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _SAFE, 0o600)
         try:
-            os.write(descriptor, json.dumps(line).encode() + b"\n")
+            if is_mine():
+                os.write(descriptor, data)
             is_full = os.fstat(descriptor).st_size > _LOG_BYTES
         finally:
             os.close(descriptor)

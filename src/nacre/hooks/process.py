@@ -44,6 +44,9 @@ _PATIENT_SHARE = 0.1
 _DAEMON_SHARE = 0.9
 """Of what is left, at most, for the daemon's whole answer."""
 
+_SWITCH_SECONDS = 0.001
+"""So long a thread that loads something keeps one from running that has an end to keep."""
+
 _MOST_INPUT = 2_000_000
 _MOST_CHARACTERS = 9_900
 """Hosts cut what is longer than 10,000."""
@@ -74,6 +77,7 @@ class Outcome(NamedTuple):
 def main() -> None:
     """Answer a hook; never returns, never fails."""
     gc.disable()  # a process of a tenth of a second collects nothing worth the time
+    sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
         began = time.monotonic() - _age()
         arguments = _arguments(sys.argv[1:])
@@ -104,15 +108,19 @@ class _Run:
         self.outcomes: SimpleQueue[Outcome | None] = SimpleQueue()
         """What the daemon and the process itself come to; ``None`` for who has no answer."""
         self.ended: SimpleQueue[None] = SimpleQueue()
+        self.how, self.characters = "late", 0
+        """How it went, for the log: the host was not told in time until it was."""
+        self.is_there = False
+        """The home is, and its disk answers."""
         self._telling = threading.Lock()
+        self._noting = threading.Lock()
 
     def answer(self) -> None:
         """Tell the host what there is, and end in time."""
-        if self.is_own or not self._is_known():
-            self._tell("")
-            return
-        self._begin(self._ask_daemon)
-        outcome = self._first()
+        outcome = Outcome("apart", {})
+        if not self.is_own and self._is_known():
+            self._begin(self._ask_daemon)
+            outcome = self._first()
         threading.Thread(target=self._finish, args=(outcome,), daemon=True).start()
         with suppress(Empty):
             self.ended.get(timeout=self._left(_SPARED_SECONDS))
@@ -120,6 +128,9 @@ class _Run:
         self._tell("")  # what came to be told meanwhile stands
         with suppress(Empty):
             self.ended.get(timeout=self._left())
+            return
+        if self.is_there:  # no thread comes to anything any more, on a machine that busy
+            self._note()
 
     def _is_known(self) -> bool:
         return self.name in _TELLING or self.name in EVENTS or self.name == "tool"
@@ -159,6 +170,7 @@ class _Run:
 
     def _ask_daemon(self) -> Outcome | None:
         """The daemon's answer. What is to be done later is noted before anything else."""
+        self.is_there = os.path.isdir(self.home)
         given = _read_input()
         call = {"host": self.host, "event": self.name, **self.shape.read(given)}
         call["session"] = f"{self.shape.tool}:{call['session']}" if call["session"] else ""
@@ -179,7 +191,8 @@ class _Run:
         if self.name not in _TELLING:
             self.is_heard.wait()
             return Outcome("alone", {})
-        if not os.path.isdir(self.home):
+        self.is_there = os.path.isdir(self.home)
+        if not self.is_there:
             return None
         from nacre.hooks.alone import answer  # what the daemon spares us
 
@@ -187,25 +200,34 @@ class _Run:
         return Outcome("alone", answer(self.home, self.call))
 
     def _finish(self, outcome: Outcome) -> None:
-        with suppress(BaseException):
+        try:
             self._deliver(outcome)
+        except BaseException:  # noqa: BLE001 - whom nobody can tell anything
+            with suppress(BaseException):
+                self._note()
         self.ended.put(None)
 
     def _deliver(self, outcome: Outcome) -> None:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
         context = outcome.answer.get("context", "") if self.name in _TELLING else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""
-        if not self._tell(told):
-            outcome, told = Outcome("late", {}), ""
-        else:
+        if self._tell(told):
+            self.how, self.characters = outcome.how, len(told)
             notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
             for kind in outcome.answer.get("chores") or ():
                 if kind != self.name:
                     notes.leave_chore(self.home, str(kind), self.call)
-        took = round(1000 * (time.monotonic() - self.began), 1)
-        notes.log(self.home, self.host, self.event, outcome.how, took, len(told))
+        self._note()
         if self.was_away:
             self._start_what_goes_on(has_chores=self.name in _URGENT or bool(outcome.answer.get("chores")))
+
+    def _note(self) -> None:
+        """Note the run, once: by who is done with it, else by who ends it. A start that was missed is owed."""
+        if self.how in ("late", "failed") and self.name == "session-start" and self.is_heard.is_set():
+            notes.owe_start(self.home, self.call["session"], self.call["occasion"])
+        took = round(1000 * (time.monotonic() - self.began), 1)
+        line = notes.Line(self.host, self.event, self.how, took, self.characters)
+        notes.log(self.home, line, lambda: self._noting.acquire(blocking=False))
 
     def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""

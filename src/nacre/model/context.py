@@ -115,7 +115,8 @@ class SessionState:
     reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given. ``name`` is
     the session itself, ``folder`` where it works, ``seen`` when it was heard of last, ``ended`` when it ended (0: it
     did not). ``after`` are those of the same tool that ended there just before it began: what they started, as servers
-    of tools, goes on after a reset, and still has their names.
+    of tools, goes on after a reset, and still has their names. ``owed`` is the :class:`Occasion` of a start that it was
+    not told of yet: the next prompt is told what it missed.
     """
 
     given: tuple[str, ...] = ()
@@ -134,6 +135,7 @@ class SessionState:
     seen: int = 0
     ended: int = 0
     after: tuple[str, ...] = ()
+    owed: str = ""
 
     def with_given(self, ids: tuple[str, ...]) -> SessionState:
         """The same after more was given."""

@@ -141,6 +141,8 @@ class Reader:
                 self.learn(model=entry.modelId)
             case "session_info":
                 self.learn(title=entry.name)
+            case "reset":  # ``/new`` and ``/reset``: the session goes on under its name, and knows nothing of before
+                yield from self.talk.close()
             case _ if entry.type not in _NOISE:
                 self.source.unknown(entry.type or "no type")
 

@@ -134,7 +134,7 @@ def _roots(places: Places) -> Sequence[Root]:
 
 ADAPTER = Adapter(
     tool=TOOL, label="OpenClaw and pi", roots=_roots, sniff=_sniff, parse=parse, beside=log_of,
-    versions="store of 2026.9, events of version 4 (from its description)",
+    versions="store of 2026.9, events of version 4",
     reads=(
         "what was said", "tool calls with outcome", "folder", "model", "tokens", "names", "summaries",
         "kinds of sessions", "sessions that were reset or deleted", "compressed events",

@@ -15,6 +15,8 @@ from nacre.text import count_tokens
 
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
+_FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
+"""After these a session has nothing of its own in sight any more, also where it keeps its name."""
 
 
 def _handed_over(asked: Asked) -> Added:
@@ -27,7 +29,7 @@ def _handed_over(asked: Asked) -> Added:
     if not is_late and request.occasion is not Occasion.RESUME:  # where its start was missed, this is it
         state = replace(state, started=_now_ms(asked), handed=False)
     items, left = [], []
-    for memory in handed.due(context, asked.project, request.session, own=request.occasion is Occasion.COMPACT):
+    for memory in handed.due(context, asked.project, request.session, own=request.occasion in _FORGOT):
         if memory.id in state.given:
             continue
         is_due = handed.is_late(memory, state.started) or handed.is_held(context, memory, request.session)

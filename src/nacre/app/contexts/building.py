@@ -37,8 +37,10 @@ def build(context: Context, request: ContextRequest) -> ContextBlock:
     started = time.perf_counter()
     before = read_state(context.settings.home, request.session)
     state = before
-    if request.moment is Moment.START and request.occasion is not Occasion.RESUME:
-        state = replace(state, given=(), asked="")
+    if request.moment is Moment.START:
+        state = replace(state, owed="")
+        if request.occasion is not Occasion.RESUME:
+            state = replace(state, given=(), asked="")
     budget = request.budget_tokens if request.budget_tokens is not None else _budget(context, request.moment)
     project = project_of_folder(context, Path(request.folder)) if request.folder else None
     draft = Draft(context, request, state, project, budget - frame_tokens())

@@ -33,8 +33,8 @@ BY_RULES = "rules"
 def due(context: Context, project: str | None, session: str | None, *, own: bool = False) -> list[Memory]:
     """The handoffs of a project that a session may be given, the latest first; at most three.
 
-    Not its own, unless ``own``: after a compaction it forgot what it handed over. Not those that another session was
-    given, or is being given. Without a session all of them: nobody is given anything then.
+    Not its own, unless ``own``: after a compaction or a reset it forgot what it handed over. Not those that another
+    session was given, or is being given. Without a session all of them: nobody is given anything then.
     """
     if not project:
         return []

@@ -72,6 +72,8 @@ class Link {
         try {
             const { how, context } = await this.first(event, call, ms, alone);
             const told = context.length <= MOST_CHARACTERS ? context : "";
+            if (event === "session-start" && (how === "late" || how === "failed"))
+                this.owe(call);
             if (how !== "alone")
                 this.log(event, how, Date.now() - began, told.length);
             return told;
@@ -113,7 +115,7 @@ class Link {
     first(event, call, ms, alone) {
         return new Promise((settle) => {
             let isSettled = false;
-            let stop = () => { };
+            const stops = [];
             let runs = false;
             let isAsked = false;
             let waits = 0;
@@ -123,7 +125,8 @@ class Link {
                 isSettled = true;
                 clearTimeout(deadline);
                 clearTimeout(patience);
-                stop();
+                for (const stop of stops)
+                    stop();
                 settle({ how, context });
             };
             const failed = () => {
@@ -137,7 +140,7 @@ class Link {
                 runs = true;
                 waits += 1;
                 try {
-                    stop = this.runHook(event, call, ms, (context) => end("alone", context), failed);
+                    stops.push(this.runHook(event, call, ms, (context) => end("alone", context), failed));
                 }
                 catch (error) {
                     this.trouble(`nacre-hook: ${messageOf(error)}`);
@@ -160,7 +163,7 @@ class Link {
             }
             waits += 1;
             isAsked = true;
-            this.ask("hook", this.request(event, call), ms).then((result) => {
+            this.ask("hook", this.request(event, call), ms, (stop) => stops.push(stop)).then((result) => {
                 if (isSettled)
                     return;
                 const answer = readAnswer(result);
@@ -186,8 +189,8 @@ class Link {
         const { budget, ...rest } = call;
         return { host: this.host.name, event, ...rest, session, ...(budget ? { budget_tokens: budget } : {}) };
     }
-    /** The daemon's answer to an operation. Rejects where there is none. */
-    ask(operation, request, ms) {
+    /** The daemon's answer to an operation. Rejects where there is none; `stoppable` is told how to wait no longer. */
+    ask(operation, request, ms, stoppable) {
         const path = socketPath(this.place.home);
         const line = JSON.stringify({ protocol: PROTOCOL, operation, request, seconds: ms / 1000 });
         return new Promise((settle, reject) => {
@@ -196,7 +199,7 @@ class Link {
             const parts = [];
             let size = 0;
             const link = createConnection({ path });
-            const late = setTimeout(() => link.destroy(new Error("the daemon takes too long")), ms);
+            stoppable(() => link.destroy());
             link.on("connect", () => link.write(`${line}\n`));
             link.on("data", (data) => {
                 parts.push(data);
@@ -204,14 +207,10 @@ class Link {
                 if (size > MOST_ANSWER)
                     link.destroy(new Error("the daemon says too much"));
                 else if (data[data.length - 1] === 10)
-                    link.end();
+                    link.destroy();
             });
-            link.on("error", (error) => {
-                clearTimeout(late);
-                reject(error);
-            });
+            link.on("error", reject);
             link.on("close", () => {
-                clearTimeout(late);
                 try {
                     settle(result(Buffer.concat(parts).toString("utf8")));
                 }
@@ -267,6 +266,15 @@ class Link {
             const chore = { kind, session, transcript, folder, reason, occasion, host: this.host.name, at: Date.now() / 1000 };
             this.write("chores", fileName(`${kind}-${session}`), chore);
         }
+    }
+    /** A session was not told what it starts with: its next prompt is. One that is gone on with may have it in sight. */
+    owe(call) {
+        const name = fileName(`${this.host.tool}:${call.session}`);
+        const { occasion = "startup" } = call;
+        const isKnown = existsSync(join(this.place.home, "run", "sessions", `${name}.json`));
+        if (!call.session || !existsSync(this.place.home) || (occasion === "resume" && isKnown))
+            return;
+        this.write("sessions", name, { owed: occasion });
     }
     write(folder, name, value) {
         const inside = join(this.place.home, "run", folder);

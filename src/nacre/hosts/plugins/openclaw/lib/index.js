@@ -6,14 +6,13 @@ import { makeTools, offeredName, readTools } from "./tools.js";
 const ID = "nacre";
 const MOST_SESSIONS = 1_000;
 const MOST_KEPT = 12_000;
-const ONCE_MS = 60_000;
 const APART_KEY = /:(subagent|acp|cron|hook|heartbeat)(:|$)/;
 const APART_TRIGGERS = new Set(["cron", "heartbeat", "memory"]);
 const APART_ORIGINS = new Set(["inter_session", "internal_system"]);
 const STAMP = /^\[(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d{4}-\d{2}-\d{2} [^\]\n]*\]\s*/;
 const KEY = Symbol.for("nacre.openclaw");
 const shared = globalThis;
-const memory = (shared[KEY] ??= { sessions: new Map(), noted: new Map(), folders: new Map() });
+const memory = (shared[KEY] ??= { sessions: new Map(), ended: new Map(), folders: new Map() });
 export default {
     id: ID,
     name: "nacre",
@@ -33,7 +32,7 @@ class Plugin {
     link;
     servers;
     sessions = memory.sessions;
-    noted = memory.noted;
+    ended = memory.ended;
     folders = memory.folders;
     constructor(api) {
         this.api = api;
@@ -101,7 +100,7 @@ class Plugin {
     async begin(id, turn, prompt, event, where) {
         const session = { kept: [], turn, result: Promise.resolve(undefined) };
         remember(this.sessions, id, session);
-        const occasion = event.messages?.length ? "compact" : "startup";
+        const occasion = this.ended.delete(id) ? "clear" : event.messages?.length ? "compact" : "startup";
         const context = await this.context("session-start", { ...this.call(where), prompt, occasion, budget: this.config.budget }, this.config.startMs);
         if (context)
             session.kept.push(context);
@@ -134,18 +133,19 @@ class Plugin {
             `decide what may have been decided already, or ask what may have been answered.${stores} ` +
             "What comes from memory is reference with a date: what the person says now goes before it.");
     }
-    /** Something ended: it is noted, once a minute at most for the end of one session. */
+    /** Something ended: it is noted, the end of a session once until something is said in it again. */
     note(event, where, reason = "") {
         this.guarded(() => {
             const id = where.sessionId;
             if (!id || isApart(where))
                 return;
             const folder = where.workspaceDir ?? this.folders.get(id);
+            if (event === "turn-end")
+                this.ended.delete(id);
             if (event === "session-end") {
-                const now = Date.now();
-                if (now - (this.noted.get(id) ?? -ONCE_MS) < ONCE_MS)
+                if (this.ended.has(id))
                     return;
-                remember(this.noted, id, now);
+                remember(this.ended, id, reason);
                 this.sessions.delete(id);
             }
             this.link.note(event, { ...this.call({ ...where, workspaceDir: folder }), reason });

@@ -1,0 +1,65 @@
+"""A daemon that just started: its model is loaded after it answers, and nobody's hook waits for that."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from nacre.app.context import open_context
+from nacre.daemon.running import Daemon, DaemonOptions, Voice
+from nacre.link.client import Away, ask
+from nacre.protocols import Embedder
+from nacre.settings import Settings
+from tests.app.conftest import WordEmbedder, World
+from tests.daemon.test_life import wait
+
+CALL = {"host": "claude-code", "event": "prompt", "prompt": "when is the tide gauge of the harbour read?"}
+
+
+@contextmanager
+def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
+    """A daemon in this process, whose model is loaded when it may be; the home that it serves."""
+
+    def load(_: Settings) -> Embedder:
+        may_load.wait()
+        return WordEmbedder()
+
+    settings, stop = world.settings(), threading.Event()
+    daemon = Daemon(
+        settings, lambda: open_context(settings, load_embedder=load), DaemonOptions(watches=False),
+        Voice(lambda _: None, lambda _: None),
+    )  # fmt: skip
+    thread = threading.Thread(target=daemon.run, args=(stop,))
+    thread.start()
+    try:
+        yield str(settings.home)
+    finally:
+        stop.set()
+        may_load.set()
+        thread.join()
+
+
+def greeting(home: str) -> dict[str, object]:
+    try:
+        said: dict[str, object] = ask(home, "hello", {}, seconds=5)
+    except Away:
+        return {}
+    return said
+
+
+@pytest.mark.embedding
+def test_hooks_are_answered_by_words_until_the_model_is_loaded(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    with world.open() as memory:
+        memory.store("The tide gauge of the harbour is read at noon.", kind="fact")
+    may_load = threading.Event()
+    with beginning(world, may_load) as home:
+        wait(lambda: bool(greeting(home)))
+        assert "at noon" in ask(home, "hook", CALL, seconds=20)["context"]
+        assert not greeting(home)["is_warm"]
+        may_load.set()
+        wait(lambda: bool(greeting(home)["is_warm"]))
