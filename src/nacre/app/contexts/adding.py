@@ -10,10 +10,11 @@ from nacre.app.contexts.additions import Added, Addition, Asked
 from nacre.model.context import ContextItem, LeftOut, Moment, Occasion, Part
 from nacre.model.memory import Memory
 from nacre.recall.context.framing import line_of, quoted
-from nacre.text import count_tokens
+from nacre.text import count_tokens, harmless, shorten
 
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
+_SESSION_CHARACTERS = 80
 
 
 def _handed_over(asked: Asked) -> Added:
@@ -43,7 +44,8 @@ def _handed_over(asked: Asked) -> Added:
 
 
 def _handoff(memory: Memory) -> ContextItem:
-    origin = f"{memory.source.session}, {memory.updated:%Y-%m-%d %H:%M} UTC"
+    session = shorten(harmless(memory.source.session or "somewhere"), _SESSION_CHARACTERS)
+    origin = f"{session}, {memory.updated:%Y-%m-%d %H:%M} UTC"
     text = "\n".join([f"From {origin}:", *quoted(memory.content)])
     why = f"handed over by {origin}"
     return ContextItem(Part.HANDOFF, text, count_tokens(text), memory.id, memory.updated, why=why)
