@@ -34,7 +34,19 @@ _INVISIBLE = re.compile(
     "\x1b\\[[0-9;?<=>]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|\x1b[@-Z\\\\-_]"
     "|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]"
 )
-FRAME_MARK = re.compile(r"<(?=\s*/?\s*(?:untrusted|nacre-context|system|user|assistant|human|function|tool)\b)", re.I)
+_UNSEEN = re.compile(
+    "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2061-\u206f\u3164\ufe00-\ufe0f"
+    "\uffa0\ufff0-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+    "|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])|[\u200c\u200d]{2,}"
+)
+"""What turns the direction of a line, and characters that only a model sees: texts are hidden in them, and marks of
+frames hide behind them. Joiners stay within words of scripts that are written with them."""
+
+FRAME_MARK = re.compile(
+    r"[<\uff1c\ufe64](?=\|\w+\|>|(?:/\s*|\s+/?\s*(?=[^<]{0,200}>))?(?:antml|assistant|developer|environment|function|hook_context"
+    r"|human|instructions|invoke|nacre-context|system|tool|untrusted|user)(?![a-z0-9]))",
+    re.I,
+)
 _OWN_FRAME = re.compile(r"nacre-context", re.I)
 _CONTROLS = bytes(code for code in [*range(32), 127] if code not in (9, 10, 13))
 _PLAIN = bytes(code for code in range(128) if code not in _CONTROLS)
@@ -63,8 +75,12 @@ def normalise(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """A text in which nothing reads as a mark of a frame: neither of nacre's own, nor of an agent's prompt."""
-    return _OWN_FRAME.sub("nacre_context", FRAME_MARK.sub("&lt;", visible(text)))
+    """A text in which everything is seen and nothing reads as a mark of a frame: neither of nacre's own, nor of an
+    agent's prompt."""
+    text = visible(text)
+    if not text.isascii():
+        text = _UNSEEN.sub("", text)
+    return _OWN_FRAME.sub("nacre_context", FRAME_MARK.sub("&lt;", text))
 
 
 def one_line(text: str) -> str:

@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from nacre.errors import InvalidInput
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.http import MOST_BYTES, app
+from nacre.mcp.listening import Bounded, listening_config
 from tests.mcp.conftest import FOLDER, told
 
 TOKEN = "a-token-for-tests"
@@ -37,7 +38,7 @@ def served(application: ASGIApp) -> Iterator[int]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
-        server = uvicorn.Server(uvicorn.Config(application, log_level="error", ws="none"))
+        server = uvicorn.Server(listening_config(application))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
@@ -146,6 +147,40 @@ def test_who_has_not_the_token_is_refused(site: Callable[..., Any]) -> None:
             assert json.loads(body)["error"]["hint"]
             assert "nacre" not in json.loads(body)["error"]["message"]
         assert here.post(Authorization=f"Bearer {TOKEN}")[0] == 200
+        assert here.post(Authorization=f"bearer {TOKEN}")[0] == 200
+
+
+def said_to(port: int, data: bytes) -> bytes:
+    """What is answered on a connection until the server ends it."""
+    told = b""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as link, suppress(ConnectionError):
+        link.sendall(data)
+        while part := link.recv(65_536):
+            told += part
+    return told
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"", b"POST /mcp HTTP/1.1\r\nHost: 127.0", b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 9\r\n\r\n{"],
+)
+def test_a_request_that_does_not_arrive_is_not_waited_for(
+    begun: bytes, site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Bounded, "patience_seconds", 0.1)
+    with site() as here:
+        assert b"200" not in said_to(here.port, begun)
+        assert here.post()[0] == 200
+
+
+def test_who_opens_many_connections_does_not_get_them(
+    site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setattr(Bounded, "most", 2)
+    with site() as here, ExitStack() as held:
+        for _ in range(2):
+            held.enter_context(socket.create_connection(("127.0.0.1", here.port), timeout=30))
+        assert said_to(here.port, b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") == b""
 
 
 def test_a_body_that_is_too_large_is_refused(site: Callable[..., Any]) -> None:

@@ -204,6 +204,22 @@ def test_a_cancelled_call_is_not_waited_for(pipe: Start) -> None:
     assert answer["result"] == {}
 
 
+def test_a_request_whose_id_is_none_is_refused(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    server.call("memory_list")  # from here on answers keep the order of what was asked
+    server.send(b'{"jsonrpc": "2.0", "id": 7.5, "method": "ping"}\n{"jsonrpc": "2.0", "id": 8, "method": "ping"}')
+    assert server.receive()["error"]["code"] == -32600
+    assert server.receive()["id"] == 8
+
+
+def test_a_cancellation_that_names_nothing_that_can_be_is_passed_over(pipe: Start) -> None:
+    server = pipe()
+    server.greet()
+    server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}})
+    assert server.request("ping")["result"] == {}
+
+
 def test_interrupting_it_ends_it(pipe: Start) -> None:
     server = pipe()
     server.greet()

@@ -247,6 +247,12 @@ async def test_a_long_memory_is_read_part_by_part(server: Server) -> None:
     assert [one for one in dict.fromkeys(seen) if not one.endswith("…")] == lines
 
 
+async def test_a_budget_holds_for_scripts_without_spaces_too(server: Server) -> None:
+    memory = keep("账单服务的数据库每天晚上备份一次。" * 400, subject="Backups of billing")
+    assert count_tokens((await server.ask("memory_get", ids=[memory], budget=600)).text) <= 650
+    assert count_tokens((await server.ask("memory_search", query="账单服务的数据库备份", budget=600)).text) <= 650
+
+
 async def test_lists_are_paged(server: Server) -> None:
     for number in range(12):
         keep(f"Shelf {number} holds the binders of year {1990 + number}.", project="archive-room")

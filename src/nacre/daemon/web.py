@@ -21,7 +21,6 @@ _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 - served only where somebody says so
 _TOKEN_BYTES = 32
 _MOST_TOKEN = 4_000
-_GRACE_SECONDS = 1
 _LARGEST_PORT = 65_535
 
 
@@ -48,6 +47,7 @@ class Web:
         from nacre.mcp.calling import HomeCalls
         from nacre.mcp.face import Face
         from nacre.mcp.http import PATH, app
+        from nacre.mcp.listening import listening_config
 
         served = app(
             Face(HomeCalls(self._home), everything=self._everything),
@@ -57,10 +57,7 @@ class Web:
         port = listening.getsockname()[1]
         shown = f"[{self._host}]" if ":" in self._host else self._host
         self.address = f"http://{shown}:{port}{PATH}"
-        config = uvicorn.Config(
-            served, log_level="critical", access_log=False, timeout_graceful_shutdown=_GRACE_SECONDS, log_config=None
-        )
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(listening_config(served))
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [listening]}, daemon=True, name="http"
         )

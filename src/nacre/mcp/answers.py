@@ -51,8 +51,12 @@ def fitting(blocks: Sequence[str], budget: int) -> int:
 
 
 def cut(text: str, tokens: int) -> str:
-    """The beginning of a text that takes no more than so many tokens."""
-    return text if count_tokens(text) <= tokens else shorten_lines(text, tokens * 4)
+    """The beginning of a text that takes no more than so many tokens, in whichever script."""
+    told, size = text, len(text)
+    while size > 1 and (taken := count_tokens(told)) > tokens:
+        size = max(1, min(size - 1, size * tokens // taken))
+        told = shorten_lines(text, size)
+    return told
 
 
 def shorten_lines(text: str, characters: int) -> str:

@@ -27,11 +27,19 @@ _LOOK_SECONDS = 0.02
 
 
 def _read(line: bytes) -> types.JSONRPCMessage | dict[str, Any]:
-    """A message, or the error that answers a line which is none. Halves of characters become question marks."""
+    """A message, or the error that answers a line which is none."""
     try:
-        return types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
     except ValueError:
-        pass
+        return _read_otherwise(line)
+    is_notice = isinstance(message, types.JSONRPCNotification)
+    if is_notice and b'"id"' in line and json.loads(line).get("id") is not None:  # the SDK would not answer it
+        return _error(None, types.INVALID_REQUEST, "an id is a text or a whole number")
+    return message
+
+
+def _read_otherwise(line: bytes) -> types.JSONRPCMessage | dict[str, Any]:
+    """A message in which halves of characters become question marks, or what is wrong with it."""
     try:
         told = json.loads(line)
     except (ValueError, RecursionError):
@@ -92,7 +100,8 @@ class Carrier:
         if isinstance(message, types.JSONRPCRequest) and message.id != self.given:
             self._open.add(message.id)
         if isinstance(message, types.JSONRPCNotification) and message.method == "notifications/cancelled":
-            self._open.discard((message.params or {}).get("requestId", ""))
+            number = (message.params or {}).get("requestId")
+            self._open = {one for one in self._open if one != number}
         await to_server.send(SessionMessage(message))
 
     async def _take(self, from_server: Any, tasks: TaskGroup) -> None:

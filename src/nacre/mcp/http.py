@@ -58,14 +58,15 @@ class _Bearer:
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
-        self._expected = b"Bearer " + token.encode()
+        self._expected = token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        if hmac.compare_digest(given, self._expected):
+        scheme, _, credentials = given.partition(b" ")
+        if hmac.compare_digest(credentials.strip(), self._expected) and scheme.lower() == b"bearer":
             await self._app(scope, receive, send)
             return
         hint = "send Authorization: Bearer and the token that nacre serve made"

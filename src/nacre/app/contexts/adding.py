@@ -11,12 +11,14 @@ from nacre.app.contexts.session_state import just_ended
 from nacre.model.context import ContextItem, LeftOut, Moment, Occasion, Part, SessionState
 from nacre.model.memory import Memory
 from nacre.recall.context.framing import line_of, quoted
-from nacre.text import count_tokens
+from nacre.text import count_tokens, harmless, shorten
 
 _ALWAYS = frozenset(Moment)
 _WITH_PROMPTS = frozenset({Moment.PROMPT})
 _FORGOT = frozenset({Occasion.COMPACT, Occasion.CLEAR})
 """After these a session has nothing of its own in sight any more, also where it keeps its name."""
+
+_SESSION_CHARACTERS = 80
 
 
 def _handed_over(asked: Asked) -> Added:
@@ -46,7 +48,8 @@ def _handed_over(asked: Asked) -> Added:
 
 
 def _handoff(memory: Memory) -> ContextItem:
-    origin = f"{memory.source.session}, {memory.updated:%Y-%m-%d %H:%M} UTC"
+    session = shorten(harmless(memory.source.session or "somewhere"), _SESSION_CHARACTERS)
+    origin = f"{session}, {memory.updated:%Y-%m-%d %H:%M} UTC"
     text = "\n".join([f"From {origin}:", *quoted(memory.content)])
     why = f"handed over by {origin}"
     return ContextItem(Part.HANDOFF, text, count_tokens(text), memory.id, memory.updated, why=why)

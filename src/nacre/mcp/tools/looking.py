@@ -10,6 +10,7 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import (
     Answer,
     count,
+    cut,
     fitting,
     framed,
     indented,
@@ -19,7 +20,6 @@ from nacre.mcp.answers import (
     said_in,
     short_id,
     short_session,
-    shorten_lines,
     title_of,
 )
 from nacre.mcp.desk import Desk
@@ -74,7 +74,7 @@ def _block(view: MemoryView, line: int, room: int) -> str:
     ]
     told = [fact for fact in facts if fact]
     left = max(_LEAST_TOKENS, room - count_tokens("\n".join(told)))
-    shown = wanted if count_tokens(wanted) <= left else shorten_lines(wanted, left * 4)
+    shown = cut(wanted, left)
     if shown != wanted:
         at = line + max(1, shown.count("\n"))
         long_line = " and a higher budget" if at >= len(lines) else ""

@@ -26,7 +26,7 @@ from nacre.model.deep import DeepQuery, DeepResult
 from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.model.session import Trust
-from nacre.text import harmless, one_line
+from nacre.text import count_tokens, harmless, one_line
 
 _MOST = 200
 _HIT_TOKENS = 220
@@ -63,7 +63,7 @@ def _told(asked: arguments.Search, found: RecallResult, at: int) -> Answer:
     shown = fitting(blocks, asked.budget)
     beside = _not_told(found.turns, hits[:shown])
     turns = [_turn(hit) for hit in beside]
-    room = asked.budget - sum(len(block) // 4 for block in blocks[:shown])
+    room = asked.budget - sum(map(count_tokens, blocks[:shown]))
     told_turns = fitting(turns, room) if turns and room > _TURN_TOKENS else 0
     last = at + shown
     more = last < len(found.hits) or (len(hits) == asked.limit and last < _MOST)

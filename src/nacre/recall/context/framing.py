@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -42,9 +41,6 @@ _ID_CHARACTERS = 8
 _SAID_SHARE = 0.8
 """A subject so many of whose words are in the content says nothing more."""
 
-_UNSEEN = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-"""What turns the direction of a line, and letters that only a model sees."""
-
 
 def framed(sections: Sequence[tuple[Part, Sequence[str]]]) -> str:
     """The block of some sections, each with its lines; empty where no section has any.
@@ -77,8 +73,8 @@ def title(part: Part) -> str:
 
 def line_of(memory: Memory) -> str:
     """A memory in one line: what it says, and where that comes from."""
-    told = one_line(safe(memory.content))
-    subject = one_line(safe(shorten(memory.subject, _SUBJECT_CHARACTERS)))
+    told = one_line(harmless(memory.content))
+    subject = one_line(harmless(shorten(memory.subject, _SUBJECT_CHARACTERS)))
     head = "" if _says(told, subject) else f"{subject}: "
     since = memory.valid.since or memory.created.date()
     by = " by an agent" if memory.speaker is Speaker.AGENT else ""
@@ -86,19 +82,14 @@ def line_of(memory: Memory) -> str:
     return f"- {head}{told} ({origin})"
 
 
-def safe(text: str) -> str:
-    """A text in which nothing passes for a part of the frame, and everything is seen."""
-    return _UNSEEN.sub("", harmless(text))
-
-
 def said(speaker: str, text: str, characters: int, at: datetime | None = None) -> str:
     """A turn in one line, as a quotation, with its day."""
-    return f"> {speaker}{f', {at:%Y-%m-%d}' if at else ''}: {shorten(safe(text), characters)}"
+    return f"> {speaker}{f', {at:%Y-%m-%d}' if at else ''}: {shorten(harmless(text), characters)}"
 
 
 def quoted(text: str) -> list[str]:
     """A page, line by line, as a quotation: none of it can pass for a heading of the block, or for its end."""
-    return [f"> {line}".rstrip() for line in safe(text).strip().splitlines()]
+    return [f"> {line}".rstrip() for line in harmless(text).strip().splitlines()]
 
 
 def _says(content: str, subject: str) -> bool:

@@ -66,10 +66,10 @@ SELECT m.id, m.kind, m.subject, c.turns FROM confirmations c JOIN memories m ON 
 WHERE c.session = :session;
 
 -- list_handoffs --
--- What sessions of a project handed over, the latest first.
+-- What sessions of a project handed over, the latest first; nothing that draws on text from outside.
 SELECT m.* FROM memories m
 WHERE m.project = :project AND m.updated >= :since AND m.kind = 'event' AND (m.retired_at IS NULL OR :retired)
-    AND m.superseded_by IS NULL
+    AND m.superseded_by IS NULL AND m.trust = 'trusted'
     AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
     AND EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'session')
 ORDER BY m.updated DESC, m.row DESC LIMIT 5;
