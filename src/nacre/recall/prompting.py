@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,14 @@ from nacre.stemming import stem
 from nacre.text import identifiers, is_unspaced, words
 
 _BETWEEN = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+|,?\s+(?:and\s+)?then\s+")
+_ASKS = re.compile(
+    r"^\W*(?:so|and|ok|okay|hey|hi|now|please)?,?\s*(?:what|which|who|when|where|why|how|show|list|any|(?:are|is) there"
+    r"|do (?:we|i)|did (?:we|i)|have (?:we|i)|tell me|remind me|summari[sz]e|was|welche|gibt es|quels?|quelles?|hay)\b"
+    r"|什么|哪|吗|多少|有没有|列出|总结|なに|何|どの",
+    re.IGNORECASE,
+)
+"""How a question for a list begins, in the languages that the kinds are named in and some near them."""
+
 _SHOUTED = re.compile(r"\b[A-Z]{2,}\b")
 _KEPT = (3, 2)
 _LEAST_WORDS = 3
@@ -30,7 +37,7 @@ def as_prompt(question: Question) -> Question:
     of what there is of a time or kind ("open todos") is wanted only where that is asked for.
     """
     text = question.text
-    if question.is_open and not _asks("for_a_list", text):
+    if question.is_open and not _ASKS.search(text):
         question = replace(question, lists=(), window=None)
     other = reading(text)
     if other:
@@ -38,10 +45,10 @@ def as_prompt(question: Question) -> Question:
     kin = kin_of(text, foreign=bool(other))
     english = other.english_of if other else {}
     plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
-    if _asks("about_us", text):
+    if _asks_about_us(text):
         plain = frozenset()
     counted = {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
-    leans = (Kind.TODO,) if _asks("left", text) else ()
+    leans = (Kind.TODO,) if _asks_what_is_left(text) else ()
     if leans and not question.is_open and set(question.telling) <= plain:
         question = replace(question, lists=leans)
     return replace(
@@ -83,18 +90,32 @@ def _to_be_made(text: str) -> set[str]:
     return {word for name in (*identifiers(text), *shouted) for word in words(name)}
 
 
-def _asks(what: str, text: str) -> bool:
-    return _ways()[what].search(text) is not None
+def _asks_about_us(text: str) -> bool:
+    """Whether it asks what only those who ask can know: what they did, have, decided or wanted."""
+    said = set(words(text))
+    return any(
+        not (said.isdisjoint(asks) or said.isdisjoint(us))
+        if text.isascii() or next(iter(us)).isascii()
+        else any(word in text for word in asks) and any(word in text for word in us)
+        for asks, us in _ways()[0]
+    )
+
+
+def _asks_what_is_left(text: str) -> bool:
+    said = f" {' '.join(words(text))} "
+    return any(f" {phrase} " in said if phrase.isascii() else phrase in text for phrase in _ways()[1])
 
 
 @cache
-def _ways() -> Mapping[str, re.Pattern[str]]:
-    """How prompts ask for a list, for what only those who ask can know, and for what is left to do."""
+def _ways() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
+    """How prompts ask: words that ask with words for those who ask, by language; phrases for what is left to do."""
     tables = tomllib.loads(Path(__file__).with_name("prompting.toml").read_text(encoding="utf-8"))
-    return {
-        what: re.compile("|".join(way for found in languages.values() for way in found), re.IGNORECASE)
-        for what, languages in tables.items()
-    }
+    about_us = (line.split("|") for line in tables["about_us"].strip().splitlines())
+    left = (phrase.strip() for phrase in tables["left"].replace("\n", ",").split(","))
+    return (
+        tuple((frozenset(asks.split()), frozenset(us.split())) for asks, us in about_us),
+        tuple(phrase for phrase in left if phrase),
+    )
 
 
 @cache
