@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from heapq import nlargest
+from typing import NamedTuple
 
-from nacre.model.memory import Memory
+from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter
 from nacre.recall.confidence import Signals, Sureness, sureness_of
 from nacre.recall.fusion import blend, min_max
@@ -18,7 +19,7 @@ from nacre.recall.scoring import ADDED_FACTORS, factors, product
 from nacre.recall.weighting import Telling, Weights, choose, saturate
 from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
-from nacre.storage.search import Match, Search, admitted_memories, browse_memories
+from nacre.storage.search import Match, Search, Term, admitted_memories, browse_memories
 from nacre.storage.usage import Usage, UsageLog
 
 CANDIDATES = 250
@@ -31,6 +32,8 @@ LINK_SHARE = 0.5
 UNSEEN_ROWS = 50
 """A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
 LINK_SEEDS = 5
+_LEANING = 0.3
+"""What it counts, of the words of a prompt, that it sounds like a question for the kind of a memory."""
 FORMER_SHARE = 0.8
 """What a memory was replaced for is still asked for in the old words: they count so much for what took its place."""
 
@@ -82,6 +85,17 @@ class _Found:
     sureness: Sureness = field(default_factory=lambda: sureness_of("memories", None))
     cosines: Mapping[int, float] = field(default_factory=dict)
     linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    leans: tuple[Kind, ...] = ()
+
+
+class _Kin(NamedTuple):
+    """What stands for a term of a question: a word or phrase, with its share and the rows that may hold it."""
+
+    at: int
+    term: Term
+    form: str
+    share: float
+    rows: int
 
 
 def sureness_kind(question: Question) -> str:
@@ -126,7 +140,7 @@ class MemoryRecall:
         linked = self._follow_links(parts, found, admitted)
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
-        lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked)
+        lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked, question.leans)
         return self._scored(parts, found, lanes, ranking)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
@@ -146,16 +160,48 @@ class MemoryRecall:
         if not terms:
             return {}, Weights(), Telling()
         corpus = self._search.corpus(terms)
-        terms, weights, telling = choose(question, terms, replace(corpus, rows=corpus.rows + UNSEEN_ROWS))
+        kin = self._kin(question, terms)
+        corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=_with_kin(corpus.frequencies, kin))
+        terms, weights, telling = choose(question, terms, corpus)
         matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
         for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
             if old.row in former:
                 row = former[old.row]
                 matches[row] = _with_former(matches.get(row), old._replace(row=row))
+        self._match_kin(kin, {term: at for at, term in enumerate(terms)}, where, matches)
         return matches, weights, telling
 
+    def _kin(self, question: Question, terms: Sequence[Term]) -> list[_Kin]:
+        """What stands for the words of a prompt, as far as any memory holds it."""
+        if not question.kin:
+            return []
+        by_stem = {term.stem: at for at, term in enumerate(terms)}
+        phrases = dict.fromkeys(phrase for forms in question.kin.values() for phrase in forms)
+        rows = self._search.rows_with(list(phrases))
+        found = []
+        for word, forms in question.kin.items():
+            at = next((by_stem[term.stem] for term in self._search.terms([word]) if term.stem in by_stem), None)
+            if at is not None:
+                found += [_Kin(at, terms[at], form, share, rows[form]) for form, share in forms.items() if form in rows]
+        return found
+
+    def _match_kin(
+        self, kin: Sequence[_Kin], places: Mapping[Term, int], where: Clause, matches: dict[int, Match]
+    ) -> None:
+        """Add to what rows hold of the terms what stands for them."""
+        wanted = [one for one in kin if one.term in places]
+        for match in self._search.match([Term(one.form, "") for one in wanted], where, CANDIDATES):
+            held = dict(matches[match.row].held) if match.row in matches else {}
+            for at in match.held:
+                place = places[wanted[at].term]
+                held[place] = max(held.get(place, 0.0), wanted[at].share)
+            matches[match.row] = matches.get(match.row, match)._replace(held=held)
+
     def _named(self, question: Question, where: Clause) -> set[int]:
-        return {row for row, _, _ in self._search.match_parts(question.names, where, CANDIDATES)}
+        names = question.names
+        if question.is_prompt:  # a name that stands in the index as it is was found as a word
+            names = tuple(name for name in names if name not in self._search.rows_with(names))
+        return {row for row, _, _ in self._search.match_parts(names, where, CANDIDATES)}
 
     def _cosines(self, vector: QueryVector | None, admitted: set[int], former: Mapping[int, int]) -> dict[int, float]:
         if vector is None:
@@ -195,6 +241,8 @@ class MemoryRecall:
             in_part = "name" in parts[row]
             signals = found.telling.signals(match.held if match else {}, cosine=found.cosines.get(row), in_part=in_part)
             signals = replace(signals, empty=found.empty)
+            if memory.kind in found.leans:
+                signals = replace(signals, coverage=signals.coverage + _LEANING)
             used = usage.get(memory.id, Usage())
             score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
             sure = found.sureness.confidence(signals)
@@ -223,6 +271,15 @@ def _score(
     if bonus:
         components["full_text"] = round(bonus, 4)
     return score, components
+
+
+def _with_kin(frequencies: Sequence[int], kin: Sequence[_Kin]) -> tuple[int, ...]:
+    """How common words are, where one that no row holds is as common as what stands for it."""
+    found = list(frequencies)
+    for one in kin:
+        if not frequencies[one.at]:
+            found[one.at] += one.rows
+    return tuple(found)
 
 
 def _with_former(own: Match | None, former: Match) -> Match:

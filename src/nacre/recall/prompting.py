@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+from nacre.model.memory import Kind
+from nacre.recall.kindred import Reading, kin_of, reading
 from nacre.recall.question import Question
 from nacre.stemming import stem
 from nacre.text import identifiers, is_unspaced, words
@@ -30,13 +32,45 @@ def as_prompt(question: Question) -> Question:
     """The question as a prompt asks it.
 
     The words of everyday work ("add a field to the table") count less than what is particular to it, and a name that
-    the memory does not know is no sign that it has nothing to say: orders name what is to be made. A list of what there
-    is of a time or kind ("open todos") is wanted only where that is asked for.
+    the memory does not know is no sign that it has nothing to say: orders name what is to be made. Where a person asks
+    what they themselves have done or wanted, the plain words are what it is about ("which database are we on?"). A list
+    of what there is of a time or kind ("open todos") is wanted only where that is asked for.
     """
-    if question.is_open and not _ASKS.search(question.text):
+    text = question.text
+    if question.is_open and not _ASKS.search(text):
         question = replace(question, lists=(), window=None)
-    plain = frozenset(word for word in question.telling if stem(word) in _workaday())
-    return replace(question, is_prompt=True, workaday=plain, proper=question.proper - _to_be_made(question.text))
+    other = reading(text)
+    if other:
+        question = _in_english(question, other)
+    kin = kin_of(text, foreign=bool(other))
+    english = other.english_of if other else {}
+    plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
+    if _asks_about_us(text):
+        plain = frozenset()
+    counted = {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
+    leans = (Kind.TODO,) if _asks_what_is_left(text) else ()
+    if leans and not question.is_open and set(question.telling) <= plain:
+        question = replace(question, lists=leans)
+    return replace(
+        question,
+        is_prompt=True,
+        telling=tuple(word for word in question.telling if word not in counted),
+        kin={word: kin.forms[word] for word in question.telling if word in kin.forms},
+        workaday=plain - kin.terms,
+        leans=leans,
+        proper=question.proper - _to_be_made(text),
+    )
+
+
+def _in_english(question: Question, read: Reading) -> Question:
+    """A prompt in another language, read word by word; that a noun is written large is no sign of a name there."""
+    return replace(
+        question,
+        words=tuple(word for word in question.words if word not in read.fillers),
+        telling=tuple(word for word in question.telling if word not in read.fillers),
+        proper=frozenset(),
+        semantic=read.english or question.semantic,
+    )
 
 
 def parts_of(prompt: str) -> list[str]:
@@ -54,6 +88,34 @@ def _to_be_made(text: str) -> set[str]:
     """Names of code, and words in capitals alone: no people and places."""
     shouted = (word for word in _SHOUTED.findall(text))
     return {word for name in (*identifiers(text), *shouted) for word in words(name)}
+
+
+def _asks_about_us(text: str) -> bool:
+    """Whether it asks what only those who ask can know: what they did, have, decided or wanted."""
+    said = set(words(text))
+    return any(
+        not (said.isdisjoint(asks) or said.isdisjoint(us))
+        if text.isascii() or next(iter(us)).isascii()
+        else any(word in text for word in asks) and any(word in text for word in us)
+        for asks, us in _ways()[0]
+    )
+
+
+def _asks_what_is_left(text: str) -> bool:
+    said = f" {' '.join(words(text))} "
+    return any(f" {phrase} " in said if phrase.isascii() else phrase in text for phrase in _ways()[1])
+
+
+@cache
+def _ways() -> tuple[tuple[tuple[frozenset[str], frozenset[str]], ...], tuple[str, ...]]:
+    """How prompts ask: words that ask with words for those who ask, by language; phrases for what is left to do."""
+    tables = tomllib.loads(Path(__file__).with_name("prompting.toml").read_text(encoding="utf-8"))
+    about_us = (line.split("|") for line in tables["about_us"].strip().splitlines())
+    left = (phrase.strip() for phrase in tables["left"].replace("\n", ",").split(","))
+    return (
+        tuple((frozenset(asks.split()), frozenset(us.split())) for asks, us in about_us),
+        tuple(phrase for phrase in left if phrase),
+    )
 
 
 @cache

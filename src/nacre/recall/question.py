@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from nacre.model.memory import Kind
 from nacre.recall.asking import asks, without_particles
+from nacre.recall.kindred import Kin
 from nacre.recall.listing import kinds_listed
 from nacre.recall.timewords import Window, find_window
 from nacre.text import STOP_WORDS, identifiers, words
@@ -37,7 +38,8 @@ class Question:
     are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
     ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
     ``is_prompt`` says that it was typed to an agent, not to nacre; ``workaday`` are the telling words that tell little
-    then (:mod:`nacre.recall.prompting`).
+    then, ``kin`` is what stands for telling words, each with its share, and ``leans`` are the kinds that it sounds like
+    (:mod:`nacre.recall.prompting`).
     """
 
     text: str
@@ -53,6 +55,8 @@ class Question:
     lists: tuple[Kind, ...] = ()
     is_prompt: bool = False
     workaday: frozenset[str] = frozenset()
+    kin: Kin = field(default_factory=dict)
+    leans: tuple[Kind, ...] = ()
 
     @property
     def is_pasted(self) -> bool:

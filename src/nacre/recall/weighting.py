@@ -115,13 +115,14 @@ def in_context(
 class Telling:
     """What the telling words of a question weigh among its terms (0 for the others), the share of their weight that
     the index does not know at all, whether a name is part of that, and the share of identifiers in it: those may be
-    part of longer ones."""
+    part of longer ones. ``by_share``: a row may hold a word by what stands for it, which counts in part."""
 
     weights: tuple[float, ...] = ()
     total: float = 0.0
     unknown: float = 0.0
     stranger: bool = False
     identifiers: float = 0.0
+    by_share: bool = False
 
     def signals(self, *rows: Held, cosine: float | None, in_part: bool = False) -> Signals:
         """What speaks for rows that hold so much, together; ``in_part``: they hold an identifier within a longer one.
@@ -130,10 +131,15 @@ class Telling:
         """
         if not self.total:
             return Signals(0.5, cosine)
-        held = sum(weight for at, weight in enumerate(self.weights) if any(at in row for row in rows))
+        held = sum(weight * self._holds(at, rows) for at, weight in enumerate(self.weights))
         if in_part:
             return Signals(held / self.total + self.identifiers, cosine, self.unknown - self.identifiers)
         return Signals(held / self.total, cosine, self.unknown, self.stranger)
+
+    def _holds(self, at: int, rows: Sequence[Held]) -> float:
+        if self.by_share:
+            return min(1.0, max(row.get(at, 0.0) for row in rows))
+        return float(any(at in row for row in rows))
 
 
 def choose(
@@ -171,7 +177,7 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     wanted = {at for at, term in enumerate(terms) if term.word not in idle and _tells(term.word, question, known)}
     if not wanted:
         unheard = Telling(total=1.0, unknown=1.0, identifiers=float(bool(question.names)))
-        return unheard if question.telling else Telling()
+        return unheard if question.telling or question.is_prompt else Telling()
     idf = _tellings(question, terms, corpus)
     unknown = {at for at in wanted if not corpus.frequencies[at]}
     pairs = {at for at in unknown if is_unspaced(terms[at].word)}
@@ -179,7 +185,10 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
     weights = tuple(idf[at] if at in wanted else 0.0 for at in kept)
     if question.is_pasted:
         missing = min(missing, sum(weights) / 2)
-    total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, _rarest_weight(corpus))
+    rarest = _rarest_weight(corpus)
+    total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
+    if question.is_prompt:
+        total = math.sqrt(total * rarest)
     coded = {word for name in question.names for word in words(name)}
     return Telling(
         weights=weights,
@@ -187,6 +196,7 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
         unknown=missing / total,
         stranger=not question.is_pasted and any(terms[at].word in question.proper for at in unknown),
         identifiers=min(missing, sum(idf[at] for at in unknown if terms[at].word in coded)) / total,
+        by_share=question.is_prompt,
     )
 
 

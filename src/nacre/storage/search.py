@@ -14,6 +14,7 @@ import apsw
 from nacre.model.recall import Filter
 from nacre.storage.database import Database
 from nacre.storage.filters import Clause, memory_clause, turn_clause
+from nacre.text import segment
 
 if TYPE_CHECKING:
     from nacre.storage.sessions import Sessions, StoredTurn
@@ -136,11 +137,22 @@ class Search:
         total, words = self._db.fts_size(self._table)
         return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
 
+    def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
+        """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
+
+        Those that stand in none are left out.
+        """
+        stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
+        known = list(dict.fromkeys(stem for found in stems.values() for stem in found))
+        counts = dict(zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True))
+        rarest = {phrase: min((counts[stem] for stem in found), default=0) for phrase, found in stems.items()}
+        return {phrase: count for phrase, count in rarest.items() if count}
+
     def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
         """Rows that hold any of the terms, the best by BM25 first."""
         if not terms:
             return []
-        expression = " OR ".join(quoted(term.word) for term in terms)
+        expression = " OR ".join(quoted(segment(term.word)) for term in terms)
         rows = self._db.rows(where.into(self._match), (expression, *where.values, limit))
         return [_to_match(row, session, seq, packed) for row, session, seq, packed in rows]
 
