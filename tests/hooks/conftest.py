@@ -142,12 +142,14 @@ def listening(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[N
                 with suppress(OSError):
                     answer(link)
 
-    threading.Thread(target=take, daemon=True).start()
+    thread = threading.Thread(target=take, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         with suppress(OSError):
             listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
         listener.close()
         for link in taken:
             link.close()

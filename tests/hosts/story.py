@@ -137,11 +137,13 @@ def _hung_daemon(stage: Stage) -> Iterator[None]:
                 while True:
                     taken.append(listener.accept()[0])
 
-        threading.Thread(target=take, daemon=True).start()
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
         try:
             yield
         finally:
             listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
             for connection in taken:
                 connection.close()
             path.unlink(missing_ok=True)
