@@ -82,6 +82,7 @@ def _render_next(paper: Paper, result: QuickstartResult, vault: Path) -> None:
     if result.source == "examples":
         rows.append(("nacre forget --examples", "take the example sessions out, and what they taught"))
     rows += [
+        ("nacre init", "plug it into your agents' tools: they start knowing what matters"),
         ("nacre ingest", "read what is new; a second time takes a moment"),
         ('nacre store "…"', "keep something you tell it"),
         (str(vault), "the memories, as Markdown: read and edit them"),
