@@ -16,7 +16,8 @@ import pytest
 from nacre.app.wiring import applying
 from nacre.cli.root import cli
 from nacre.hosts.registry import HOSTS
-from nacre.lock import FileLock
+from nacre.link.address import LOCK
+from nacre.lock import FileLock, is_held
 from tests.cli.conftest import Nacre, Outcome, command, environment
 
 SETTINGS = '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)"]}\n}\n'
@@ -153,7 +154,10 @@ def test_what_somebody_changed_meanwhile_stays_when_nacre_goes(nacre: Nacre, use
     }  # fmt: skip
 
 
-def test_programs_that_moved_and_doubled_entries_are_mended(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+def test_programs_that_moved_and_doubled_entries_are_mended(
+    nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     nacre("init", "--host", "cursor", "--yes")
     hooks, good = user_home / ".cursor/hooks.json", tree(user_home)
     held: dict[str, Any] = json.loads(hooks.read_text())
@@ -384,7 +388,9 @@ def test_what_cannot_be_is_told_with_the_way_out(nacre: Nacre, arguments: list[s
 
 
 @pytest.mark.skipif("mcp" not in cli.list_commands(None), reason="there is no nacre mcp yet")
-def test_doctor_runs_what_is_written_and_tells_what_is_broken(process: Nacre, user_home: Path, project: Path) -> None:
+def test_doctor_runs_what_is_written_and_tells_what_is_broken(
+    process: Nacre, user_home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process("init", "--host", "cursor,continue,opencode", "--yes")
     process("init", "--host", "codex", "--project", str(project), "--yes")
     checks = {one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]}
@@ -392,6 +398,10 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(process: Nacre, us
     assert checks["cursor tools"]["state"] != "failure", checks
     assert checks["continue tools"]["state"] != "failure", checks
     assert checks["opencode plugin"]["state"] != "failure", checks
+    lines = (user_home / ".nacre/logs/hooks.jsonl").read_text().splitlines()
+    assert "daemon" in {json.loads(line)["how"] for line in lines}, "it had one for that time"
+    assert not is_held(user_home / ".nacre" / LOCK), "and ended it again"
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     hooks = project / ".codex/hooks.json"
     hooks.write_text(hooks.read_text().replace("nacre.hooks.process", "nacre.gone").replace("nacre-hook", "nacre-gone"))
     broken = {one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]}
@@ -400,7 +410,10 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(process: Nacre, us
     assert found["hint"] == f"nacre init --host codex --project {project}"
 
 
-def test_doctor_runs_nothing_that_a_project_brought_along(process: Nacre, project: Path, tmp_path: Path) -> None:
+def test_doctor_runs_nothing_that_a_project_brought_along(
+    process: Nacre, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     process("init", "--host", "generic", "--project", str(project), "--yes")
     trap = project / "nacre"
     trap.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")

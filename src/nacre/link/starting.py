@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 _FILES = ("NACRE_CONFIG", "NACRE_DB")
 
 
-def start_daemon(home: str, environ: Mapping[str, str], *options: str) -> None:
+def start_daemon(home: str, environ: Mapping[str, str], *options: str) -> subprocess.Popen[bytes] | None:
     """Start the daemon of a home, until nobody asks it any more; nothing where one is there, also a silent one.
 
     Raises OSError.
     """
-    if not is_held(Path(home) / LOCK):
-        start_process(home, environ, "serve", "--log", "--idle", *options)
+    if is_held(Path(home) / LOCK):
+        return None
+    return start_process(home, environ, "serve", "--log", "--idle", *options)
 
 
 def start_chores(home: str, environ: Mapping[str, str]) -> None:
