@@ -11,12 +11,16 @@ import pytest
 from nacre import open_memory
 from nacre.app.context import open_context
 from nacre.app.remembering import NewMemory, get, store
+from nacre.model.memory import Kind
 from nacre.model.session import Speaker, Trust
 from nacre.settings import load_settings
 from nacre.text import count_tokens
 from tests.mcp.conftest import SESSION, Server
 
 pytestmark = pytest.mark.anyio
+
+
+PARTS = (("stair", "mended in spring"), ("door", "painted blue"))
 
 
 def keep(content: str, **more: Any) -> str:
@@ -336,6 +340,31 @@ async def test_links_of_a_memory_are_followed(server: Server) -> None:
     assert "link" in answer.text
     if kept(old).superseded_by == new:
         assert old[-8:] in answer.text
+
+
+async def test_how_memories_hang_together_is_told_by_their_links(server: Server) -> None:
+    light = keep("The lighthouse is lit by an old Fresnel lens.", project="coast")
+    parts = [keep(f"The {part} of the tower was {done}.", project="coast") for part, done in PARTS]
+    keep("We decided to paint the boat shed green.", kind=Kind.DECISION)
+    for part in parts:
+        file = next(path for path in (server.home / "vault").rglob("*.md") if part in path.read_text(encoding="utf-8"))
+        file.write_text(
+            file.read_text(encoding="utf-8").replace("kind:", f"links: [{{rel: part_of, to: {light}}}]\nkind:", 1),
+            encoding="utf-8",
+        )
+    central = await server.ask("memory_analyze", about="central")
+    assert f"- [{light[-8:]}]" in central.text
+    assert "Fresnel lens: 2 links" in central.text
+    unlinked = await server.ask("memory_analyze", about="unlinked")
+    assert "boat shed" in unlinked.text
+    assert light[-8:] not in unlinked.text
+    brief = await server.ask("memory_analyze", about="brief")
+    assert "2 links among them" in brief.text
+    assert "Fresnel lens: 2 links" in brief.text
+    assert "boat shed green" in brief.text.partition("Decided lately:")[2]
+    inbound = await server.ask("memory_graph", id=light, direction="inbound")
+    assert "2 links" in inbound.text
+    assert "0 links" in (await server.ask("memory_graph", id=light, direction="outbound")).text
 
 
 async def test_an_overview_names_what_is_remembered_and_a_flush_reads_what_is_new(

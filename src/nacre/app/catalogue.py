@@ -27,6 +27,7 @@ from nacre.app.asking import (
     Waiting,
     WaitingRequest,
 )
+from nacre.app.connections import Connections, ConnectionsRequest, connections
 from nacre.app.context import Context
 from nacre.app.doing import DidQuery
 from nacre.app.fixing import FixQuery, FixResult
@@ -258,6 +259,7 @@ _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("did", DidQuery, FileHistory, _did),
     Entry("fix", FixQuery, FixResult, _fix),
     Entry("waiting", WaitingRequest, Waiting, asking.waiting),
+    Entry("connections", ConnectionsRequest, Connections, connections),
     Entry("overview", OverviewRequest, Overview, asking.overview),
     Entry("ingest", ReadRequest, IngestReport, _ingest, writes=True, takes_long=True),
     Entry("context", ContextRequest, ContextBlock, _context),

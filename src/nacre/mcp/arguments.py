@@ -164,6 +164,9 @@ class Graph(_Arguments):
 
     id: Id
     depth: Annotated[int, Meta(description="How many links away.", ge=1, le=3)] = 1
+    direction: Annotated[
+        Literal["both", "outbound", "inbound"], Meta(description="outbound: links that the memory has to others.")
+    ] = "both"
     relations: Annotated[tuple[Words, ...], Meta(description="Only these, e.g. supersedes, contradicts.")] = ()
     budget: Budget = DEFAULT_BUDGET
 
@@ -172,9 +175,10 @@ class Analyze(_Arguments):
     """What ``memory_analyze`` takes."""
 
     about: Annotated[
-        Literal["conflicts", "review", "file", "error"],
+        Literal["brief", "central", "unlinked", "conflicts", "review", "file", "error"],
         Meta(
-            description="conflicts: memories that cannot both hold. review: memories of little use. "
+            description="brief: what there is, in short. central: memories with the most links. unlinked: with none, "
+            "the most used first. conflicts: memories that cannot both hold. review: memories of little use. "
             "file: who changed it, when, for what. error: what mended it before."
         ),
     ]

@@ -87,8 +87,8 @@ _OFFERS: tuple[Offer, ...] = (
     ),
     Offer(
         "memory_analyze", "Analyze memory",
-        "Memories that contradict each other or seem of no use; who changed a file and what for; what mended an error "
-        "before.",
+        "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
+        "seem of no use; who changed a file and what for; what mended an error before.",
         arguments.Analyze, "analysing:analyze",
     ),
     Offer(

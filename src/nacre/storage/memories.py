@@ -164,6 +164,10 @@ class Memories:
         found = self._db.all("list_neighbours", ids=json.dumps(list(memory_ids)))
         return [(source, target, strength) for source, _, target, strength in found]
 
+    def linked(self) -> list[tuple[int, int, int, int]]:
+        """Active memories as (row, others that a link leads to, others that are alike, how often it was of use)."""
+        return [(row, made, alike, used) for row, made, alike, used in self._db.all("count_links")]
+
     def same_content(self, content: str, project: str | None) -> str | None:
         """The id of a memory, in any state, that says the same in the same words."""
         row = self._db.one("find_memory_by_content", content_hash=memory_hash(content, project))

@@ -9,21 +9,29 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
 from nacre.model.deeds import FileChange, FileHistory, Repair, Trouble
+from nacre.model.session import Trust
 from nacre.text import harmless, one_line, shorten
 
 if TYPE_CHECKING:
     from nacre.app.asking import Waiting
+    from nacre.app.connections import Connected, Connections
     from nacre.app.fixing import FixResult
+    from nacre.model.memory import Memory
 
 _WORDS = 300
+_IN_BRIEF = 3
 
 
 def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
-    """One of four questions that need no model."""
+    """One of seven questions that need no model."""
     if asked.about in ("file", "error") and not (asked.subject or "").strip():
         what = "a path" if asked.about == "file" else "the error's text"
         raise InvalidInput(f"{asked.about} needs a subject", hint=f"the subject is {what}")
-    return {"conflicts": _conflicts, "review": _reviews, "file": _file, "error": _error}[asked.about](desk, asked)
+    answers = {
+        "brief": _brief, "central": _central, "unlinked": _unlinked, "conflicts": _conflicts, "review": _reviews,
+        "file": _file, "error": _error,
+    }  # fmt: skip
+    return answers[asked.about](desk, asked)
 
 
 def _waiting(desk: Desk) -> Waiting:
@@ -37,6 +45,58 @@ def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str =
     shown = min(fitting(blocks, asked.budget), asked.limit)
     more = f"{len(blocks) - shown} more: a higher limit or budget shows them." if shown < len(blocks) else ""
     return framed("\n".join(blocks[:shown]) or nothing, hint if blocks else "", more)
+
+
+def _connections(desk: Desk, asked: arguments.Analyze) -> Connections:
+    from nacre.app.connections import ConnectionsRequest
+
+    found: Connections = desk.call("connections", ConnectionsRequest(asked.limit))
+    return found
+
+
+def _brief(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found, waiting = _connections(desk, asked), _waiting(desk)
+    number = count(found.memories, "active memory", "active memories")
+    told = [
+        f"{number} in {count(found.projects, 'project', 'projects')}, {count(found.links, 'link', 'links')} among "
+        f"them; {found.without:,} without any. {count(found.todos, 'open todo', 'open todos')}; "
+        f"{count(len(waiting.conflicts), 'contradiction', 'contradictions')} and "
+        f"{count(len(waiting.reviews), 'memory', 'memories')} to look over wait for the person."
+    ]
+    told += ["Linked most:", *map(_linked, found.central[:_IN_BRIEF])] if found.central else []
+    told += ["Decided lately:", *map(_short, found.decisions)] if found.decisions else []
+    shown = fitting(told, asked.budget)
+    records = {
+        "memories": found.memories, "projects": found.projects, "links": found.links, "unlinked": found.without,
+        "todos": found.todos, "conflicts": len(waiting.conflicts), "reviews": len(waiting.reviews),
+        "central": [one.memory.id for one in found.central[:_IN_BRIEF]],
+        "decisions": [one.id for one in found.decisions],
+    }  # fmt: skip
+    return Answer(framed("\n".join(told[:shown])), records)
+
+
+def _central(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found = _connections(desk, asked).central
+    records = [{"id": one.memory.id, "links": one.links, "alike": one.alike} for one in found]
+    text = _told([_linked(one) for one in found], asked, "No memories are linked yet.", "memory_graph follows links.")
+    return Answer(text, {"central": records})
+
+
+def _unlinked(desk: Desk, asked: arguments.Analyze) -> Answer:
+    found = _connections(desk, asked)
+    blocks = [_short(one.memory) for one in found.unlinked]
+    text = _told(blocks, asked, "Every memory has a link.", f"{found.without:,} in all.")
+    return Answer(text, {"unlinked": [one.memory.id for one in found.unlinked], "total": found.without})
+
+
+def _linked(one: Connected) -> str:
+    alike = f", {one.alike} alike" if one.alike else ""
+    return f"{_short(one.memory)}: {count(one.links, 'link', 'links')}{alike}"
+
+
+def _short(memory: Memory) -> str:
+    mark = " (UNTRUSTED)" if memory.trust is Trust.UNTRUSTED else ""
+    return f"- [{short_id(memory.id)}] {title_of(memory)}{mark}"
 
 
 def _conflicts(desk: Desk, asked: arguments.Analyze) -> Answer:

@@ -105,6 +105,11 @@ def _link_record(link: LinkView) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _is_wanted(link: LinkView, asked: arguments.Graph) -> bool:
+    is_that_way = asked.direction == "both" or link.is_outgoing == (asked.direction == "outbound")
+    return is_that_way and (not asked.relations or link.rel in asked.relations)
+
+
 def graph(desk: Desk, asked: arguments.Graph) -> Answer:
     """What a memory is linked with, link by link."""
     first = _look(desk, asked.id, update=False)
@@ -114,7 +119,7 @@ def graph(desk: Desk, asked: arguments.Graph) -> Answer:
         following: list[MemoryView] = []
         for view in ring:
             for link in view.links:
-                if asked.relations and link.rel not in asked.relations:
+                if not _is_wanted(link, asked):
                     continue
                 edges.append({"from": view.memory.id, **_link_record(link)})
                 lines.append(f"{'  ' * (away - 1)}[{short_id(view.memory.id)}] {_link(link).strip()}")

@@ -199,6 +199,22 @@ FROM memories;
 -- All of them, a portion at a time.
 SELECT * FROM memories WHERE row > :after ORDER BY row LIMIT :limit;
 
+-- count_links --
+-- Of each active memory but handoffs: to how many other active ones a link leads that somebody made, to how many one of
+-- mere likeness, and how often it was of use.
+WITH ends AS (
+    SELECT source AS id, target AS other, origin FROM links UNION SELECT target, source, origin FROM links
+)
+SELECT m.row, count(DISTINCT CASE WHEN e.origin <> 'auto' THEN o.id END),
+    count(DISTINCT CASE WHEN e.origin = 'auto' THEN o.id END),
+    coalesce(max(u.recall_count) + max(u.confirmations), 0)
+FROM active_memories m
+LEFT JOIN ends e ON e.id = m.id
+LEFT JOIN active_memories o ON o.id = e.other
+LEFT JOIN usage u ON u.memory = m.id
+WHERE NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
+GROUP BY m.row ORDER BY m.row;
+
 -- list_derived_links --
 -- Edges that no front matter holds: likeness.
 SELECT source, rel, target, origin, strength, reason FROM links WHERE origin <> 'manual' ORDER BY source, rel, target;
