@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from nacre.app.chores import waiting
 from nacre.link.address import CHORES_LOCK, chores_folder
 from nacre.lock import FileLock
 from tests.cli.conftest import SESSION, Nacre, environment
@@ -43,11 +44,10 @@ def test_after_a_turn_no_process_is_started_for_a_session_that_the_daemon_follow
     daemon.until("following the sessions")
     apart = tmp_path / f"{OTHER_SESSION}.jsonl"
     apart.write_text(transcript.read_text().replace(SESSION, OTHER_SESSION).replace("ledger", "abacus"))
-    left = Path(chores_folder(str(home())))
     with FileLock(home() / CHORES_LOCK):  # no such process gets anything done
         hook("Stop", apart)
         hook("Stop", transcript)
-        wait(lambda: [json.loads(path.read_bytes())["transcript"] for path in left.glob("*.json")] == [str(apart)])
+        wait(lambda: [chore.transcript for chore in waiting(home())] == [str(apart)])
         assert asked("search-sessions", {"text": "abacus"})["turns"] == []
     wait(lambda: bool(asked("search-sessions", {"text": "abacus"})["turns"]))
     assert asked("search-sessions", {"text": "ledger"})["turns"]
