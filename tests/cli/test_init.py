@@ -38,7 +38,7 @@ PRIOR = {
     "code/AGENTS.md": "# House rules\n",
     "code/.clinerules": "Tests first.\n",
     "code/.vscode/mcp.json": "",
-    "code/.claude/settings.local.json": SETTINGS,
+    "code/.claude/settings.local.json": '{"permissions": {"allow": []}, "hooks": {"Stop": []}}',
 }
 WIRINGS = [
     *((name, "user") for name, host in HOSTS.items() if host.by_user),
@@ -173,6 +173,53 @@ def test_programs_that_moved_and_doubled_entries_are_mended(
     assert json.loads(hooks.read_text())["hooks"].keys() == json.loads(good[".cursor/hooks.json"][0])["hooks"].keys()
 
 
+OWN_SERVERS = {
+    ".codex/config.toml": '[mcp_servers.nacre]\ncommand = "/mine/nacre"\nargs = ["mcp"]\n',
+    ".cursor/mcp.json": '{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["mcp"]}}}',
+    ".gemini/settings.json": '{"mcpServers": {"nacre": {"httpUrl": "http://127.0.0.1:8765/mcp"}}}',
+    ".continue/mcpServers/nacre.yaml": "name: nacre\nmcpServers:\n  - name: nacre\n    command: /mine/nacre\n",
+    ".claude.json": '{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["mcp"], "env": {"A": "b"}}}}',
+}
+
+
+def test_a_server_that_the_owner_wrote_is_the_owners(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    for name, text in OWN_SERVERS.items():
+        (user_home / name).parent.mkdir(parents=True, exist_ok=True)
+        (user_home / name).write_text(text)
+    before, hosts = tree(user_home), "codex,cursor,gemini-cli,continue,claude-code"
+    done = nacre("init", "--host", hosts, "--yes", "--json").json
+    assert {one["path"] for one in done["kept"]} == {str(user_home / name) for name in OWN_SERVERS}
+    for name in OWN_SERVERS.keys() - {".gemini/settings.json"}:
+        assert (user_home / name).read_text() == OWN_SERVERS[name]
+    assert "gemini-cli BeforeAgent" in (user_home / ".gemini/settings.json").read_text()
+    assert "/mine/nacre" in nacre("init", "--host", "codex", "--yes").out
+    assert nacre("health", "--json").json["checks"]
+    nacre("init", "--uninstall", "--yes")
+    assert tree(user_home) == before
+
+
+def test_a_server_of_the_owners_beside_the_plugin_is_told(
+    nacre: Nacre, user_home: Path, prior: Tree, claude: Path
+) -> None:
+    (user_home / ".claude.json").write_text(OWN_SERVERS[".claude.json"])
+    (kept,) = nacre("init", "--host", "claude-code", "--yes", "--json").json["kept"]
+    assert "tools twice" in kept["reason"]
+    assert "claude mcp remove" in kept["hint"]
+    nacre("init", "--host", "claude-code", "--uninstall", "--yes")
+    assert (user_home / ".claude.json").read_text() == OWN_SERVERS[".claude.json"]
+
+
+def test_another_form_of_a_wiring_leaves_what_both_have(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    nacre("init", "--host", "codex", "--yes")
+    config = user_home / ".codex/config.toml"
+    trusted = f'\n[hooks.state."{user_home}/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "sha256:ab"\n'
+    config.write_text(config.read_text() + trusted)
+    record = user_home / ".nacre/hosts/wiring.json"
+    record.write_text(record.read_text().replace('"slot": false', '"slot": true'))
+    nacre("init", "--host", "codex", "--tool-hook", "--yes")
+    assert config.read_text().endswith(trusted)
+
+
 def test_a_lost_record_does_not_keep_nacre_from_being_taken_out(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     nacre("init", "--host", "claude-code,codex,gemini-cli", "--yes")
     (user_home / ".nacre/hosts/wiring.json").unlink()
@@ -227,6 +274,26 @@ def test_nothing_is_written_through_a_link_that_leads_away(
     assert not (user_home / "config.toml").exists()
 
 
+@pytest.mark.parametrize("is_linked", [True, False])
+def test_claude_code_is_not_told_to_write_what_nacre_leaves_alone(
+    nacre: Nacre, user_home: Path, tmp_path: Path, claude: Path, is_linked: bool
+) -> None:
+    outside = tmp_path / "settings.json"
+    outside.write_text('{"a":1}' if is_linked else '{"a":')
+    settings = user_home / ".claude/settings.json"
+    settings.parent.mkdir()
+    settings.symlink_to(outside) if is_linked else outside.rename(settings)
+    before = settings.read_text()
+    done = nacre("init", "--host", "claude-code", "--yes", "--json", code=1).json
+    assert [one["path"] for one in done["left_alone"]] == [str(settings)]
+    assert done["commands"] == []
+    assert "--host claude-code" in done["left_alone"][0]["hint"]
+    again = nacre("init", "--uninstall", "--yes", "--json", code=None).json
+    assert len(again["left_alone"]) == (0 if is_linked else 1)
+    assert settings.read_text() == before
+    assert not claude.exists()
+
+
 def test_a_link_within_the_home_is_followed_and_stays(nacre: Nacre, user_home: Path, prior: Tree) -> None:
     kept = user_home / "dotfiles.json"
     (user_home / ".gemini/settings.json").rename(kept)
@@ -236,6 +303,21 @@ def test_a_link_within_the_home_is_followed_and_stays(nacre: Nacre, user_home: P
     assert b"mcpServers" in kept.read_bytes()
     nacre("init", "--uninstall", "--yes")
     assert kept.read_bytes() == prior[".gemini/settings.json"][0]
+
+
+def test_copies_of_a_projects_files_are_not_left_in_its_repository(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    project = user_home / "code"
+    done = nacre("init", "--host", "codex,generic", "--project", str(project), "--yes", "--json").json
+    copies = [Path(path) for path in done["backups"]]
+    assert {path.name.split(".nacre-")[0] for path in copies} == {"AGENTS.md", ".mcp.json"}
+    assert not list(project.rglob("*.bak"))
+    assert {stat.S_IMODE(path.parent.stat().st_mode) for path in copies} == {0o700}
+    (project / "AGENTS.md").write_text((project / "AGENTS.md").read_text() + "- and this\n")
+    gone = nacre("init", "--uninstall", "--yes", "--json").json
+    assert [Path(path).name for path in gone["old_copies"]] == [
+        path.name for path in copies if path.name.startswith("AGENTS")
+    ]
+    assert (project / "AGENTS.md").read_text() == "# House rules\n- and this\n"
 
 
 def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(nacre: Nacre, user_home: Path, prior: Tree) -> None:
@@ -351,9 +433,10 @@ def test_where_claude_is_not_found_its_settings_do(nacre: Nacre, user_home: Path
     assert "SessionStart" in json.loads((user_home / ".claude/settings.json").read_text())["hooks"]
 
 
-def test_nothing_is_written_for_all_hosts_where_nobody_said_so(nacre: Nacre, user_home: Path, prior: Tree) -> None:
-    error = nacre("init", "--json", code=2).error
-    assert "nobody can be asked" in error["message"]
+def test_nothing_is_written_where_nobody_said_so(nacre: Nacre, user_home: Path, prior: Tree) -> None:
+    for named in ([], ["--host", "codex"], ["--uninstall"]):
+        error = nacre("init", *named, "--json", code=2).error
+        assert "nobody can be asked" in error["message"]
     assert tree(user_home) == prior
 
 

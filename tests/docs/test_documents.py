@@ -107,7 +107,7 @@ def keys_of(value: Any) -> set[str]:
         "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
         "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
         "watch --dry-run", "watch --once", "watcher status", "watcher stop", "watcher install --dry-run",
-        "watcher logs", "init --host codex --dry-run", "init --host codex", "doctor hosts",
+        "watcher logs", "init --host codex --dry-run", "init --host codex --yes", "doctor hosts",
         "retire --list", "retire swarm* --dry-run", "forget --match swarm --dry-run",
         "forget --match swarm --yes", "forget --list",
     ],

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from nacre.hosts import json_text
 from nacre.hosts.json_text import Unparsable
-from nacre.hosts.pieces import Block, JsonHook, JsonItem, JsonKey, TomlTable, TomlTables
+from nacre.hosts.pieces import Block, JsonHook, JsonItem, JsonKey, TomlServer, TomlTables
 
 SERVER = {"command": "/opt/nacre/bin/nacre", "args": ["mcp"]}
 KEY = JsonKey(("mcpServers", "nacre"), SERVER)
 HOOK = JsonHook(("hooks", "SessionStart"), {"hooks": [{"type": "command", "command": "/opt/nacre-hook a b"}]})
-TABLE = TomlTable(("mcp_servers", "nacre"), {**SERVER, "startup_timeout_sec": 20})
+TABLE = TomlServer(("mcp_servers", "nacre"), {**SERVER, "startup_timeout_sec": 20})
 
 SETTINGS = """\
 // settings of mine
@@ -157,6 +157,7 @@ def test_a_text_in_a_list_is_put_once_and_taken_out() -> None:
         '# mine\nmodel = "x" # why\n\n[mcp_servers.other]\ncommand = "y"\n',
         'model = "x"\r\n[a]\r\nb = """\r\n[mcp_servers.nacre]\r\n"""\r\n',
         '[mcp_servers]\n[mcp_servers.other]\ncommand = "y"\n',
+        "[mcp_servers]\n",
     ],
 )
 def test_a_table_goes_into_toml_and_out_of_it_to_the_byte(text: str) -> None:
@@ -164,6 +165,16 @@ def test_a_table_goes_into_toml_and_out_of_it_to_the_byte(text: str) -> None:
     assert tomllib.loads(after.replace("\r\n", "\n"))["mcp_servers"]["nacre"] == TABLE.value
     assert TABLE.put(after) == after
     assert TABLE.drop(after) == text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"permissions": {"allow": []}}', '{"hooks": {"SessionStart": []}, "mcpServers": {}}']
+)
+def test_what_held_nothing_before_nacre_came_is_not_taken_out(text: str) -> None:
+    assert JsonItem(("permissions", "allow"), "mcp__nacre__memory_get").drop(text) == text
+    assert HOOK.drop(text) == text
+    assert KEY.drop(text) == text
+    assert TABLE.drop("[mcp_servers]\n") == "[mcp_servers]\n"
 
 
 def test_a_table_in_one_line_is_changed_in_place() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.hosts.host import FREE_TOOLS, SERVER, Host, Target, Way, hook_groups
-from nacre.hosts.pieces import JsonItem, JsonKey, WholeFile
+from nacre.hosts.pieces import JsonItem, JsonKey, JsonServer, WholeFile
 from nacre.hosts.places import Places
 from nacre.hosts.wording import words
 
@@ -88,7 +88,7 @@ def _plugin(way: Way) -> Iterator[Target]:
 
 def _plain(way: Way) -> Iterator[Target]:
     hooks = hook_groups(way, NAME, _seconds(way))
-    server = JsonKey(("mcpServers", SERVER), {"type": "stdio", **way.programs.mcp_server()})
+    server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **way.programs.mcp_server()})
     allowed = _allowed(f"mcp__{SERVER}__")
     if way.project:
         folder = way.project / ".claude"
@@ -121,7 +121,7 @@ def _json(value: Any) -> str:
 
 def _notes(way: Way) -> Sequence[str]:
     told = "Sessions that run already know nothing of it: start a new one."
-    return (told, "Claude Code asks once whether the folder is to be trusted.") if way.project else (told,)
+    return (told, "It asks once whether the folder is to be trusted.") if way.project else (told,)
 
 
 HOST = Host(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nacre.hosts.host import SERVER, Host, Target, Way, hook_groups
-from nacre.hosts.pieces import Block, TomlTable, TomlTables
+from nacre.hosts.pieces import Block, TomlServer, TomlTables
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
 
@@ -35,7 +35,9 @@ def _targets(way: Way) -> Sequence[Target]:
     trusted = TomlTables(("hooks", "state"), f"{hooks}:")
     instructed = (way.project or folder(way.places)) / "AGENTS.md"
     return (
-        Target(folder(way.places) / "config.toml", (TomlTable(("mcp_servers", SERVER), server), trusted), "MCP server"),
+        Target(
+            folder(way.places) / "config.toml", (TomlServer(("mcp_servers", SERVER), server), trusted), "MCP server"
+        ),
         Target(hooks, hook_groups(way, NAME, _SECONDS), "hooks"),
         Target(instructed, (Block(instructions()),), "instructions"),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from nacre.hosts.host import FREE_TOOLS, SERVER, Host, Target, Way, hook_entries
-from nacre.hosts.pieces import Block, JsonDefault, JsonKey, WholeFile
+from nacre.hosts.pieces import Block, JsonDefault, JsonServer, ServerFile, WholeFile
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
 
@@ -38,7 +38,7 @@ def _windsurf(way: Way) -> Iterator[Target]:
 def _vscode(way: Way) -> Iterator[Target]:
     folder = way.project / ".vscode" if way.project else way.places.editor
     server = {"type": "stdio", **way.programs.mcp_server()}
-    yield Target(folder / "mcp.json", (JsonKey(("servers", SERVER), server),), "MCP server")
+    yield Target(folder / "mcp.json", (JsonServer(("servers", SERVER), server),), "MCP server")
     if way.project:
         yield Target(way.project / ".github" / "copilot-instructions.md", (Block(instructions()),), "instructions")
     else:
@@ -80,7 +80,7 @@ def _continue(way: Way) -> Iterator[Target]:
     ]  # fmt: skip
     if way.programs.given_environ:
         lines.append(f"    env: {json.dumps(way.programs.given_environ)}")
-    yield Target(folder / "mcpServers" / "nacre.yaml", (WholeFile("\n".join(lines) + "\n"),), "MCP server")
+    yield Target(folder / "mcpServers" / "nacre.yaml", (ServerFile("\n".join(lines) + "\n"),), "MCP server")
     rule = instructions("name: Long-term memory\nalwaysApply: true")
     yield Target(folder / "rules" / "nacre.md", (WholeFile(rule),), "rule")
 
@@ -91,8 +91,8 @@ def _generic(way: Way) -> Iterator[Target]:
     yield Target(above / ".mcp.json", (_server(way),), "MCP server")
 
 
-def _server(way: Way, **more: object) -> JsonKey:
-    return JsonKey(("mcpServers", SERVER), way.programs.mcp_server(**more))
+def _server(way: Way, **more: object) -> JsonServer:
+    return JsonServer(("mcpServers", SERVER), way.programs.mcp_server(**more))
 
 
 def _roo_traces(places: Places) -> Sequence[Path]:
@@ -111,7 +111,7 @@ HOSTS = (
     Host(
         "vscode", "VS Code Copilot", ("code", "code-insiders"), lambda places: (places.editor,),
         lambda way: tuple(_vscode(way)),
-        notes=lambda _: ("VS Code asks once whether it is to start the server.",),
+        notes=lambda _: ("It asks once whether it is to start the server.",),
     ),
     Host(
         "cline", "Cline", (),

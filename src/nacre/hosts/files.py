@@ -110,13 +110,17 @@ def remove_empty(folders: Iterable[Path]) -> None:
             folder.rmdir()
 
 
-def back_up(path: Path, stamp: str) -> Path:
-    """Put a copy of a file beside it, readable by no more people; returns where. Raises Untouchable."""
-    copy = path.with_name(f"{path.name}.nacre-{stamp}.bak")
+def back_up(path: Path, stamp: str, folder: Path | None = None) -> Path:
+    """Put a copy of a file beside it, or into a folder, readable by no more people; returns where.
+
+    Raises Untouchable.
+    """
+    above = folder or path.parent
+    copy = above / f"{path.name}.nacre-{stamp}.bak"
     number = 1
     while os.path.lexists(copy):
         number += 1
-        copy = path.with_name(f"{path.name}.nacre-{stamp}-{number}.bak")
+        copy = above / f"{path.name}.nacre-{stamp}-{number}.bak"
     write(copy, path.read_bytes(), mode=stat.S_IMODE(path.stat().st_mode))
     return copy
 

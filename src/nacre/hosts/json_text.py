@@ -92,9 +92,9 @@ def add(text: str, path: Path, value: Any) -> str:
 
 
 def filter_out(text: str, path: Path, is_own: Callable[[Any], bool]) -> str:
-    """Take the values out of the list at a path that ``is_own`` says; a list without any goes. Raises Unparsable."""
+    """Take the values out of the list at a path that ``is_own`` says; one that held no more goes. Raises Unparsable."""
     present = find(text, path)
-    if not isinstance(present, list):
+    if not isinstance(present, list) or not any(map(is_own, present)):
         return text
     while any(map(is_own, present)):
         text = _drop_item(text, path, lambda item: is_own(item.node.value))

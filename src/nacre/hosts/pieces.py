@@ -6,10 +6,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from nacre.hosts import json_text, marked
 from nacre.hosts.json_text import Unparsable
+from nacre.hosts.servers import Server, server_in_yaml, server_of
 
 OWN_COMMANDS = ("nacre-hook", "nacre.hooks.process")
 """What a hook's command holds that is nacre's, wherever the program lay when it was written."""
@@ -39,6 +40,15 @@ class JsonKey:
     def drop(self, text: str) -> str:
         """See Piece."""
         return json_text.drop(text, self.path)
+
+
+@dataclass(frozen=True)
+class JsonServer(JsonKey):
+    """An MCP server under nacre's name."""
+
+    def server(self, text: str) -> Server | None:
+        """The server that is there."""
+        return server_of(json_text.find(text, self.path))
 
 
 @dataclass(frozen=True)
@@ -123,11 +133,21 @@ class Block:
 
 
 @dataclass(frozen=True)
-class TomlTable:
-    """A table of nacre's own in a TOML text, between marks."""
+class TomlServer:
+    """An MCP server under nacre's name: a table in a TOML text, between marks."""
 
     path: tuple[str, ...]
     value: Mapping[str, Any]
+
+    def server(self, text: str) -> Server | None:
+        """The server that is there."""
+        return server_of(_at(_toml(text), self.path))
+
+    def is_marked(self, text: str) -> bool:
+        """Whether the table stands between nacre's marks."""
+        return _at(_toml(text), self.path) is not None and self._is_out(
+            marked.drop_blocks(text, marked.TOML), _without(_toml(text), self.path)
+        )
 
     def put(self, text: str) -> str:
         """See Piece."""
@@ -146,13 +166,22 @@ class TomlTable:
 
     def drop(self, text: str) -> str:
         """See Piece."""
-        wanted = _without(_toml(text), self.path)
-        if _reads_as(text, wanted) and not marked.has_block(text, marked.TOML):
+        before = _toml(text)
+        if _at(before, self.path) is None and not marked.has_block(text, marked.TOML):
             return text
+        wanted = _without(before, self.path)
         for after in self._dropped(text):
-            if _reads_as(after, wanted):
+            if self._is_out(after, wanted):
                 return after
         raise Unparsable(f"{'.'.join(self.path)} cannot be taken out without a risk to the rest")
+
+    def _is_out(self, text: str, wanted: dict[str, Any]) -> bool:
+        """Whether the rest is as it should be; a table above it that holds nothing may be the owner's."""
+        try:
+            left = _toml(text)
+        except Unparsable:
+            return False
+        return _at(left, self.path) is None and _without(left, self.path) == wanted
 
     def _dropped(self, text: str) -> Iterator[str]:
         """The text without the table, in one way after the other: the first that harms nothing is taken."""
@@ -232,6 +261,18 @@ class WholeFile:
     def drop(self, text: str) -> str:
         """See Piece."""
         return "" if text == self.content or "nacre" in text else text
+
+
+@dataclass(frozen=True)
+class ServerFile(WholeFile):
+    """A file that names an MCP server, nacre's, and nothing else."""
+
+    def server(self, text: str) -> Server | None:
+        """The server that is there."""
+        return server_in_yaml(text)
+
+
+ServerPiece: TypeAlias = JsonServer | TomlServer | ServerFile
 
 
 def _runs_own(value: Any) -> bool:

@@ -9,10 +9,11 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from nacre.hosts.host import SERVER, Host, Target, Way, hook_groups
-from nacre.hosts.pieces import Block, JsonDefault, JsonItem, JsonKey, Piece, WholeFile
+from nacre.hosts.pieces import Block, JsonDefault, JsonItem, JsonKey, JsonServer, Piece, WholeFile
 from nacre.hosts.places import Places
 from nacre.hosts.wording import instructions
 
+OPENCLAW = "openclaw"
 PLUGIN_TOLD = "nacre.json"
 """The file beside a plugin that tells it where nacre is."""
 
@@ -24,7 +25,7 @@ _GEMINI_MILLISECONDS = {
 def _gemini(way: Way) -> Sequence[Target]:
     folder = (way.project or way.places.user) / ".gemini"
     hooks = hook_groups(way, "gemini-cli", _GEMINI_MILLISECONDS, matcher="*")
-    server = JsonKey(("mcpServers", SERVER), way.programs.mcp_server(trust=True))
+    server = JsonServer(("mcpServers", SERVER), way.programs.mcp_server(trust=True))
     return (
         Target(folder / "settings.json", (server, *hooks), "MCP server, hooks"),
         Target((way.project or folder) / "GEMINI.md", (Block(instructions()),), "instructions"),
@@ -40,7 +41,7 @@ def _opencode(way: Way) -> Iterator[Target]:
     server = {"type": "local", "command": [command, *arguments], "enabled": True}
     if way.programs.given_environ:
         server["environment"] = way.programs.given_environ
-    yield Target(settings, (JsonKey(("mcp", SERVER), server),), "MCP server")
+    yield Target(settings, (JsonServer(("mcp", SERVER), server),), "MCP server")
     yield Target(above / "AGENTS.md", (Block(instructions()),), "instructions")
     yield from plugin(way, "opencode", folder / "plugin")
 
@@ -100,7 +101,7 @@ HOSTS = (
         lambda way: tuple(_opencode(way)),
     ),
     Host(
-        "openclaw", "OpenClaw", ("openclaw",), lambda places: (_openclaw_folder(places),),
+        OPENCLAW, "OpenClaw", ("openclaw",), lambda places: (_openclaw_folder(places),),
         lambda way: tuple(_openclaw(way)),
         notes=lambda _: ("Restart the gateway: openclaw gateway restart.",), by_project=False,
     ),

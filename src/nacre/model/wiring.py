@@ -59,7 +59,7 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class LeftAlone:
-    """A file that is not touched, and why."""
+    """A file that is not touched, or something in it, and why."""
 
     path: Path
     host: str
@@ -78,11 +78,17 @@ class HostCommand:
 
 @dataclass(frozen=True, slots=True)
 class WiringPlan:
-    """All that would be done, and what a person has to do afterwards (by host)."""
+    """All that would be done, and what a person has to do afterwards (by host).
+
+    ``kept`` are servers of nacre's name that the owner wrote. ``servers`` are those that are nacre's when it is done:
+    the file, and the words that start it.
+    """
 
     wishes: tuple[WiringWish, ...]
     changes: tuple[FileChange, ...]
     left_alone: tuple[LeftAlone, ...] = ()
+    kept: tuple[LeftAlone, ...] = ()
+    servers: tuple[tuple[Path, tuple[str, ...]], ...] = ()
     commands: tuple[HostCommand, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     is_removal: bool = False
@@ -95,7 +101,10 @@ class WiringPlan:
 
 @dataclass(frozen=True, slots=True)
 class WiringDone:
-    """What was done: the changes, the copies of files as they were before, and what went wrong."""
+    """What was done: the changes, the copies of files as they were before, and what went wrong.
+
+    ``old_copies`` are those of earlier changes that nothing needs any more.
+    """
 
     plan: WiringPlan
     backups: tuple[Path, ...]
@@ -103,5 +112,6 @@ class WiringDone:
     failed: tuple[tuple[str, str], ...] = ()
     """Commands of hosts that failed, with what they said."""
 
+    old_copies: tuple[Path, ...] = ()
     trusted: bool = False
     """Whether Codex was told to trust the hooks, and does."""

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from nacre import private
 from nacre.app.wiring.commands import run_command
 from nacre.app.wiring.record import Wired, WrittenFile, digest, load, save
-from nacre.app.wiring.ways import targets_of
+from nacre.app.wiring.ways import own_programs, targets_of
 from nacre.hosts import files
 from nacre.hosts.files import Untouchable
 from nacre.lock import FileLock
-from nacre.model.wiring import FileChange, LeftAlone, WiringDone, WiringPlan, WiringWish
+from nacre.model.wiring import FileChange, LeftAlone, WiringDone, WiringPlan
 from nacre.settings import Settings
 
 PATIENCE_SECONDS = 10.0
+
+COPIES = Path("hosts") / "copies"
+"""In the home: copies of files of projects."""
 
 CHANGED = "changed"
 """In the place of a hash: somebody else changed the file between two of nacre's changes."""
@@ -41,7 +46,8 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     the end there stands what was shown, which keeps the owner's.
     """
     wired = load(settings.home)
-    books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"))
+    projects = {wish.project: settings.home / COPIES for wish in wanted.wishes if wish.project}
+    books = _Books(wired, now.strftime("%Y%m%dT%H%M%SZ"), projects)
     changing = [change for change in wanted.changes if change.action != "none"]
     ready = [change for change in changing if books.back_up(change)]
     own = [one for one in ready if one.path.is_relative_to(settings.home.resolve()) and not wanted.is_removal]
@@ -58,9 +64,15 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     places = {wish.place for wish in wanted.wishes}
     others = tuple(wish for wish in wired.wishes if wish.place not in places)
     wishes = others if wanted.is_removal else (*others, *wanted.wishes)
-    save(settings.home, Wired(wishes, _still_used(settings, wishes, books.files)))
-    files.remove_empty(books.emptied)
-    return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed))
+    programs = own_programs(settings)
+    used = {os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)}
+    written = {path: one for path, one in books.files.items() if path in used}
+    servers = {path: one for path, one in _servers(wired, wanted).items() if path in used}
+    old_copies = [copy for path, one in wired.files.items() if path not in used for copy in one.copies]
+    files.remove_empty({*books.emptied, settings.home / COPIES})
+    save(settings.home, Wired(wishes, written, servers, programs.version, shlex.join(programs.nacre)))
+    left = tuple(path for path in old_copies if path.exists())
+    return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), left)
 
 
 def accept_rewritten(settings: Settings, path: Path) -> None:
@@ -72,22 +84,24 @@ def accept_rewritten(settings: Settings, path: Path) -> None:
         save(settings.home, replace(wired, files={**wired.files, str(real): replace(written, after=after)}))
 
 
-def _still_used(
-    settings: Settings, wishes: Sequence[WiringWish], written: Mapping[str, WrittenFile]
-) -> dict[str, WrittenFile]:
-    used = {os.path.realpath(target.path) for wish in wishes for target in targets_of(settings, wish)}
-    return {path: one for path, one in written.items() if path in used}
+def _servers(wired: Wired, wanted: WiringPlan) -> dict[str, tuple[tuple[str, ...], ...]]:
+    """The servers that are nacre's, by file: those it wrote before among them."""
+    servers = dict(wired.servers)
+    for path, words in wanted.servers:
+        servers[str(path)] = tuple(dict.fromkeys((*servers.get(str(path), ()), words)))
+    return servers
 
 
 class _Books:
     """What was written, and what is needed to leave the files as they were."""
 
-    def __init__(self, wired: Wired, stamp: str) -> None:
+    def __init__(self, wired: Wired, stamp: str, projects: Mapping[Path, Path]) -> None:
         self.files = dict(wired.files)
         self.copies: list[Path] = []
         self.left_alone: list[LeftAlone] = []
         self.emptied: set[Path] = set()
         self._stamp = stamp
+        self._projects = projects
         self._copy_of: dict[Path, Path] = {}
 
     def back_up(self, change: FileChange) -> bool:
@@ -95,12 +109,19 @@ class _Books:
         try:
             self._refuse_changed(change, ())
             if change.before is not None and not self._is_as_written(change):
-                self._copy_of[change.path] = files.back_up(change.path, self._stamp)
+                self._copy_of[change.path] = files.back_up(change.path, self._stamp, self._folder(change.path))
                 self.copies.append(self._copy_of[change.path])
         except Untouchable as error:
             self._leave(change, error)
             return False
         return True
+
+    def _folder(self, path: Path) -> Path | None:
+        """Where the copy of a project's file goes: beside it, it would be one more file of the repository."""
+        folder = next((copies for project, copies in self._projects.items() if path.is_relative_to(project)), None)
+        if folder:
+            private.make_folder(folder)
+        return folder
 
     def write(self, change: FileChange, rewritten: Sequence[Path]) -> None:
         """Write a file, or remove it."""
@@ -132,7 +153,8 @@ class _Books:
         before = digest(change.before) if change.is_pristine and not old else CHANGED
         folders = old.made if old else tuple(str(folder) for folder in made)
         backup = str(self._copy_of.get(change.path, ""))
-        self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders)
+        older = tuple(map(str, old.copies)) if old else ()
+        self.files[str(change.path)] = WrittenFile(digest(after), before, backup, folders, older)
 
     def _is_as_written(self, change: FileChange) -> bool:
         """Whether a file is as nacre left it: then there is a copy of what it was, if it was anything."""
@@ -144,4 +166,4 @@ class _Books:
             raise Untouchable("it changed meanwhile")
 
     def _leave(self, change: FileChange, error: Untouchable) -> None:
-        self.left_alone.append(LeftAlone(change.path, ", ".join(change.hosts), str(error), "run nacre init again"))
+        self.left_alone.append(LeftAlone(change.path, ", ".join(change.hosts), str(error), "run it again"))

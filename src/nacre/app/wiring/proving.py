@@ -26,7 +26,7 @@ from nacre.app.wiring.warming import warmed
 from nacre.app.wiring.ways import found_hosts, program_of, targets_of, way_of
 from nacre.hosts import claude_code, codex, json_text
 from nacre.hosts.host import SERVER, Way
-from nacre.hosts.pieces import JsonHook, JsonKey, TomlTable, WholeFile
+from nacre.hosts.pieces import JsonHook, JsonKey, TomlServer, WholeFile
 from nacre.hosts.terminals import PLUGIN_TOLD
 from nacre.model.reports import Check
 from nacre.model.wiring import WiringPlan, WiringWish
@@ -132,7 +132,7 @@ def _places(settings: Settings, wish: WiringWish) -> Iterator[tuple[Path, str]]:
     for target in targets_of(settings, wish):
         if any(isinstance(piece, JsonHook) for piece in target.pieces):
             yield target.path, "hooks"
-        if any(isinstance(piece, JsonKey | TomlTable) and piece.path[-1] == SERVER for piece in target.pieces):
+        if any(isinstance(piece, JsonKey | TomlServer) and piece.path[-1] == SERVER for piece in target.pieces):
             yield target.path, "server"
         if target.path.suffix == ".yaml" and isinstance(target.pieces[0], WholeFile):
             yield target.path, "server"

@@ -19,21 +19,35 @@ _VERSION = 1
 class WrittenFile:
     """A file that nacre wrote into. ``before`` and ``after`` are hashes; ``before`` is empty where there was none.
 
-    ``backup`` is a copy of it as it was. What is not in ``made`` of the folders around it was there before.
+    ``backup`` is a copy of it as it was, ``older`` are those from before others changed it. What is not in ``made`` of
+    the folders around it was there before.
     """
 
     after: str
     before: str = ""
     backup: str = ""
     made: tuple[str, ...] = ()
+    older: tuple[str, ...] = ()
+
+    @property
+    def copies(self) -> tuple[Path, ...]:
+        """All copies of it."""
+        return tuple(Path(one) for one in (*self.older, self.backup) if one)
 
 
 @dataclass(frozen=True)
 class Wired:
-    """The wirings of this home, and the files, by where they really lie."""
+    """The wirings of this home, and the files, by where they really lie.
+
+    ``servers`` are the command lines of MCP servers that nacre wrote into a file: one of another is the owner's.
+    ``nacre`` and ``program`` say which nacre wrote last, and where it lay.
+    """
 
     wishes: tuple[WiringWish, ...] = ()
     files: dict[str, WrittenFile] = field(default_factory=dict)
+    servers: dict[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    nacre: str = ""
+    program: str = ""
     version: int = _VERSION
 
 

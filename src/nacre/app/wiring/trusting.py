@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import stat
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -42,7 +43,8 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
             if not hooks:
                 return "it sees no hook of nacre's"
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
-            server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
+            with _mode_kept(config_file(settings)):
+                server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
             left = [hook for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
             return "it still does not trust them" if left else None
     except _Refusal as refusal:
@@ -145,6 +147,15 @@ def _hooks_in(answer: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(answer, list):
         for value in answer:
             yield from _hooks_in(value)
+
+
+@contextmanager
+def _mode_kept(path: Path) -> Iterator[None]:
+    """Codex makes its file anew, the owner's alone; a mode that it had stays."""
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    yield
+    if mode is not None:
+        path.chmod(mode)
 
 
 def config_file(settings: Settings) -> Path:

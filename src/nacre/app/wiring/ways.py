@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ from nacre.hosts.host import Host, Target, Way
 from nacre.hosts.places import Places
 from nacre.hosts.programs import Programs
 from nacre.hosts.registry import HOSTS
+from nacre.hosts.terminals import OPENCLAW
 from nacre.model.wiring import WiringWish
 from nacre.settings import Settings
 
@@ -68,11 +70,22 @@ def way_of(settings: Settings, wish: WiringWish) -> Way:
 
 
 def settled(settings: Settings, wish: WiringWish) -> WiringWish:
-    """A wish as it can be fulfilled: where Claude Code's program is not found, nobody can install a plugin in it now,
-    and its settings alone do at once what the plugin would."""
-    if wish.host == claude_code.NAME and not wish.project and not program_of(settings, "claude"):
-        return replace(wish, plain=True)
-    return wish
+    """A wish as it can be fulfilled, without what is no matter of its host.
+
+    Where Claude Code's program is not found, nobody can install a plugin in it now, and its settings alone do at once
+    what the plugin would.
+    """
+    is_claude = wish.host == claude_code.NAME
+    plain = is_claude and (wish.plain or not (wish.project or program_of(settings, "claude")))
+    return replace(wish, plain=plain, slot=wish.slot and wish.host == OPENCLAW, tool_hook=wish.tool_hook and is_claude)
+
+
+def init_command(wish: WiringWish, *more: str) -> str:
+    """What a person types to have this wiring made, or with ``--uninstall`` taken out."""
+    project = ["--project", str(wish.project)] if wish.project else []
+    named = {"--plain": wish.plain, "--slot": wish.slot, "--tool-hook": wish.tool_hook}
+    forms = [option for option, is_wanted in named.items() if is_wanted and "--uninstall" not in more]
+    return shlex.join(["nacre", "init", "--host", wish.host, *project, *forms, *more])
 
 
 def targets_of(settings: Settings, wish: WiringWish) -> Sequence[Target]:

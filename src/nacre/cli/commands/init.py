@@ -14,6 +14,7 @@ from nacre.cli.run import Run
 from nacre.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from nacre.cli.init_daemon import DaemonMet
     from nacre.cli.render.wiring import Shown
     from nacre.model.wiring import WiringPlan, WiringWish
 
@@ -62,12 +63,15 @@ def init(  # noqa: PLR0913 - one a question
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project, scope)
     template = WiringWish("", folder, plain, slot, tool_hook)
-    if not (asks or yes or dry_run or hosts):
+    if not (asks or yes or dry_run):
         raise click.UsageError(
-            "nobody can be asked: add --yes for all that are found, or --host NAME", click.get_current_context()
+            "nobody can be asked: add --yes, or --dry-run to see what would change", click.get_current_context()
         )
     named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
     chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
+    if not chosen and asks and not uninstall:
+        click.echo("Nothing was chosen, and nothing was changed.", err=True)
+        return
     wishes = [
         one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
     ]
@@ -168,9 +172,20 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
     diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
-    run.answer(done_record(done, diffs), lambda paper: render_done(paper, done, shown(run)))
+    daemon = _settle_daemon(run, is_removal=wanted.is_removal)
+    run.answer(done_record(done, diffs, daemon), lambda paper: render_done(paper, done, shown(run), daemon))
     if not run.as_json:
         run.flush()
+
+
+def _settle_daemon(run: Run, *, is_removal: bool) -> DaemonMet | None:
+    """End the daemon that nobody needs any more, or that is another nacre's."""
+    from nacre.app.wiring.record import load
+    from nacre.cli.init_daemon import end_other_version, end_unneeded
+
+    if not is_removal:
+        return end_other_version(run.settings.home)
+    return None if load(run.settings.home).wishes else end_unneeded(run.settings.home)
 
 
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:

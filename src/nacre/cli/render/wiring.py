@@ -16,6 +16,7 @@ from nacre.hosts import codex
 from nacre.hosts.registry import HOSTS
 
 if TYPE_CHECKING:
+    from nacre.cli.init_daemon import DaemonMet
     from nacre.model.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
@@ -73,10 +74,11 @@ def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
     if same:
         paper.line(dim(f"{count(same, 'file')} as {'it' if same == 1 else 'they'} should be already"))
     _left(paper, plan.left_alone, places)
+    _left(paper, plan.kept, places, "kept      ")
 
 
-def render_done(paper: Paper, done: WiringDone, places: Shown) -> None:
-    """What was done, and what is left to do."""
+def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet | None = None) -> None:
+    """What was done, what became of the daemon, and what is left to do."""
     plan = done.plan
     left = {one.path for one in done.left_alone}
     for change in plan.changes:
@@ -88,17 +90,28 @@ def render_done(paper: Paper, done: WiringDone, places: Shown) -> None:
         paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
     elif plan.is_nothing and not plan.left_alone:
         paper.line("Nothing to do: ", "none of it is there." if plan.is_removal else "everything is in place.")
-    for path in done.backups:
-        paper.line(dim(f"as it was: {places.short(path)}"))
+    _copies(paper, done, places)
     for command, said in done.failed:
         paper.line(Span("failed", "bold red"), f" {command}: {said}", hang=2)
     _left(paper, (*plan.left_alone, *done.left_alone), places)
+    _left(paper, plan.kept, places, "kept      ")
+    if daemon:
+        paper.line(daemon.told, hang=2)
     if plan.is_removal:
+        paper.line(dim(f"Your memories stay in {places.short(places.home)}."))
         return
     for host, note in plan.notes:
         if not plan.is_nothing or host == codex.NAME:  # which is told as long as the hooks are not trusted
             paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
     paper.line(dim("nacre doctor hosts proves that it works; nacre init --uninstall takes it out again."))
+
+
+def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
+    """Where files are as they were: before what was done now, and before nacre came."""
+    for path in done.backups:
+        paper.line(dim(f"as it was: {places.short(path)}"))
+    for path in done.old_copies:
+        paper.line(dim(f"as it was before nacre: {places.short(path)}"))
 
 
 def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
@@ -131,10 +144,10 @@ def _cut(line: str) -> str:
     return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
 
 
-def _left(paper: Paper, left: Sequence[LeftAlone], places: Shown) -> None:
+def _left(paper: Paper, left: Sequence[LeftAlone], places: Shown, label: str = "left alone") -> None:
     for one in left:
         told = f" {places.short(one.path)}: {one.reason} ({one.hint})"
-        paper.line(Span("left alone", "yellow"), told, hang=2)
+        paper.line(Span(label, "yellow"), told, hang=2)
 
 
 def _lines(content: bytes | None, clean: Clean) -> list[str]:
