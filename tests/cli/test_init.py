@@ -193,7 +193,6 @@ def test_a_server_that_the_owner_wrote_is_the_owners(nacre: Nacre, user_home: Pa
         assert (user_home / name).read_text() == OWN_SERVERS[name]
     assert "gemini-cli BeforeAgent" in (user_home / ".gemini/settings.json").read_text()
     assert "/mine/nacre" in nacre("init", "--host", "codex", "--yes").out
-    assert nacre("health", "--json").json["checks"]
     nacre("init", "--uninstall", "--yes")
     assert tree(user_home) == before
 
@@ -245,7 +244,7 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_and_the_rest_is_done(
 def test_of_two_at_once_the_second_waits_for_the_first(
     nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wire = command("init", "--host", "codex,cursor,gemini-cli", "--json")
+    wire = command("init", "--host", "codex,cursor,gemini-cli", "--yes", "--json")
     both = [subprocess.Popen(wire, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
     told = [json.loads(one.communicate(timeout=120)[0]) for one in both]
     assert [one.returncode for one in both] == [0, 0]
@@ -488,7 +487,7 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
     hooks = project / ".codex/hooks.json"
     hooks.write_text(hooks.read_text().replace("nacre.hooks.process", "nacre.gone").replace("nacre-hook", "nacre-gone"))
     broken = {one["name"]: one for one in process("doctor", "hosts", "--json", code=1).json["checks"]}
-    found = broken[f"codex in {project} files"]
+    found = broken["codex in code files"]
     assert f"{hooks} is not as it should be" in found["detail"]
     assert found["hint"] == f"nacre init --host codex --project {project}"
 
@@ -505,6 +504,41 @@ def test_doctor_runs_nothing_that_a_project_brought_along(
     checks = process("doctor", "hosts", "--json", code=1).json["checks"]
     assert any("runs something else" in one["detail"] for one in checks)
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+    nacre("init", "--host", "roo", "--yes")
+    record, rule = user_home / ".nacre/hosts/wiring.json", user_home / ".roo/rules/nacre.md"
+    held = json.loads(record.read_text())
+    record.write_text(json.dumps({**held, "nacre": "0.0.9"}))
+    rule.write_text("nacre, as it was put once\n")
+    found = {one["name"]: one for one in nacre("doctor", "hosts", "--json", code=None).json["checks"]}["roo files"]
+    assert found["state"] == "warning"
+    assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
+    assert found["hint"] == "nacre init --host roo"
+    line = {one["name"]: one for one in nacre("health", "--json").json["checks"]}["hosts"]
+    assert line["hint"] == "nacre init brings them up to date"
+    nacre("init", "--host", "roo", "--yes")
+    assert json.loads(record.read_text())["nacre"] == held["nacre"]
+
+
+def test_doctor_tries_the_server_that_the_owner_wrote(
+    nacre: Nacre, user_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
+    settings = user_home / ".codeium/windsurf/mcp_config.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"mcpServers": {"nacre": {"command": "/mine/nacre", "args": ["--token", "hush"]}}}')
+    nacre("init", "--host", "windsurf", "--yes")
+    shown = nacre("doctor", "hosts", "--json", code=1).json["checks"]
+    checks = {one["name"]: one for one in shown}
+    assert checks["windsurf server"]["state"] == "warning"
+    assert "hush" not in checks["windsurf server"]["detail"]
+    assert "take it out" in checks["windsurf tools"]["hint"]
+    assert "windsurf files" not in checks
 
 
 def test_health_tells_in_a_line_when_a_wiring_was_changed(nacre: Nacre, user_home: Path) -> None:
@@ -536,6 +570,15 @@ def test_who_says_no_finds_everything_as_it_was(dialog: Callable[..., Outcome], 
     )  # fmt: skip
     assert shown.code == 1
     assert "nothing was changed" in shown.out
+    assert tree(user_home) == prior
+
+
+def test_who_wants_none_is_not_told_that_all_is_in_place(
+    dialog: Callable[..., Outcome], user_home: Path, prior: Tree
+) -> None:
+    shown = dialog("init", answers=[("Which ones?", "none")], environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"})
+    assert shown.code == 0
+    assert shown.out.rstrip().endswith("Nothing was chosen, and nothing was changed.")
     assert tree(user_home) == prior
 
 

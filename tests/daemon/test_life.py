@@ -11,7 +11,9 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -216,3 +218,41 @@ def test_health_tells_of_the_daemon(serving: Serve, process: Nacre) -> None:
     assert f"process {daemon.process.pid}" in told()["detail"]
     daemon.end()
     assert told()["state"] == "ok"
+
+
+def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(nacre: Nacre, serving: Serve) -> None:
+    served = serving("--idle")
+    nacre("init", "--host", "roo,windsurf", "--yes")
+    assert nacre("init", "--host", "roo", "--uninstall", "--yes", "--json").json["daemon"] is None
+    assert is_served()
+    told = nacre("init", "--uninstall", "--yes").out
+    assert "The daemon ended" in told
+    assert "memories stay" in told
+    assert served.end() == 0
+    serving("--no-watch")
+    assert nacre("init", "--uninstall", "--yes", "--json").json["daemon"]["state"] == "runs"
+    assert is_served()
+
+
+def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre) -> None:
+    home().mkdir(exist_ok=True)
+    hello = {"pid": 1, "version": "0.0.9", "protocol": 1, "seconds": 1.0, "on_demand": True}
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(socket_path(str(home())))
+        door.listen()
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    link, _ = door.accept()
+                    with link:
+                        heard.append(json.loads(link.makefile("rb").readline())["operation"])
+                        link.sendall(json.dumps({"result": hello}).encode() + b"\n")
+
+        heard: list[str] = []
+        Thread(target=answer, daemon=True).start()
+        checks = nacre("doctor", "hosts", "--json").json["checks"]
+        done = nacre("init", "--host", "roo", "--yes", "--json").json
+    assert checks[0]["detail"].startswith("nacre 0.0.9 serves this home")
+    assert done["daemon"] == {"version": "0.0.9", "state": "ended"}
+    assert heard == ["hello", "hello", "stop"]

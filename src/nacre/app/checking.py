@@ -28,14 +28,13 @@ from nacre.link.address import LOCK
 from nacre.link.client import Away, Refused, ask
 from nacre.llm.credentials import place_for
 from nacre.lock import is_held
-from nacre.model.reports import Check
+from nacre.model.reports import FAILURE, OK, WARNING, Check
 from nacre.protocols import ManifoldEmbedder
 from nacre.recall.scoring import days_between
 from nacre.storage.co_recall import STEP
 from nacre.storage.database import engine_version
 from nacre.text import shorten
 
-OK, WARNING, FAILURE = "ok", "warning", "failure"
 _LOW_DISK_BYTES = 500_000_000
 _STALE_DAYS = 14
 _PATIENCE_SECONDS = 10.0

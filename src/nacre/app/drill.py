@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nacre.app.backups import Manifest, Notify, unpack
-from nacre.app.checking import FAILURE, OK, WARNING
 from nacre.app.context import Context
 from nacre.app.proving import as_check, prove
 from nacre.app.recalling import recall
 from nacre.errors import NacreError
 from nacre.model.recall import Mode, RecallQuery
-from nacre.model.reports import Check
+from nacre.model.reports import FAILURE, OK, WARNING, Check
 from nacre.settings import Settings, load_settings
 
 _COUNTED = ("memories", "projects", "sessions", "turns")

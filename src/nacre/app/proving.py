@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.app.checking import OK
 from nacre.app.context import Context
 from nacre.app.ingesting import OnProgress
 from nacre.app.proofs.archive import prove_archive
@@ -14,7 +13,7 @@ from nacre.app.proofs.index import prove_database, prove_full_text, prove_vector
 from nacre.app.proofs.sessions import prove_transcripts
 from nacre.app.proofs.vault import prove_files, prove_ledger, prove_links, prove_projects, prove_writes
 from nacre.app.scanning import catch_up
-from nacre.model.reports import Check
+from nacre.model.reports import OK, Check
 
 _PROOFS = (
     prove_database, prove_writes, prove_files, prove_links, prove_full_text, prove_vectors,

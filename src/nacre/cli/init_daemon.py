@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
 class DaemonMet:
-    """A daemon that had to end, and whether it did; one that the system or a person started is theirs to end."""
+    """A daemon, or a watcher, that nobody needs or that is another nacre's, and whether it ended.
+
+    One that the system or a person started is theirs to end.
+    """
 
     version: str
     state: Literal["ended", "runs"]
@@ -17,20 +22,18 @@ class DaemonMet:
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
-    """With the last host, end the daemon that was started for them: it follows sessions. ``None`` where none runs."""
+    """With the last host, end the daemon that was started for them; ``None`` where nothing follows sessions."""
     from nacre.daemon.greeting import ask_to_stop, greet
 
     found = greet(home)
     if found is None:
-        return None
+        return _watcher(home)
     if found.on_demand and ask_to_stop(home):
-        told = "The daemon ended: no session is read any more, until something of nacre's starts it again."
-        return DaemonMet(found.version, "ended", told)
+        told = "The daemon ended, and no session is read any more: nacre ingest reads them, when you like."
+        return _watcher(home) or DaemonMet(found.version, "ended", told)
     reads = " and reads your agents' sessions" if found.follows else ""
-    told = (
-        f"The daemon goes on{reads}: nacre serve stop ends it, nacre watcher uninstall ends one that comes with login."
-    )
-    return DaemonMet(found.version, "runs", told)
+    ends = "nacre serve stop ends it, nacre watcher uninstall for good"
+    return DaemonMet(found.version, "runs", f"The daemon goes on{reads}: {ends}.")
 
 
 def end_other_version(home: Path) -> DaemonMet | None:
@@ -41,7 +44,19 @@ def end_other_version(home: Path) -> DaemonMet | None:
     found, own = greet(home), installed_version()
     if found is None or found.version == own:
         return None
-    who = f"The daemon was nacre {found.version}, this is {own}"
     if found.on_demand and ask_to_stop(home):
-        return DaemonMet(found.version, "ended", f"{who}: it ended, and the next session starts this one's.")
-    return DaemonMet(found.version, "runs", f"{who}: it goes on. nacre serve stop, then start it as you did.")
+        told = f"The daemon of nacre {found.version} ended; the next session starts that of {own}."
+        return DaemonMet(found.version, "ended", told)
+    told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."
+    return DaemonMet(found.version, "runs", told)
+
+
+def _watcher(home: Path) -> DaemonMet | None:
+    from nacre.app.watching.standing import standing
+    from nacre.ids import utc_now
+
+    found = standing(home, utc_now())
+    if not found.lives:
+        return None
+    told = "The watcher goes on and reads your agents' sessions: nacre watcher uninstall ends it."
+    return DaemonMet(found.health.version if found.health else "", "runs", told)

@@ -49,10 +49,15 @@ def plugin_files(way: Way) -> dict[str, str]:
     content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
     manifest = {
         "name": SERVER,
-        "version": f"{way.programs.version or '0.0.0'}-{content}",
+        "version": f"{_numbers(way.programs.version)}-{content}",
         "description": "Long-term memory: what was settled in earlier sessions, given back when it matters.",
     }
     return {".claude-plugin/plugin.json": _json(manifest), **files}
+
+
+def _numbers(version: str) -> str:
+    """A version as plugins have it: numbers first."""
+    return version if version[:1].isdigit() else "0.0.0"
 
 
 def version_of(files: dict[str, str]) -> str:

@@ -159,9 +159,12 @@ class StoreOutcome:
         return f"{did} ({self.decided_by}: {self.reason})" if did and self.decided_by else did
 
 
+OK, WARNING, FAILURE = "ok", "warning", "failure"
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding of ``nacre doctor`` or ``nacre health``: ``ok``, ``warning`` or ``failure``."""
+    """One finding of ``nacre doctor`` or ``nacre health``; ``state`` is OK, WARNING or FAILURE."""
 
     name: str
     state: str

@@ -118,7 +118,7 @@ def own_programs(settings: Settings) -> Programs:
         environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(one) for one in modules.split(os.pathsep) if one)
     usual = settings.user_home / ".nacre"
     home = None if settings.home.absolute() == usual else str(settings.home.absolute())
-    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, _version())
+    return Programs(started["nacre"], started["nacre-hook"], home, environ, settings.platform, own_version())
 
 
 def program_of(settings: Settings, name: str) -> str | None:
@@ -135,8 +135,9 @@ def _script(settings: Settings, name: str) -> tuple[str, ...] | None:
     return next(((str(path),) for path in found if path.is_file()), None)
 
 
-def _version() -> str:
+def own_version() -> str:
+    """The version of this nacre; ``source`` where it was never installed."""
     try:
         return version("nacre")
     except PackageNotFoundError:
-        return "0.0.0"
+        return "source"
