@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,11 @@ def folder(places: Places) -> Path:
     return places.project / ".codex" if places.project else places.folder("CODEX_HOME", ".codex")
 
 
+def users_config(places: Places) -> Path:
+    """The user's settings: whom Codex trusts stands there, for hooks of projects, too."""
+    return places.folder("CODEX_HOME", ".codex") / "config.toml"
+
+
 def hooks_file(places: Places) -> Path:
     """The file with the hooks."""
     return folder(places) / "hooks.json"
@@ -34,18 +40,21 @@ def _targets(way: Way) -> Sequence[Target]:
     }
     trusted = TomlTables(("hooks", "state"), f"{hooks}:")
     instructed = (way.project or folder(way.places)) / "AGENTS.md"
-    return (
-        Target(
-            folder(way.places) / "config.toml", (TomlServer(("mcp_servers", SERVER), server), trusted), "MCP server"
-        ),
+    put = TomlServer(("mcp_servers", SERVER), server)
+    targets = (
+        Target(folder(way.places) / "config.toml", (put,) if way.project else (put, trusted), "MCP server"),
         Target(hooks, hook_groups(way, NAME, _SECONDS), "hooks"),
         Target(instructed, (Block(instructions()),), "instructions"),
     )
+    return (*targets, Target(users_config(way.places), (trusted,), "trust")) if way.project else targets
 
 
-def _notes(_: Way) -> Sequence[str]:
+def _notes(way: Way) -> Sequence[str]:
     told = "It runs no hook that it was not told to trust: open codex, type /hooks, and trust those of nacre"
-    return (f"{told}; or nacre init --host codex --trust-hooks does it.",)
+    if not way.project:
+        return (f"{told}; or nacre init --host codex --trust-hooks does it.",)
+    command = f"nacre init --host codex --project {shlex.quote(str(way.project))} --trust-hooks"
+    return (f"{told}, once you said there that the folder may be trusted; or {command} does it.",)
 
 
 HOST = Host(

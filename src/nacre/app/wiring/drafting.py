@@ -78,7 +78,7 @@ class Drafts:
         if change is dropped and words == draft.words:
             return  # nothing of it is there
         self._drafts[path] = draft
-        draft.words, draft.is_there = words, draft.is_there or change is put
+        draft.words, draft.is_there = words, draft.is_there or (change is put and bool(words))
         draft.is_whole = draft.is_whole or any(isinstance(piece, WholeFile) for piece in target.pieces)
         draft.hosts += [wish.host] if wish.host not in draft.hosts else []
         draft.whats += [target.what] if target.what not in draft.whats else []

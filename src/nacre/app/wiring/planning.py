@@ -11,9 +11,11 @@ from nacre.app.wiring.drafting import Drafts, dropped, put
 from nacre.app.wiring.record import load
 from nacre.app.wiring.ways import host_named, targets_of, way_of
 from nacre.hosts.host import Target
+from nacre.hosts.pieces import JsonHook
 from nacre.model.wiring import WiringPlan, WiringWish
 from nacre.settings import Settings
 
+_TWICE = "It is wired for all of yours as well: in this project its hooks run twice."
 _PATHS = "What was written holds paths of this machine: others who share the project's repository need their own."
 
 
@@ -35,6 +37,7 @@ def plan(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan:
     notes = [(wish.host, note) for wish in wishes for note in host_named(wish.host).notes(way_of(settings, wish))]
     shared = next((wish.host for wish in wishes if wish.project), None)
     notes += [(shared, _PATHS)] if shared else []
+    notes += [(wish.host, _TWICE) for wish in wishes if _runs_twice(settings, wish, (*wishes, *wired.wishes))]
     commands = [one for wish in wishes for one in commands_for(settings, wish) if drafts.may_run(one)]
     servers = drafts.servers
     return WiringPlan(
@@ -61,6 +64,13 @@ def plan_removal(settings: Settings, wishes: Sequence[WiringWish]) -> WiringPlan
         tuple(wishes), drafts.changes(), tuple(drafts.left_alone), tuple(drafts.servers.kept), (), tuple(commands),
         is_removal=True,
     )  # fmt: skip
+
+
+def _runs_twice(settings: Settings, wish: WiringWish, all_wishes: Iterable[WiringWish]) -> bool:
+    """Whether a project's wiring has hooks, and the host is wired for all of the user's as well."""
+    other = any(one.host == wish.host and not one.project for one in all_wishes)
+    pieces = (piece for target in targets_of(settings, wish) for piece in target.pieces)
+    return bool(wish.project) and other and any(isinstance(piece, JsonHook) for piece in pieces)
 
 
 def _pieces(settings: Settings, wishes: Iterable[WiringWish]) -> set[tuple[Path, str]]:

@@ -84,7 +84,7 @@ def _findings(settings: Settings, wired: Wired, wish: WiringWish) -> Iterator[Ch
     yield from (Check("server", WARNING, f"{one.path}: {one.reason}", one.hint) for one in wanted.kept)
     yield from prove_hooks(settings, wish, found)
     yield from prove_servers(settings, wish, found, wanted.kept)
-    plugins = list(prove_plugins(settings, wish, is_of_another=bool(another)))
+    plugins = [] if wanted.left_alone else list(prove_plugins(settings, wish, is_of_another=bool(another)))
     yield from plugins
     if not (found.hooks or found.servers or plugins or files):
         yield Check("", FAILURE, "nothing of nacre is in its files")

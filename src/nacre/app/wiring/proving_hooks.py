@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nacre.app.wiring.dry_runs import SAMPLE, run_hook
-from nacre.app.wiring.trusting import untrusted
+from nacre.app.wiring.trusting import UNSEEN, trust_in
 from nacre.app.wiring.ways import init_command, program_of
 from nacre.app.wiring.written import Written
 from nacre.hosts import codex
@@ -70,13 +70,14 @@ class _Tried:
 
 
 def _trusted(settings: Settings, wish: WiringWish) -> Iterator[Check]:
-    left = untrusted(settings, wish)
-    if left:
-        hint = f"{init_command(wish, '--trust-hooks')}, or open codex and type /hooks"
-        told = f"Codex runs {len(left)} of the hooks once you trust them"
-        yield Check("trust", WARNING, told, hint)
-    elif left is None:
+    found = trust_in(settings, wish)
+    hint = f"{init_command(wish, '--trust-hooks')}, or open codex and type /hooks"
+    if found is None:
         yield Check("trust", WARNING, "Codex cannot be asked whether it trusts the hooks", "open codex and type /hooks")
+    elif not found.seen:
+        yield Check("trust", WARNING, f"Codex sees none of the hooks{f': {UNSEEN}' if wish.project else ''}", hint)
+    elif found.untrusted:
+        yield Check("trust", WARNING, f"Codex runs {found.untrusted} of the hooks once you trust them", hint)
     else:
         yield Check("trust", OK, "Codex trusts the hooks")
 

@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -20,17 +21,28 @@ from nacre.settings import Settings
 
 _SECONDS = 20.0
 _TRUSTED = "trusted"
+UNSEEN = "it does not trust the folder; start codex there, and say that it may"
+"""Why Codex sees no hook of a project's."""
 
 
 class _Refusal(Exception):  # noqa: N818 - what is the case
     """Codex did not do it; the message says why."""
 
 
-def untrusted(settings: Settings, wish: WiringWish) -> list[str] | None:
-    """The keys of nacre's hooks that Codex does not trust; ``None`` where it cannot be asked."""
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """How many of nacre's hooks Codex sees, and how many of those it does not trust."""
+
+    seen: int
+    untrusted: int
+
+
+def trust_in(settings: Settings, wish: WiringWish) -> Trust | None:
+    """How Codex takes nacre's hooks; ``None`` where it cannot be asked."""
     try:
         with _Server(settings, wish) as server:
-            return [str(hook["key"]) for hook in server.own_hooks() if hook.get("trustStatus") != _TRUSTED]
+            hooks = server.own_hooks()
+            return Trust(len(hooks), sum(hook.get("trustStatus") != _TRUSTED for hook in hooks))
     except _Refusal:
         return None
 
@@ -41,7 +53,7 @@ def trust_hooks(settings: Settings, wish: WiringWish) -> str | None:
         with _Server(settings, wish) as server:
             hooks = {str(hook["key"]): {"trusted_hash": hook["currentHash"]} for hook in server.own_hooks()}
             if not hooks:
-                return "it sees no hook of nacre's"
+                return "it sees no hook of nacre's" + (f": {UNSEEN}" if wish.project else "")
             edit = {"keyPath": "hooks.state", "value": hooks, "mergeStrategy": "upsert"}
             with _mode_kept(config_file(settings)):
                 server.ask("config/batchWrite", {"edits": [edit], "reloadUserConfig": True})
@@ -160,4 +172,4 @@ def _mode_kept(path: Path) -> Iterator[None]:
 
 def config_file(settings: Settings) -> Path:
     """The file into which Codex writes what it trusts."""
-    return codex.folder(places_of(settings)) / "config.toml"
+    return codex.users_config(places_of(settings))

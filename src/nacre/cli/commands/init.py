@@ -191,13 +191,13 @@ def _settle_daemon(run: Run, *, is_removal: bool) -> DaemonMet | None:
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
     """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
     from nacre.app.wiring.applying import accept_rewritten
-    from nacre.app.wiring.trusting import config_file, trust_hooks, untrusted
+    from nacre.app.wiring.trusting import UNSEEN, config_file, trust_hooks, trust_in
 
     wish = next((one for one in wanted.wishes if one.host == "codex"), None)
-    left = untrusted(run.settings, wish) if wish else None
-    if wish is None or left is None:
+    found = trust_in(run.settings, wish) if wish else None
+    if wish is None or found is None:
         return None
-    if not left:
+    if found.seen and not found.untrusted:
         return "before"
     question = "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
     if not (trusts or (asks and click.confirm(question, default=True, err=True))):
@@ -205,5 +205,6 @@ def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | N
     problem = trust_hooks(run.settings, wish)
     accept_rewritten(run.settings, config_file(run.settings))
     if problem:
-        run.warnings.append(f"Codex: {problem}; open codex and type /hooks")
+        way_out = "" if UNSEEN in problem else "; open codex and type /hooks"
+        run.warnings.append(f"Codex: {problem}{way_out}")
     return None if problem else "now"

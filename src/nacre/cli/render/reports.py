@@ -178,7 +178,7 @@ def render_checks(paper: Paper, checks: Sequence[Check]) -> None:
         mark = _MARKS.get(check.state, Span(check.state))
         padded = Span(f"{mark.text:<7}".replace(" ", "\u00a0"), mark.style)
         name = f"{check.name:<{width}}".replace(" ", "\u00a0")
-        paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 9)
+        paper.line(padded, "  ", bold(name), "  ", check.detail, hang=width + 11)
         if check.hint and check.state != "ok":
             paper.line(dim(check.hint), indent=width + 11)
 

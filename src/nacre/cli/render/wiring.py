@@ -103,7 +103,8 @@ def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet
     for host, note in plan.notes:
         if not plan.is_nothing or host == codex.NAME:  # which is told as long as the hooks are not trusted
             paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
-    paper.line(dim("nacre doctor hosts proves that it works; nacre init --uninstall takes it out again."))
+    works = "tells what works" if plan.left_alone else "proves that it works"
+    paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
 
 
 def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
