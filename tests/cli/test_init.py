@@ -520,7 +520,7 @@ def test_what_another_nacre_wired_is_told_and_is_not_broken_for_that(
     assert found["detail"].startswith("nacre 0.0.9 wrote it, this is ")
     assert found["hint"] == "nacre init --host roo"
     line = {one["name"]: one for one in nacre("health", "--json").json["checks"]}["hosts"]
-    assert line["hint"] == "nacre init brings them up to date"
+    assert line["hint"] == "nacre init fits them to this one"
     nacre("init", "--host", "roo", "--yes")
     assert json.loads(record.read_text())["nacre"] == held["nacre"]
 

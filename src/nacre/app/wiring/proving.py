@@ -47,7 +47,7 @@ def hosts_in_a_line(settings: Settings) -> list[Check]:
         return []
     broken = dict.fromkeys(wish.host for wish in wired.wishes if _differences(plan(settings, [wish])))
     if broken and (another := written_by_another(settings, wired)):
-        return [Check("hosts", WARNING, f"{', '.join(broken)}: {another}", "nacre init brings them up to date")]
+        return [Check("hosts", WARNING, f"{', '.join(broken)}: {another}", "nacre init fits them to this one")]
     if broken:
         return [Check("hosts", WARNING, f"the wiring of {', '.join(broken)} changed", "nacre doctor hosts")]
     names = ", ".join(dict.fromkeys(wish.host for wish in wired.wishes))

@@ -199,8 +199,7 @@ def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | N
         return None
     if found.seen and not found.untrusted:
         return "before"
-    question = "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
-    if not (trusts or (asks and click.confirm(question, default=True, err=True))):
+    if not (trusts or (asks and _may_trust())):
         return None
     problem = trust_hooks(run.settings, wish)
     accept_rewritten(run.settings, config_file(run.settings))
@@ -208,3 +207,13 @@ def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | N
         way_out = "" if UNSEEN in problem else "; open codex and type /hooks"
         run.warnings.append(f"Codex: {problem}{way_out}")
     return None if problem else "now"
+
+
+def _may_trust() -> bool:
+    """Whether Codex is to trust the hooks; who breaks off here has had the files written, and is told so."""
+    question = "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
+    try:
+        return click.confirm(question, default=True, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False
