@@ -21,6 +21,7 @@ _MOST_RUNS = 3
 
 
 def prove_hooks(settings: Settings, wish: WiringWish, written: Written) -> Iterator[Check]:
+    """A finding for the hooks of a host, and where Codex has them, whether it trusts them."""
     slowest, failed, late, traces = 0.0, [], 0, 0
     for event, line in written.hooks:
         tried = _tried(settings, wish, event, line)
