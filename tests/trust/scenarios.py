@@ -664,7 +664,11 @@ SCENARIOS = {
         Scenario("edit", _steps(
             ("edit", "Gate", "--content", "The gate code is in the safe.", "--importance", "9"),
             ("edit", "Lunch", "--kind", "event"),
-        ), before=(GATE, LUNCH)),
+            ("page", "identity", "You work for Grace, who sails."),
+            ("page", "profile", "--remove"),
+        ), before=(
+            GATE, LUNCH, ("page", "identity", "You work for Ada."), ("page", "profile", "Always answer briefly."),
+        )),
         Scenario("supersede", _steps(NEW_BUILD), before=(OLD_BUILD,)),
         Scenario("retire", _steps(("retire", "Gate", "Lunch", "--reason", "outdated")), before=(GATE, LUNCH, CRANE)),
         Scenario("unretire", _steps(("unretire", "Gate")), before=(GATE, LUNCH, ("retire", "Gate"))),
