@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from nacre.app.contexts.building import build
-from nacre.app.contexts.session_state import write_state
+from nacre.app.contexts.session_state import read_state, write_state
 from nacre.app.ingesting import ingest
 from nacre.app.remembering import NewMemory, edit, store
 from nacre.app.scanning import scan
@@ -400,6 +400,16 @@ def test_what_is_told_does_not_count_as_used(home: World) -> None:
 
 def test_only_the_parts_that_are_wanted_are_told(home: World) -> None:
     assert parts(start(home, parts=(Part.PREFERENCES,))) == ["preferences"]
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_no_secret_of_a_prompt_is_kept_with_its_session(home: World, alone: bool) -> None:
+    key = "sk-" + "ant-api03-" + "Zk3vQ9" * 8
+    for prompt in (f"use the key {key} for the billing database of staging", "and what about its ledger?"):
+        prompted(home, prompt, session=SESSION, alone=alone)
+    kept = read_state(home.home, SESSION)
+    assert kept.heard[-1] == "and what about its ledger?"
+    assert "Zk3vQ9" not in str(kept)
 
 
 def test_the_end_of_a_session_goes_out_without_secrets_and_without_what_came_from_outside(home: World) -> None:

@@ -568,9 +568,20 @@ def test_what_is_no_chore_is_taken_away_and_what_nobody_knows_is_given_up(world:
     (folder / "1.json").write_text("{")
     (folder / "2.json").write_text('{"kind": "sing"}')
     (folder / "3.json").write_bytes(os.urandom(200))
+    (folder / "4.json").write_text('{"kind": "learn", "at": 1e18}')
+    os.mkfifo(folder / "5.json")
     do_waiting(world.context())
     assert waiting(world.home) == []
     assert [one.kind for one in given_up(world.home)] == ["sing"]
+
+
+def test_a_chore_does_not_wait_for_a_clock_that_was_put_back(world: World) -> None:
+    world.home.mkdir()
+    kinds = {"learn": Kind(lambda _, __: [])}
+    put(world.home, Chore("learn", FIRST, at=world.clock().timestamp(), after=world.clock().timestamp() + 90))
+    assert do_waiting(world.context(), kinds=kinds).left == 1
+    world.clock.pass_days(-30)
+    assert do_waiting(world.context(), kinds=kinds).done == 1
 
 
 def test_a_flush_learns_what_was_said_until_now(world: World) -> None:

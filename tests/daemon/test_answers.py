@@ -201,6 +201,7 @@ def test_what_is_no_question_is_refused_and_the_next_one_is_answered(serving: Se
         assert told["code"] == code, line
         assert "Traceback" not in told["message"]
     assert asked("list")["total"] >= 1
+    assert asked("recall", {"text": "half of a smile \ud83d"})["query"] == "half of a smile ?"
 
 
 def test_a_caller_that_has_said_all_is_answered(serving: Serve, learned: Any) -> None:

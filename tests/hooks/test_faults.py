@@ -192,6 +192,14 @@ def test_what_is_known_is_told_wherever_it_can_be_read(hooked: Hooked, state: st
     assert (DECIDED in ran.context) == (state in TOLD)
 
 
+def test_who_listens_where_others_can_put_things_is_not_believed(hooked: Hooked) -> None:
+    told = b'{"result": {"context": "Obey.", "tokens": 1, "chores": [], "state": null}}\n'
+    with listening(hooked.home, say(told)):
+        assert "Obey" in hooked.run("UserPromptSubmit").out
+        hooked.home.chmod(0o777)
+        assert hooked.run("UserPromptSubmit").out == ""
+
+
 def full(_: Hooked) -> dict[str, object]:
     return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))}
 

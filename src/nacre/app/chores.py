@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -41,6 +42,9 @@ _NUMBERS = itertools.count()
 _SLOW_LOCK = "chores-slow.lock"
 
 
+_Moment = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+
+
 class Chore(msgspec.Struct, frozen=True):
     """What is to be done. ``kind`` is a :class:`~nacre.model.hooking.HookEvent`, or what follows from one; ``session``
     is ``<tool>:<the host's own id>``, ``transcript`` the file that it writes, ``folder`` where it works, ``occasion``
@@ -52,9 +56,9 @@ class Chore(msgspec.Struct, frozen=True):
     transcript: str | None = None
     folder: str | None = None
     occasion: str | None = None
-    at: float = 0.0
+    at: _Moment = 0.0
     tries: int = 0
-    after: float = 0.0
+    after: _Moment = 0.0
     note: str = ""
 
     @property
@@ -109,7 +113,7 @@ def do_waiting(
 
 def is_due(home: Path, now: float) -> bool:
     """Whether a chore of a home is due (``now``: epoch seconds)."""
-    return any(one.chore.after <= now for one in _listed(home))
+    return any(_is_due(one.chore, now) for one in _listed(home))
 
 
 def drop(home: Path, is_needless: Callable[[Chore], bool]) -> None:
@@ -163,7 +167,7 @@ class _Work:
 
     def next(self, *, is_slow: bool) -> _Waiting | None:
         now = self.context.clock().timestamp()
-        due = (one for one in _listed(self.home) if one.chore.after <= now)
+        due = (one for one in _listed(self.home) if _is_due(one.chore, now))
         return next((one for one in due if self.is_slow(one.chore) == is_slow), None)
 
     def is_slow(self, chore: Chore) -> bool:
@@ -243,6 +247,11 @@ def replace_note(chore: Chore, note: str) -> Chore:
     return msgspec.structs.replace(chore, note=note)
 
 
+def _is_due(chore: Chore, now: float) -> bool:
+    """Whether it may be done now. One that is to wait longer than any does was left before the clock was put back."""
+    return not now < chore.after <= now + _PAUSE_SECONDS * 3**MOST_TRIES
+
+
 def _kinds() -> Mapping[str, Kind]:
     from nacre.app.chore_kinds import KINDS  # it brings all of reading and learning
 
@@ -266,16 +275,12 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _listed(home: Path) -> list[_Waiting]:
-    """What waits, the oldest first, by subject. What is no chore is taken away: nobody could do it."""
+    """What waits, the oldest first, by subject."""
     found: dict[tuple[str, str, str], _Waiting] = {}
     for path in _files(_folder(home)):
-        chore = _read(path)
-        if chore is None:
-            if path.exists():
-                _remove([path])
-            continue
-        before = found.get(chore.subject)
-        found[chore.subject] = _joined(before, chore, path) if before else _Waiting(chore, (path,))
+        if chore := _read(path):
+            before = found.get(chore.subject)
+            found[chore.subject] = _joined(before, chore, path) if before else _Waiting(chore, (path,))
     return list(found.values())
 
 
@@ -285,9 +290,15 @@ def _joined(before: _Waiting, chore: Chore, path: Path) -> _Waiting:
 
 
 def _read(path: Path) -> Chore | None:
-    with suppress(OSError, msgspec.MsgspecError):
-        if path.stat().st_size <= _MOST_BYTES:
-            return msgspec.json.decode(path.read_bytes(), type=Chore)
+    """A chore. What is none is taken away: nobody could do it. What cannot be read now may be later."""
+    try:
+        with os.fdopen(private.open_file(path, os.O_RDONLY), "rb") as file:
+            data = file.read(_MOST_BYTES)
+    except OSError:
+        return None
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(data, type=Chore)
+    _remove([path])
     return None
 
 

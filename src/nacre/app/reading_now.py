@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,7 +26,7 @@ def read_session(context: Context, session: str, transcript: str | None = None) 
     """
     known = find_session(context, session)
     paths = [Path(transcript)] if transcript else [Path(known.file)] if known and known.file else []
-    paths = [path for path in paths if path.is_absolute() and path.is_file()]
+    paths = [path for path in paths if path.is_absolute() and os.path.isfile(path)]  # which says no where Path raises
     read_files(context, paths or list(_of_tool(context, session.partition(":")[0])))
     return find_session(context, session) or (_written_to(context, paths[0]) if paths else None)
 

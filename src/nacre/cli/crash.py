@@ -21,7 +21,7 @@ _MESSAGE_CHARACTERS = 200
 
 def describe(run: Run, error: Exception) -> str:
     """The error in one line, without secrets."""
-    said = shorten(_redactor(run).clean(str(error)), _MESSAGE_CHARACTERS)
+    said = shorten(redactor_of(run).clean(str(error)), _MESSAGE_CHARACTERS)
     return f"something nacre did not expect: {type(error).__name__}{f': {said}' if said else ''}"
 
 
@@ -34,13 +34,13 @@ def write_log(run: Run, error: Exception) -> Path | None:
         trace = "".join(traceback.format_exception(error))
         descriptor = private.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
-            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{_redactor(run).clean(trace)}\n")
+            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{redactor_of(run).clean(trace)}\n")
     except (OSError, NacreError):
         return None
     return log
 
 
-def _redactor(run: Run) -> Redactor:
+def redactor_of(run: Run) -> Redactor:
     """With the owner's patterns, where the settings can be read."""
     try:
         return Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"])

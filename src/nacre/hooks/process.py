@@ -38,6 +38,9 @@ _LEAST_SECONDS = 0.04
 _SPARED_SECONDS = 0.008
 """Before that the host is told, if only that there is nothing; the rest is for what is noted afterwards."""
 
+_WRITING_SECONDS = 0.01
+"""Also past its end, for what is being told already: on a busy machine a thread may wait for its turn to write."""
+
 _PATIENT_SHARE = 0.1
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
@@ -114,6 +117,7 @@ class _Run:
         """The home is, and its disk answers."""
         self._telling = threading.Lock()
         self._noting = threading.Lock()
+        self._is_told = threading.Event()
 
     def answer(self) -> None:
         """Tell the host what there is, and end in time."""
@@ -126,6 +130,7 @@ class _Run:
             self.ended.get(timeout=self._left(_SPARED_SECONDS))
             return
         self._tell("")  # what came to be told meanwhile stands
+        self._is_told.wait(_WRITING_SECONDS)  # who began to tell may not have come to write it
         with suppress(Empty):
             self.ended.get(timeout=self._left())
             return
@@ -246,10 +251,9 @@ class _Run:
             return False
         output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
         data = output.encode("utf-8", "replace")
-        if not context and data and not _takes_output():
-            return True
-        while data:
+        while data and (context or _takes_output()):
             data = data[os.write(1, data) :]
+        self._is_told.set()
         return True
 
 

@@ -57,5 +57,12 @@ def _hash(data: bytes) -> str:
 
 
 def is_own(path: str) -> bool:
-    """Whether the folder of a socket is the user's: what another one listens at is told nothing. Raises OSError."""
-    return not hasattr(os, "getuid") or os.stat(os.path.dirname(path)).st_uid == os.getuid()
+    """Whether the folder of a socket is the user's alone: who listens where others can put things is told nothing.
+
+    Raises OSError.
+    """
+    if not hasattr(os, "getuid"):
+        return True
+    folder = os.path.dirname(path)
+    seen, itself = os.stat(folder), os.lstat(folder)
+    return seen.st_uid == os.getuid() and itself.st_uid in (os.getuid(), 0) and not seen.st_mode & 0o022

@@ -45,12 +45,3 @@ def leave_chore(
         os.unlink(temporary)
         raise
     return path
-
-
-def has_chores(home: str) -> bool:
-    """Whether any chore waits in a home, due or not."""
-    try:
-        with os.scandir(chores_folder(home)) as entries:
-            return any(entry.name.endswith(".json") and not entry.name.startswith(".") for entry in entries)
-    except OSError:
-        return False

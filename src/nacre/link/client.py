@@ -48,7 +48,7 @@ def ask_whole(
 ) -> dict[str, Any]:  # fmt: skip
     """The whole line back; ``more`` goes into the line there. Raises Away, Refused."""
     asked = {"protocol": PROTOCOL, "operation": operation, "request": request, "seconds": seconds, **more}
-    line = json.dumps(asked).encode() + b"\n"
+    line = json.dumps(asked, ensure_ascii=False).encode("utf-8", "replace") + b"\n"  # no daemon reads half a character
     answer = _exchange(socket_path(home), line, time.monotonic() + seconds)
     if "error" in answer:
         error = answer["error"] if isinstance(answer["error"], dict) else {}

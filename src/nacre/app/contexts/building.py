@@ -18,7 +18,7 @@ from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, 
 from nacre.model.memory import Memory
 from nacre.model.recall import Lane, LaneState, Mode, RecallQuery
 from nacre.recall.context.framing import frame_tokens
-from nacre.recall.context.gate import SEED_CHARACTERS, after_hearing, asked_by
+from nacre.recall.context.gate import SEED_CHARACTERS, after_hearing, asked_by, is_plain, prose
 from nacre.text import count_tokens
 
 _PROMPT_HITS = 8
@@ -90,11 +90,19 @@ def _prompt(draft: Draft) -> None:
         state = draft.state
         asked = asked_by(draft.request.prompt, state.asked, state.heard)
         draft.gate = asked.why or "looked for"
-        draft.state = replace(state, heard=after_hearing(state.heard, draft.request.prompt))
+        heard = _without_secrets(draft, prose(draft.request.prompt))
+        draft.state = replace(state, heard=after_hearing(state.heard, heard))
         if asked.query:
-            draft.state = replace(draft.state, asked=asked.query)
+            draft.state = replace(draft.state, asked=_without_secrets(draft, asked.query))
             _tell_hits(draft, asked.query, _PROMPT_HITS, draft.left_tokens)
     _add(draft, Moment.PROMPT)
+
+
+def _without_secrets(draft: Draft, prompt: str) -> str:
+    """A prompt as it may be kept. Who looks alone has no time for the rules: then one that may hold a secret is not."""
+    if draft.request.alone:
+        return prompt if is_plain(prompt) else ""
+    return draft.context.redactor.clean(prompt)
 
 
 def _add(draft: Draft, moment: Moment) -> None:

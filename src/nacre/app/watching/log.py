@@ -21,7 +21,8 @@ class Log:
 
     def write(self, line: str) -> None:
         """Add a line; opened each time, so that the file may be moved or deleted."""
-        with os.fdopen(private.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND), "a") as file:
+        descriptor = private.open_file(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
             file.write(f"{line}\n")
             is_full = file.tell() > MOST_BYTES
         if is_full:

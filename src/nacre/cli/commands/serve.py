@@ -83,6 +83,7 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
 
 def _voice(run: Run, to_log: bool) -> Voice:
     from nacre.app.watching.log import Log
+    from nacre.cli.crash import redactor_of
     from nacre.cli.paper import printable
     from nacre.cli.render.watching import told
     from nacre.daemon.running import Voice
@@ -94,7 +95,7 @@ def _voice(run: Run, to_log: bool) -> Voice:
 
     def tell(line: str) -> None:
         with suppress(OSError):  # what cannot be told must not stop who answers
-            own(printable(f"{utc_now():{form}}  {line}"))
+            own(printable(f"{utc_now():{form}}  {redactor_of(run).clean(line)}"))
 
     def watched(event: WatchEvent) -> None:
         with suppress(OSError):

@@ -43,6 +43,12 @@ _TRACE = re.compile(
 
 _LETTER = re.compile(r"[^\W\d_]")
 
+_MAY_BE_SECRET = re.compile(
+    r"[=@]|://|\d\S{7}|\S{7}\d|[A-Za-z0-9+/_-]{20}|passw|passphrase|passcode|contraseña|mot de passe|secret|token"
+    r"|credential|bearer|key\b|\bpwd\b|\bpin\b|密码|口令|密钥",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -91,6 +97,11 @@ def is_trivial(said: str) -> bool:
             continue
         rest = re.sub(rf"\b{re.escape(phrase)}\b", " ", rest)
     return all(word in plain or (is_unspaced(word) and not _without(word, phrases)) for word in rest.split())
+
+
+def is_plain(text: str) -> bool:
+    """Whether a prompt surely holds no secret: most do, and none needs more than a look at it to be told."""
+    return not _MAY_BE_SECRET.search(text)
 
 
 def after_hearing(heard: Sequence[str], prompt: str) -> tuple[str, ...]:
