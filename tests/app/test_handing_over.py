@@ -29,7 +29,7 @@ from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, 
 from nacre.model.handing import FlushRequest, HandoffRequest
 from nacre.model.memory import Expiry, Memory, Source
 from nacre.model.memory import Kind as MemoryKind
-from nacre.model.recall import Filter
+from nacre.model.recall import Filter, Mode
 from nacre.model.session import Speaker, Trust
 from nacre.testing.scripted import ScriptedModel
 from nacre.vault import ledger
@@ -76,6 +76,11 @@ def delivered(world: World, request: ContextRequest) -> ContextBlock:
     block = build(world.context(), request)
     write_state(world.home, request.session, block.state)
     return block
+
+
+def next_start(world: World) -> None:
+    left(world, "session-start", SECOND)
+    do_waiting(world.context())
 
 
 def handed(block: ContextBlock) -> list[str]:
@@ -153,6 +158,46 @@ def test_a_handoff_that_nobody_came_for_within_a_week_is_retired(world: World) -
     left(world, "session-start", "claude-code:elsewhere")
     do_waiting(world.context())
     assert handoffs(world) == []
+
+
+def test_handoffs_answer_no_question_and_are_found_where_their_tag_is_asked_for(world: World) -> None:
+    """Each of them says the words of the question."""
+    with world.open() as memory:
+        decided = memory.store("We drain the old queue before the switch.", project="acme-billing").memory_id
+        asked = "When do we drain the old queue, before the switch or after?"
+        for number in range(4):
+            name = f"5e55-000{number}"
+            ended(world, talk(world, asked, "I will look it up.", session=name), f"claude-code:{name}")
+        found = memory.recall(asked, limit=1)
+        assert [hit.memory.id for hit in found.hits] == [decided]
+        assert [one.memory.is_handoff for one in memory.recall(asked, filter=Filter(tags=("Handoff",))).hits] == [
+            True
+        ] * 4
+        assert not any(one.memory.is_handoff for one in memory.recall("", mode=Mode.BROWSE).hits)
+    (check,) = [one for one in health(world.context()) if one.name == "memories"]
+    assert check.detail == "1 active (1 fact); 0 superseded or retired; 4 handoffs to give"
+
+
+def test_a_handoff_that_was_given_is_gone_a_week_later_and_an_undo_brings_it_back_for_good(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    (memory,) = handoffs(world)
+    started(world)
+    next_start(world)
+    words = world.memory_file(memory.id).read_text(encoding="utf-8")
+    world.clock.pass_days(6.9)
+    next_start(world)
+    assert world.memory_file(memory.id).exists()
+    world.clock.pass_days(0.2)
+    next_start(world)
+    assert world.context().memories.find(memory.id) is None
+    assert list((world.vault / "retired").rglob("*.md")) == []
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as home:
+        done = home.log(memory.id, limit=1)[0].operation
+        assert done.action == "handoff"
+        home.undo(done.id)
+    next_start(world)
+    assert world.memory_file(memory.id).read_text(encoding="utf-8") == words
 
 
 @pytest.mark.parametrize("retired", [False, True])
