@@ -59,7 +59,7 @@ def hand_over(context: Context, session: StoredSession, words: str | None = None
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
     turns = _turns(context, session)
-    made = by_rules(turns)
+    made = by_rules(session.session, turns)
     if made is None and not words:
         return None
     with context.vault_lock:

@@ -47,13 +47,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class SummaryCues:
-    """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with the
-    same (``onward``) and that end it (``stop``); the agent's words that it did not get there (``gave_up``), that ask
-    for nothing in particular (``offer``), that lead into what is left (``ahead``), that say so (``left``).
+    """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with
+    the same (``onward``), that ask only to have something looked at (``look``) and that end it (``stop``); the agent's
+    words that it did not get there (``gave_up``), that ask for nothing in particular (``offer``), that lead into what
+    is left (``ahead``), that say so (``left``).
     """
 
     idle: Pattern
     onward: Pattern
+    look: Pattern
     stop: Pattern
     gave_up: Pattern
     offer: Pattern
