@@ -76,7 +76,8 @@ class Remember:
 class Lean:
     """Words that stand for something said elsewhere: at the beginning, as an object, or anywhere unless it
     was named before (``named`` is what introduces a name); and beginnings that go on about the statement before
-    (``more``).
+    (``more``), or tell the agent to do something (``order``). What was ``chosen`` says what it is ``about``, before any
+    ``reason`` and contrast, or leans on the words before it that say what there is ``need`` of.
     """
 
     start: Pattern
@@ -84,6 +85,11 @@ class Lean:
     inside: Pattern
     named: Pattern
     more: Pattern
+    order: Pattern
+    need: Pattern
+    chosen: Pattern
+    about: Pattern
+    reason: Pattern
 
 
 @dataclass(frozen=True, slots=True)
