@@ -174,6 +174,7 @@ def test_handoffs_answer_no_question_and_are_found_where_their_tag_is_asked_for(
             True
         ] * 4
         assert not any(one.memory.is_handoff for one in memory.recall("", mode=Mode.BROWSE).hits)
+    assert world.context().vectors.memories_to_embed(10) == []
     (check,) = [one for one in health(world.context()) if one.name == "memories"]
     assert check.detail == "1 active (1 fact); 0 superseded or retired; 4 handoffs to give"
 
@@ -300,11 +301,12 @@ def test_a_session_gets_nothing_of_its_own_when_it_is_gone_on_with(world: World)
     [
         (("Hello!", "Hi, what can I do for you?"), {}),
         (("thanks", "You are welcome."), {}),
+        (("Guten Morgen, vielen Dank!", "Gern."), {}),
         (("Hello! Which queue do the invoices go through?", "Through the queue invoices.", "Thanks!", "Sure."), {}),
         (("List the queues, please.", "There are two.", "Now explain how they are drained.", "By hand."), {}),
         ((ASKED, "I moved it."), {"isSidechain": True, "agentId": "a1"}),
     ],
-    ids=["hello", "thanks", "a question", "a look", "sub-agent"],
+    ids=["hello", "thanks", "in German", "a question", "a look", "sub-agent"],
 )
 def test_who_said_hello_or_had_something_looked_up_and_who_talks_to_nobody_hands_nothing_over(
     world: World, texts: Sequence[str], more: dict[str, Any]

@@ -29,6 +29,7 @@ from nacre.model.memory import HANDOFF_TAGS, Confidence, Expiry, Kind, Memory, S
 from nacre.model.prompting import Task
 from nacre.model.session import SessionKind, Speaker, Turn
 from nacre.model.trace import TraceKind
+from nacre.recall.context.gate import is_trivial
 from nacre.storage.sessions import SessionFilter, StoredSession
 
 HAND_OVER = "handoff"
@@ -59,7 +60,7 @@ def hand_over(context: Context, session: StoredSession, words: str | None = None
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
     turns = _turns(context, session)
-    made = by_rules(session.session, turns)
+    made = by_rules(session.session, turns, is_trivial)
     if made is None and not words:
         return None
     with context.vault_lock:

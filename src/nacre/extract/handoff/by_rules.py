@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nacre.extract.bounds import bounded
@@ -28,22 +28,23 @@ class Handoff:
     asked: str
 
 
-def by_rules(session: Session, turns: Sequence[Turn]) -> Handoff | None:
+def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle) -> Handoff | None:
     """What a session hands over: the owner's last five turns, 200 characters each, without what they pasted and without
     nods ("go on").
 
     ``None`` where there is nothing to hand over: nobody spoke, or only to say hello, or to have something looked up.
+    ``is_nod`` knows more words that ask for nothing.
     """
     shown = [bounded(turn) for turn in turns]
     sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
-    said = [(words_of(shown[one.index], one), shown[one.index].id) for one in sound]
-    kept = [(text, turn) for text, turn in said if text.strip() and not is_idle(text)]
+    said = [(one, words_of(shown[one.index], one)) for one in sound]
+    kept = [(one, text) for one, text in said if text.strip() and not (is_idle(text) or is_nod(text))]
     until = last_turn(turns)
-    told = [text for text, _ in kept if _tells(text)][-OWNER_TURNS:]
-    if not told or until is None or not has_something(session, shown, sound):
+    told = [text for _, text in kept if _tells(text)][-OWNER_TURNS:]
+    if not told or until is None or not has_something(session, shown, sound, [one for one, _ in kept]):
         return None
     lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in told]
-    return Handoff("\n".join([_HEAD, *lines]), until.id, kept[-1][1])
+    return Handoff("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
 
 
 def _tells(text: str) -> bool:

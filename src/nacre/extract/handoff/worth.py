@@ -16,12 +16,14 @@ from nacre.model.session import Action, Session, ToolCall, Turn
 from nacre.model.summary import Ending
 
 
-def has_something(session: Session, turns: Sequence[Turn], spoken: Sequence[Utterance]) -> bool:
+def has_something(
+    session: Session, turns: Sequence[Turn], spoken: Sequence[Utterance], telling: Sequence[Utterance]
+) -> bool:
     """Whether something was asked to be done, changed, left open or decided; not where the owner only had something
-    looked up, and was told.
+    looked up, and was told. ``telling`` are those of the owner's messages that are no nods.
     """
     return (
-        any(map(_asks_for_work, spoken))
+        any(map(_asks_for_work, telling))
         or any(_works(call) for turn in turns for call in turn.tool_calls)
         or _is_open(turns, spoken)
         or bool(extract(session, turns))
