@@ -29,7 +29,7 @@ from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, 
 from nacre.model.handing import FlushRequest, HandoffRequest
 from nacre.model.memory import Expiry, Memory, Source
 from nacre.model.memory import Kind as MemoryKind
-from nacre.model.recall import Filter
+from nacre.model.recall import Filter, Mode
 from nacre.model.session import Speaker, Trust
 from nacre.testing.scripted import ScriptedModel
 from nacre.vault import ledger
@@ -78,6 +78,11 @@ def delivered(world: World, request: ContextRequest) -> ContextBlock:
     return block
 
 
+def next_start(world: World) -> None:
+    left(world, "session-start", SECOND)
+    do_waiting(world.context())
+
+
 def handed(block: ContextBlock) -> list[str]:
     return [item.text for item in block.items if item.part is Part.HANDOFF]
 
@@ -98,12 +103,12 @@ def test_a_session_that_ends_is_handed_over_at_once_in_the_owners_own_words(worl
 
 def test_only_the_owners_last_five_messages_are_handed_over_each_cut_short(world: World) -> None:
     long = "Please check that " + "the nightly export keeps every column and " * 20
-    texts = [part for number in range(6) for part in (f"Please look at page {number} of the export.", "Done.")]
+    texts = [part for number in range(6) for part in (f"Please mend page {number} of the export.", "Done.")]
     ended(world, talk(world, *texts, long, "Yes."))
     (memory,) = handoffs(world)
     lines = memory.content.splitlines()[1:]
     assert len(lines) == 5
-    assert lines[0] == "- Please look at page 2 of the export."
+    assert lines[0] == "- Please mend page 2 of the export."
     assert len(lines[-1]) <= 202
     assert lines[-1].endswith("…")
 
@@ -153,6 +158,47 @@ def test_a_handoff_that_nobody_came_for_within_a_week_is_retired(world: World) -
     left(world, "session-start", "claude-code:elsewhere")
     do_waiting(world.context())
     assert handoffs(world) == []
+
+
+def test_handoffs_answer_no_question_and_are_found_where_their_tag_is_asked_for(world: World) -> None:
+    """Each of them says the words of the question."""
+    with world.open() as memory:
+        decided = memory.store("We drain the old queue before the switch.", project="acme-billing").memory_id
+        asked = "When do we drain the old queue, before the switch or after?"
+        for number in range(4):
+            name = f"5e55-000{number}"
+            ended(world, talk(world, asked, "Before it.", ASKED, "I moved it.", session=name), f"claude-code:{name}")
+        found = memory.recall(asked, limit=1)
+        assert [hit.memory.id for hit in found.hits] == [decided]
+        assert [one.memory.is_handoff for one in memory.recall(asked, filter=Filter(tags=("Handoff",))).hits] == [
+            True
+        ] * 4
+        assert not any(one.memory.is_handoff for one in memory.recall("", mode=Mode.BROWSE).hits)
+    assert world.context().vectors.memories_to_embed(10) == []
+    (check,) = [one for one in health(world.context()) if one.name == "memories"]
+    assert check.detail == "1 active (1 fact); 0 superseded or retired; 4 handoffs to give"
+
+
+def test_a_handoff_that_was_given_is_gone_a_week_later_and_an_undo_brings_it_back_for_good(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it."))
+    (memory,) = handoffs(world)
+    started(world)
+    next_start(world)
+    words = world.memory_file(memory.id).read_text(encoding="utf-8")
+    world.clock.pass_days(6.9)
+    next_start(world)
+    assert world.memory_file(memory.id).exists()
+    world.clock.pass_days(0.2)
+    next_start(world)
+    assert world.context().memories.find(memory.id) is None
+    assert list((world.vault / "retired").rglob("*.md")) == []
+    world.clock.now += timedelta(seconds=1)
+    with world.open() as home:
+        done = home.log(memory.id, limit=1)[0].operation
+        assert done.action == "handoff"
+        home.undo(done.id)
+    next_start(world)
+    assert world.memory_file(memory.id).read_text(encoding="utf-8") == words
 
 
 @pytest.mark.parametrize("retired", [False, True])
@@ -255,15 +301,38 @@ def test_a_session_gets_nothing_of_its_own_when_it_is_gone_on_with(world: World)
     [
         (("Hello!", "Hi, what can I do for you?"), {}),
         (("thanks", "You are welcome."), {}),
+        (("Guten Morgen, vielen Dank!", "Gern."), {}),
+        (("Hello! Which queue do the invoices go through?", "Through the queue invoices.", "Thanks!", "Sure."), {}),
+        (("List the queues, please.", "There are two.", "Now explain how they are drained.", "By hand."), {}),
         ((ASKED, "I moved it."), {"isSidechain": True, "agentId": "a1"}),
     ],
-    ids=["hello", "thanks", "sub-agent"],
+    ids=["hello", "thanks", "in German", "a question", "a look", "sub-agent"],
 )
-def test_who_only_said_hello_and_who_talks_to_nobody_hands_nothing_over(
+def test_who_said_hello_or_had_something_looked_up_and_who_talks_to_nobody_hands_nothing_over(
     world: World, texts: Sequence[str], more: dict[str, Any]
 ) -> None:
     ended(world, talk(world, *texts, **more))
     assert handoffs(world) == []
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Which of the two queues is older?", "The second. Do we drain it tomorrow, before the switch?"),
+        ("Which of the two queues is older?", "The second.", "From now on we name queues after their worker.", "Yes."),
+    ],
+    ids=["left open", "decided"],
+)
+def test_a_question_that_left_something_open_or_led_to_a_rule_is_handed_over(
+    world: World, texts: Sequence[str]
+) -> None:
+    ended(world, talk(world, *texts))
+    assert len(handoffs(world)) == 1
+
+
+def test_nods_are_not_handed_over_beside_what_was_asked(world: World) -> None:
+    ended(world, talk(world, ASKED, "Shall I?", "continue", "I moved it.", "ok, go on", "And drained it."))
+    assert handoffs(world)[0].content.splitlines()[1:] == [f"- {ASKED}"]
 
 
 def test_a_session_that_ended_unseen_is_handed_over_late_with_the_first_prompt(world: World) -> None:

@@ -23,11 +23,17 @@ def vault(user_home: Path) -> Path:
 @pytest.fixture
 def transcript(vault: Path) -> Path:
     """A session that was talked in a few minutes ago."""
+    return talk(vault, ASKED, "I moved it.")
+
+
+def talk(vault: Path, *texts: str) -> Path:
+    """A session in which owner and agent speak in turn."""
     path = vault.parent.parent / ".claude/projects/-code-acme/5e55-0001.jsonl"
     path.parent.mkdir(parents=True)
     at = datetime.now(UTC) - timedelta(minutes=5)
     lines = []
-    for number, (role, text) in enumerate((("user", ASKED), ("assistant", "I moved it."))):
+    for number, text in enumerate(texts):
+        role = "assistant" if number % 2 else "user"
         content = text if role == "user" else [{"type": "text", "text": text}]
         lines.append(
             {
@@ -50,6 +56,14 @@ def test_a_session_is_handed_over_on_demand_and_shown(nacre: Nacre, transcript: 
     told = nacre("handoff", "--folder", "/code/acme", "--json").json
     assert (told["project"], told["waits"], told["stored"]) == ("acme", True, False)
     assert told["handoff"]["tags"] == ["handoff", "session"]
+
+
+def test_a_session_with_nothing_to_hand_over_says_so(nacre: Nacre, vault: Path) -> None:
+    talk(vault, "Which queue do the invoices go through?", "Through the queue invoices.")
+    nacre("ingest")
+    told = nacre("handoff", "--store", "--folder", "/code/acme").out
+    assert "Nothing is handed over in acme." in told
+    assert "leaves nothing to hand over" in told
 
 
 def test_words_are_handed_over_as_they_are_given(nacre: Nacre, transcript: Path) -> None:

@@ -290,6 +290,57 @@ def test_a_reason_is_kept_with_its_decision() -> None:
     assert found.content.endswith("Because nobody could debug the workers.")
 
 
+@pytest.mark.parametrize(
+    "order",
+    [
+        "Please note that in the handbook.",
+        "Can you mention this in the runbook?",
+        "Put that into the docs and commit it.",
+        "and tell it to the others please",
+    ],
+)
+def test_an_order_to_the_agent_is_no_part_of_a_decision(order: str) -> None:
+    decision = "We decided to drop Celery because nobody could debug the workers."
+    found = only(owner(f"{decision} {order}"))
+
+    assert found.content == decision
+
+
+def test_what_follows_a_statement_is_a_sentence_of_its_own() -> None:
+    found = only(owner("Never deploy on Fridays. it breaks the rota of the weekend"))
+
+    assert found.content == "Never deploy on Fridays. It breaks the rota of the weekend"
+
+
+@pytest.mark.parametrize(
+    ("before", "choice"),
+    [
+        ("The parcels need a label printer.", "We're going with Zebra instead of Brother, because of the drivers."),
+        ("We still have to choose a map for the riders.", "Let's use MapLibre rather than Leaflet, since it tilts."),
+        ("Which index do we take for the search?", "We go with an in-process one over Solr because there is one host."),
+        ("搜索包裹需要一个索引。", "我们决定用 Tantivy，因为它不需要 JVM。"),
+    ],
+)
+def test_a_choice_that_does_not_say_for_what_takes_in_what_was_needed(before: str, choice: str) -> None:
+    found = only(owner(f"{before} {choice}"))
+
+    assert found.kind is Kind.DECISION
+    assert found.content.startswith(before)
+    assert found.content.endswith(choice)
+
+
+@pytest.mark.parametrize(
+    ("before", "choice"),
+    [
+        ("We need to ship on Friday.", "We're going with Zebra for the labels instead of Brother, as it is cheaper."),
+        ("I had lunch with the couriers.", "We're going with Zebra instead of Brother, because of the drivers."),
+    ],
+    ids=["it says for what", "nothing was needed"],
+)
+def test_a_choice_stands_alone_where_it_can(before: str, choice: str) -> None:
+    assert only(owner(f"{before} {choice}")).content == choice
+
+
 def test_a_short_wish_is_read_with_its_request() -> None:
     found = only(owner("Let's design the login. I want passkeys and JWT tokens."))
 

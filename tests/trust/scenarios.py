@@ -31,7 +31,7 @@ from nacre.app.context import Context, open_context
 from nacre.app.contexts.building import build
 from nacre.app.contexts.session_state import write_state
 from nacre.app.contradicting import judge_waiting
-from nacre.app.handing_over import hand_over, improve, retire_given
+from nacre.app.handing_over import drop_former, hand_over, improve, retire_given
 from nacre.app.ingesting import ingest
 from nacre.app.operating import operating
 from nacre.app.proofs.index import prove_database, prove_full_text
@@ -269,6 +269,12 @@ def give_handoff(context: Context) -> None:
     block = build(_at_noon(context), asked)
     write_state(context.settings.home, asked.session, block.state)
     retire_given(_at_noon(context))
+
+
+def forget_handoff(context: Context) -> None:
+    """A week later what was given is taken away."""
+    at_noon = _at_noon(context)
+    drop_former(replace(at_noon, clock=lambda: at_noon.clock() + timedelta(days=8)))  # type: ignore[misc]
 
 
 def leave_chores(place: Place) -> None:
@@ -713,7 +719,9 @@ SCENARIOS = {
             ("config", "set", "models.default", "scripted:1"), ("config", "set", "models.background", "true"),
             GATE, stored("Pier", "Visitors are told to knock at the pier.", "--project", "harbour"),
         )),
-        Scenario("hand over", _steps(hand_over_by_rules, hand_over_by_model, give_handoff), before=(
+        Scenario("hand over", _steps(
+            hand_over_by_rules, hand_over_by_model, give_handoff, forget_handoff,
+        ), before=(
             ("config", "set", "models.handoff", "scripted:1"), ("config", "set", "models.background", "true"),
             talk("5e55-0001"), ("ingest",),
         ), may_leave="."),

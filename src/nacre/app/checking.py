@@ -250,10 +250,13 @@ def _model(context: Context) -> Check:
 def _memories(context: Context) -> Check:
     counts = context.memories.counts()
     inactive = counts.pop("superseded") + counts.pop("retired")
-    if not counts:
+    handoffs = context.memories.waiting_handoffs()
+    if not counts and not handoffs:
         return Check("memories", WARNING, "none yet", "nacre ingest reads the transcripts on this machine")
     kinds = ", ".join(f"{count} {kind}" for kind, count in counts.items())
-    return Check("memories", OK, f"{sum(counts.values())} active ({kinds}); {inactive} superseded or retired")
+    active = f"{sum(counts.values())} active" + (f" ({kinds})" if kinds else "")
+    waiting_now = f"; {handoffs} {'handoff' if handoffs == 1 else 'handoffs'} to give" if handoffs else ""
+    return Check("memories", OK, f"{active}; {inactive} superseded or retired{waiting_now}")
 
 
 def _usage(context: Context) -> Iterator[Check]:

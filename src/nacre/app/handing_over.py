@@ -19,7 +19,8 @@ from nacre.app.operating import operating
 from nacre.app.remembering import retire
 from nacre.app.scanning import catch_up
 from nacre.app.tracing import tracing
-from nacre.app.writing import redacted, save
+from nacre.app.undoing import UNDO
+from nacre.app.writing import apply_intents, intend_removal, redacted, save, subject_of
 from nacre.errors import AnswerUnusable
 from nacre.extract.handoff.by_model import HandoffAnswer, borne_out, handoff_prompt, shown_turns
 from nacre.extract.handoff.by_rules import Handoff, by_rules, last_turn
@@ -28,6 +29,7 @@ from nacre.model.memory import HANDOFF_TAGS, Confidence, Expiry, Kind, Memory, S
 from nacre.model.prompting import Task
 from nacre.model.session import SessionKind, Speaker, Turn
 from nacre.model.trace import TraceKind
+from nacre.recall.context.gate import is_trivial
 from nacre.storage.sessions import SessionFilter, StoredSession
 
 HAND_OVER = "handoff"
@@ -40,7 +42,11 @@ LATE_FOR = timedelta(days=1)
 QUIET = timedelta(minutes=2)
 """So long it must have been silent: who still talks in another window has not ended."""
 
+KEPT_FOR = HANDED_FOR
+"""So long a handoff that was given is kept among the retired; what it said is in the history then."""
+
 _MOST_TURNS = 400
+_MOST_DROPPED = 50
 _NEWEST = 3
 
 
@@ -54,7 +60,7 @@ def hand_over(context: Context, session: StoredSession, words: str | None = None
     if session.session.kind is not SessionKind.MAIN or not session.project:
         return None
     turns = _turns(context, session)
-    made = by_rules(turns)
+    made = by_rules(session.session, turns, is_trivial)
     if made is None and not words:
         return None
     with context.vault_lock:
@@ -125,7 +131,34 @@ def retire_given(context: Context) -> list[Memory]:
     stale = context.memories.stale_handoffs(context.now() - HANDED_FOR)
     if stale:
         retired += retire(context, stale, "no session began in time to be given it")
+    drop_former(context)
     return retired
+
+
+def drop_former(context: Context) -> int:
+    """Take away what was retired more than a week ago, in one operation, which can be undone; returns how many.
+
+    What an undo brought back stays: a person wanted it.
+    """
+    before = context.now() - KEPT_FOR
+    if not context.memories.former_handoffs(before):
+        return 0
+    with context.vault_lock:
+        catch_up(context)
+        former = context.memories.in_any_state(context.memories.former_handoffs(before))
+        going = [one for one in former if not _was_brought_back(context, one)][:_MOST_DROPPED]
+        if going:
+            with operating(context, HAND_OVER, subject=subject_of(going), why="it was handed over long ago"):
+                with context.database.transaction():
+                    for one in going:
+                        intend_removal(context, one)
+                apply_intents(context)
+        return len(going)
+
+
+def _was_brought_back(context: Context, memory: Memory) -> bool:
+    last = context.journal.operations(memory=memory.id, limit=1)
+    return bool(last) and last[0].action == UNDO
 
 
 def latest(context: Context, project: str | None) -> Memory | None:

@@ -15,6 +15,11 @@ from nacre.model.handing import HandoffRequest, HandoffView
 from nacre.model.session import SessionKind
 from nacre.storage.sessions import SessionFilter, StoredSession
 
+NOTHING = (
+    "that session leaves nothing to hand over: nothing was asked to be done, changed, decided or left open; "
+    'words of your own always count: nacre handoff --store "…"'
+)
+
 
 def handoff(context: Context, request: HandoffRequest) -> HandoffView:
     """The latest handoff of a project; with ``store`` it is made anew. Raises NotFound."""
@@ -36,6 +41,9 @@ def _store(context: Context, request: HandoffRequest) -> HandoffView:
         except NacreError as error:
             note = f"no model wrote it: {error.message}"
     found = made or latest(context, session.project)
+    is_known = found is not None and found.source.session == session.session.id
+    if session.project and not (made or request.words or is_known):
+        note = NOTHING
     is_waiting = found is not None and found.retired is None
     return HandoffView(session.project, found, is_waiting, made is not None, note)
 

@@ -125,6 +125,22 @@ def intend_claim(context: Context, memory: Memory) -> None:
     context.memories.set_claim(memory.id, memory.claim)
 
 
+def intend_removal(context: Context, memory: Memory) -> None:
+    """Record that a memory goes for good: its file and its row. What it said stays in the journal and in the history.
+
+    Call in a transaction, within an operation, with the vault lock held. Raises EditConflict when the file changed
+    since the index last saw it.
+    """
+    file = context.files.file_of(memory.id)
+    text = _present_text(context, file) if file else None
+    if file:
+        context.files.forget(file.path)
+        base = file.hash if text is not None else None
+        former = without_secrets(context, text)
+        intend(context, [Intent("remove", file.path, base=base, memory=memory.id, former=former)])
+    context.memories.delete(memory.id)
+
+
 def apply_intents(context: Context) -> int:
     """Bring the vault up to the index; returns how many writes were done.
 

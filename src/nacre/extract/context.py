@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from nacre.extract.cues import Language
 from nacre.extract.sentences import Statement
 from nacre.extract.subject import names_something
+from nacre.extract.wording import capitalised
 
 MAX_NEIGHBOUR = 300
 MAX_TOGETHER = 500
 MAX_WISH = 70
 _MIN_NEIGHBOUR = 15
 _MAX_MORE = 120
+_FULL = tuple(".!?。！？")
 _END = re.compile(r"[.!?。！？;；,，:：]$")
 
 
@@ -24,11 +26,24 @@ def stand_alone(text: str, at: int, statements: Sequence[Statement], language: L
         if neighbour is None:
             return None
         text = in_a_row([neighbour, text], language)
+    elif _lacks_topic(text, language):
+        needed = _needed(at, statements, language)
+        text = in_a_row([needed, text], language) if needed else text
     following = statements[at + 1].text if at + 1 < len(statements) else ""
-    if language.answers.unsure.search(following):
+    if language.answers.unsure.search(following) or language.lean.order.match(following):
         return text
     more = next((one for one in (following, language.trim(following)) if one and _goes_on(one, language)), "")
     return in_a_row([text, more], language) if more and len(text) + len(more) <= MAX_TOGETHER else text
+
+
+def _lacks_topic(text: str, language: Language) -> bool:
+    """Whether a statement says what was chosen, perhaps why and instead of what, and not for what."""
+    chosen = language.lean.chosen.match(text)
+    if not chosen:
+        return False
+    rest = text[chosen.end() :]
+    reason = language.lean.reason.search(rest)
+    return not language.lean.about.search(rest[: reason.start()] if reason else rest)
 
 
 def with_request(text: str, at: int, statements: Sequence[Statement], language: Language) -> str:
@@ -61,6 +76,15 @@ def _neighbour(at: int, statements: Sequence[Statement], language: Language) -> 
     return None if asks else text
 
 
+def _needed(at: int, statements: Sequence[Statement], language: Language) -> str | None:
+    """What the statement before says there is need of, or asks to choose."""
+    text = language.trim(statements[at - 1].text) if at else ""
+    least = _MIN_NEIGHBOUR if language.joiner else _MIN_NEIGHBOUR // 2
+    if not least <= len(text) <= MAX_NEIGHBOUR or leans(text, language):
+        return None
+    return text if language.lean.need.search(text) else None
+
+
 def _goes_on(text: str, language: Language) -> bool:
     """Whether a statement is about the one before it: gives its reason, or leans on it and asks for nothing."""
     if any(language.reject[one].search(text) for one in ("question", "errand", "transient")):
@@ -69,9 +93,14 @@ def _goes_on(text: str, language: Language) -> bool:
 
 
 def in_a_row(sentences: Sequence[str], language: Language) -> str:
-    """Sentences one after the other, each with an end."""
+    """Sentences one after the other, each with an end, and a capital behind a full one."""
     *first, last = sentences
-    return language.joiner.join([*(_ended(one, language) for one in first), last])
+    ended = [*(_ended(one, language) for one in first), last]
+    told = [
+        capitalised(one, language) if before[-1:] in _FULL else one
+        for before, one in zip(["", *ended], ended, strict=False)
+    ]
+    return language.joiner.join(told)
 
 
 def _ended(text: str, language: Language) -> str:

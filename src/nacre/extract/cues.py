@@ -47,13 +47,15 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class SummaryCues:
-    """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with the
-    same (``onward``) and that end it (``stop``); the agent's words that it did not get there (``gave_up``), that ask
-    for nothing in particular (``offer``), that lead into what is left (``ahead``), that say so (``left``).
+    """How sessions begin, go on and end: words of the owner that ask for nothing (``idle``), that ask to go on with
+    the same (``onward``), that ask only to have something looked at (``look``) and that end it (``stop``); the agent's
+    words that it did not get there (``gave_up``), that ask for nothing in particular (``offer``), that lead into what
+    is left (``ahead``), that say so (``left``).
     """
 
     idle: Pattern
     onward: Pattern
+    look: Pattern
     stop: Pattern
     gave_up: Pattern
     offer: Pattern
@@ -74,7 +76,8 @@ class Remember:
 class Lean:
     """Words that stand for something said elsewhere: at the beginning, as an object, or anywhere unless it
     was named before (``named`` is what introduces a name); and beginnings that go on about the statement before
-    (``more``).
+    (``more``), or tell the agent to do something (``order``). What was ``chosen`` says what it is ``about``, before any
+    ``reason`` and contrast, or leans on the words before it that say what there is ``need`` of.
     """
 
     start: Pattern
@@ -82,6 +85,11 @@ class Lean:
     inside: Pattern
     named: Pattern
     more: Pattern
+    order: Pattern
+    need: Pattern
+    chosen: Pattern
+    about: Pattern
+    reason: Pattern
 
 
 @dataclass(frozen=True, slots=True)

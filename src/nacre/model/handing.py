@@ -22,7 +22,7 @@ class HandoffRequest:
 class HandoffView:
     """The latest handoff of a project, whether it still waits for a session, and whether it was stored just now.
 
-    ``note`` says why no model wrote it, where one was asked.
+    ``note`` says why no model wrote it, where one was asked, or why nothing was stored, where that was wanted.
     """
 
     project: str | None

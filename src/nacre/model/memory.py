@@ -10,7 +10,8 @@ from typing import Any
 from nacre.model.session import Speaker, Trust
 
 MAX_BODY_BYTES = 1_000_000
-HANDOFF_TAGS = frozenset({"handoff", "session"})
+HANDOFF = "handoff"
+HANDOFF_TAGS = frozenset({HANDOFF, "session"})
 
 
 class Kind(StrEnum):

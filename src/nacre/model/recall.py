@@ -31,7 +31,8 @@ class Filter:
     ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
     fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
     said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
-    draws on text from outside: what an agent is given unasked is looked for with it.
+    draws on text from outside: what an agent is given unasked is looked for with it. Handoffs are found only where
+    ``tags`` name theirs.
     """
 
     projects: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from nacre.model.memory import Scope
+from nacre.model.memory import HANDOFF, Scope
 from nacre.model.recall import Filter
 from nacre.storage.times import to_ms
 
@@ -15,6 +15,10 @@ _VISIBLE = {
     Scope.PERSONAL: (Scope.PERSONAL, Scope.PUBLIC),
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
+_NO_HANDOFF = """(m.kind <> 'event' OR m.id NOT IN (
+    SELECT g.memory FROM tags g WHERE g.tag IN ('handoff', 'session') GROUP BY g.memory HAVING count(*) = 2
+))"""
+"""As ``Memory.is_handoff`` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +39,11 @@ class Clause:
         return not self.values and self.sql == "1"
 
 
-def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
+def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: bool = False) -> Clause:
     """The condition on memories ``m``: on those that are active, or were on the day that ``as_of`` names.
 
-    With ``today``, what is no longer true does not pass.
+    With ``today``, what is no longer true does not pass. Handoffs pass only ``with_handoffs``, or where the filter
+    names their tag: they are given to a session, and answer no question.
     """
     parts = [
         *_past_parts(wanted.as_of),
@@ -62,6 +67,8 @@ def memory_clause(wanted: Filter, today: date | None = None) -> Clause:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
         parts.append((f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags))  # noqa: S608
+    if not with_handoffs and HANDOFF not in (tag.lower() for tag in wanted.tags):
+        parts.append((_NO_HANDOFF, ()))
     return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 
 

@@ -249,8 +249,16 @@ class Memories:
         """Ids and subjects of memories that are superseded by nothing that holds, so that no recall finds them."""
         return [(row[0], row[1]) for row in self._db.all("list_lost")]
 
+    def former_handoffs(self, before: datetime) -> list[str]:
+        """The ids of handoffs that were retired before a time, the oldest first."""
+        return [memory for (memory,) in self._db.all("list_former_handoffs", before=to_ms(before))]
+
+    def waiting_handoffs(self) -> int:
+        """How many handoffs wait for a session."""
+        return int((self._db.one("count_handoffs") or (0,))[0])
+
     def counts(self) -> dict[str, int]:
-        """Active memories by kind, and how many are superseded and retired."""
+        """Active memories by kind, and how many are superseded and retired; without handoffs."""
         found = {str(kind): int(count) for kind, count in self._db.all("count_memories")}
         row = self._db.one("count_inactive") or (0, 0)
         return {**found, "superseded": int(row[0]), "retired": int(row[1])}

@@ -225,8 +225,11 @@ def browse_memories(database: Database, wanted: Filter, *, limit: int, today: da
 def list_memories(
     database: Database, wanted: Filter, *, limit: int, offset: int, today: date | None = None
 ) -> tuple[list[int], int]:
-    """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold."""
-    where = memory_clause(wanted, today)
+    """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold.
+
+    Handoffs are among them: a list tells all that is there.
+    """
+    where = memory_clause(wanted, today, with_handoffs=True)
     rows = database.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
     return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 

@@ -17,7 +17,6 @@ OVER_BUDGET = "over the budget"
 GIVEN = "given already"
 ABOVE = "told above"
 SUPPRESSED = "suppressed here"
-HANDED_OVER = "handed over apart"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
@@ -87,8 +86,6 @@ class Draft:
         """Why a memory is not told, whatever the budget; empty where it may be."""
         if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
             return SUPPRESSED
-        if memory.is_handoff:
-            return HANDED_OVER
         if self.has_told(memory.id):
             return ABOVE
         return GIVEN if memory.id in self.state.given else ""

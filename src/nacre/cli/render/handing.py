@@ -11,7 +11,10 @@ def render_handoff(paper: Paper, view: HandoffView) -> None:
     memory = view.memory
     if memory is None:
         place = f"in {view.project}" if view.project else "here: this folder belongs to no project that was met"
-        paper.line(f"Nothing is handed over {place}.", dim("  nacre handoff --store hands the last session over"))
+        hint = "" if view.note else "  nacre handoff --store hands the last session over"
+        paper.line(f"Nothing is handed over {place}.", dim(hint))
+        if view.note:
+            paper.line(dim(view.note), indent=2)
         return
     state = "stored; " if view.is_new else ""
     state += "waits for the next session" if view.waits else (memory.retired.reason or "") if memory.retired else ""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nacre.extract.bounds import bounded
+from nacre.extract.cues import language_of
+from nacre.extract.handoff.worth import has_something
 from nacre.extract.speech import is_content, utterances
-from nacre.extract.summary.topics import is_idle, words_of
-from nacre.model.session import Speaker, Trust, Turn
+from nacre.extract.summary.topics import is_idle, is_telling, words_of
+from nacre.model.session import Session, Speaker, Trust, Turn
 from nacre.text import shorten
 
 OWNER_TURNS = 5
@@ -26,20 +28,28 @@ class Handoff:
     asked: str
 
 
-def by_rules(turns: Sequence[Turn]) -> Handoff | None:
-    """What a session hands over: the owner's last five turns, 200 characters each, without what they pasted.
+def by_rules(session: Session, turns: Sequence[Turn], is_nod: Callable[[str], bool] = is_idle) -> Handoff | None:
+    """What a session hands over: the owner's last five turns, 200 characters each, without what they pasted and without
+    nods ("go on").
 
-    ``None`` where there is nothing to hand over: nobody spoke, or only to say hello.
+    ``None`` where there is nothing to hand over: nobody spoke, or only to say hello, or to have something looked up.
+    ``is_nod`` knows more words that ask for nothing.
     """
     shown = [bounded(turn) for turn in turns]
     sound = [one for one in utterances(shown) if _is_sound(shown[one.index])]
-    said = [(words_of(shown[one.index], one), shown[one.index].id) for one in sound]
-    kept = [(text, turn) for text, turn in said if text.strip() and not is_idle(text)][-OWNER_TURNS:]
+    said = [(one, words_of(shown[one.index], one)) for one in sound]
+    kept = [(one, text) for one, text in said if text.strip() and not (is_idle(text) or is_nod(text))]
     until = last_turn(turns)
-    if not kept or until is None:
+    told = [text for _, text in kept if _tells(text)][-OWNER_TURNS:]
+    if not told or until is None or not has_something(session, shown, sound, [one for one, _ in kept]):
         return None
-    lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text, _ in kept]
-    return Handoff("\n".join([_HEAD, *lines]), until.id, kept[-1][1])
+    lines = [f"- {shorten(text, OWNER_CHARACTERS)}" for text in told]
+    return Handoff("\n".join([_HEAD, *lines]), until.id, shown[kept[-1][0].index].id)
+
+
+def _tells(text: str) -> bool:
+    """Whether a message says something by itself."""
+    return is_telling(text) and not language_of(text).summary.onward.match(text)
 
 
 def last_turn(turns: Sequence[Turn]) -> Turn | None:

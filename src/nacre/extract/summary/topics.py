@@ -14,7 +14,7 @@ from nacre.extract.sentences import is_pasted
 from nacre.extract.speech import Utterance, acceptance, is_content
 from nacre.model.session import Flag, Speaker, Trust, Turn
 from nacre.model.summary import Topic
-from nacre.text import one_line, shorten
+from nacre.text import is_unspaced, one_line, shorten
 
 MOST = 8
 LONGEST = 300
@@ -130,7 +130,7 @@ def is_telling(text: str) -> bool:
     """Whether a message has words enough to ask for something, besides paths and addresses."""
     if is_idle(text):
         return False
-    if not language_of(text).joiner:
+    if not language_of(text).joiner or is_unspaced(text):
         return sum(map(str.isalnum, text)) >= _LEAST_SIGNS
     return sum("/" not in word and any(map(str.isalpha, word)) for word in text.split()) >= _LEAST_WORDS
 

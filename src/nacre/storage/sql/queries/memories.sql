@@ -112,12 +112,34 @@ SELECT id FROM memories;
 SELECT DISTINCT project FROM active_memories WHERE project IS NOT NULL;
 
 -- count_memories --
--- By kind, active ones.
-SELECT kind, count(*) FROM active_memories GROUP BY kind ORDER BY count(*) DESC;
+-- By kind, active ones; handoffs are counted apart.
+SELECT kind, count(*) FROM active_memories
+WHERE kind <> 'event' OR id NOT IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+)
+GROUP BY kind ORDER BY count(*) DESC;
 
 -- count_inactive --
--- Superseded and retired.
-SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories;
+-- Superseded and retired, without handoffs.
+SELECT count(*) FILTER (WHERE superseded_by IS NOT NULL), count(*) FILTER (WHERE retired_at IS NOT NULL) FROM memories
+WHERE kind <> 'event' OR id NOT IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+);
+
+-- count_handoffs --
+-- Those that wait for a session.
+SELECT count(*) FROM active_memories
+WHERE kind = 'event' AND id IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+);
+
+-- list_former_handoffs --
+-- What was handed over long ago: retired before a time.
+SELECT id FROM memories
+WHERE kind = 'event' AND retired_at < :before AND id IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+)
+ORDER BY retired_at;
 
 -- list_lost --
 -- Superseded by nothing that holds: what took their place is not there or retired, or they follow each other in a circle.

@@ -54,17 +54,26 @@ SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.pas
 WHERE tp.turn IN (SELECT value FROM json_each(:rows));
 
 -- list_memories_to_embed --
--- Memories without a vector; what was superseded is asked for, too, when the question is about the past.
+-- Memories without a vector; what was superseded is asked for, too, when the question is about the past. Handoffs need none.
 SELECT m.row, m.subject, m.content FROM past_memories m
-LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL ORDER BY m.row LIMIT :limit;
+LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL AND (m.kind <> 'event' OR m.id NOT IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+))
+ORDER BY m.row LIMIT :limit;
 
 -- list_memory_texts --
 -- What all memories say that get vectors: to tell beforehand what that takes.
-SELECT subject, content FROM past_memories ORDER BY row;
+SELECT subject, content FROM past_memories WHERE kind <> 'event' OR id NOT IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+)
+ORDER BY row;
 
 -- count_memories_to_embed --
 -- How many are left.
-SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL;
+SELECT count(*) FROM past_memories m LEFT JOIN memory_vectors v ON v.memory = m.row
+WHERE v.memory IS NULL AND (m.kind <> 'event' OR m.id NOT IN (
+    SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
+));
 
 -- insert_memory_vector --
 -- A memory has one vector per piece of its text; a row that went while its vectors were made has none.
