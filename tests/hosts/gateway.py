@@ -55,7 +55,7 @@ class Gateway:
         return self.stage.hook_runs()[before:]
 
     def _scene(self, *arguments: str, asks: bool = False) -> Scene:
-        """``asks`` waits until the model was asked; what ends with the turn is waited for, as nobody in OpenClaw does."""
+        """``asks`` waits until the model was asked. What ends with a turn is waited for: OpenClaw waits for no hook."""
         asked, before = len(self.stage.provider.requests), len(self.stage.hook_runs())
         ran = self.openclaw(*arguments)
         assert ran.code == 0, f"{ran.out}\n{ran.err}"

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from nacre.testing.conversation import conversation
-from nacre.testing.fake_provider import FakeProvider
+from tests.hosts.conftest import staged
 from tests.hosts.gateway import Visit, visit
 from tests.hosts.programs import missing
-from tests.hosts.stage import Stage
-from tests.hosts.story import ASKS, COMES_BACK, DECIDED, FILLS, LINES
+from tests.hosts.story import ASKS, COMES_BACK, DECIDED, FILLS
 
 pytestmark = pytest.mark.hosts
 
@@ -20,12 +18,8 @@ pytestmark = pytest.mark.hosts
 def visited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     if reason := missing("openclaw"):
         pytest.skip(reason)
-    with FakeProvider(conversation(LINES), models=("fake-model",)) as provider:
-        stage = Stage(tmp_path_factory.mktemp("gate"), provider)
-        try:
-            yield visit(stage)
-        finally:
-            stage.close()
+    with staged("openclaw", tmp_path_factory) as stage:
+        yield visit(stage)
 
 
 def events(visited: Visit, scene: str) -> list[str]:
