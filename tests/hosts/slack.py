@@ -11,7 +11,7 @@ _BUSY = 0.5
 _SLACK_MS = "3000"
 
 GIVEN = os.environ.get("HOSTS_HOOK_MS")
-"""The one knob: so many milliseconds; 138 is what hooks have. Without it a busy machine is given more, which is told."""
+"""The one knob: so many milliseconds; 138 is what hooks have. Without it a busy machine is given more, and says so."""
 
 
 def hook_ms() -> str:

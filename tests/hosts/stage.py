@@ -99,6 +99,11 @@ class Stage:
                 raise AssertionError(f"{shlex.join(command)} took more than {seconds} s\n{out}\n{err}") from None
         return Ran(process.returncode, out, err, time.monotonic() - began)
 
+    def settings(self) -> dict[str, bytes]:
+        """What is written in the owner's home and project, without what is nacre's or git's."""
+        paths = [path for root in (self.home, self.project) for path in root.rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in paths if not {".nacre", ".git"} & set(path.parts)}
+
     def hook_runs(self) -> list[dict[str, Any]]:
         """What the log says of the hooks that ran, the oldest first."""
         path = self.memory / "logs" / "hooks.jsonl"

@@ -55,6 +55,9 @@ class Story:
     driver: Driver
     stage: Stage
     doctor: Ran | None = None
+    before: dict[str, bytes] = field(default_factory=dict)
+    """The host's own files before it was wired; ``after`` are the same once it was undone."""
+    after: dict[str, bytes] = field(default_factory=dict)
     scenes: dict[str, Scene] = field(default_factory=dict)
 
     def scene(self, name: str, prompt: str, session: str = "", *, compacts: bool = False) -> Scene:
@@ -71,6 +74,7 @@ def play(driver: Driver, stage: Stage) -> Story:
     stage.install(driver.program, command(driver.name))
     driver.set_up(stage)
     stage.nacre("store", KNOWN, "--kind", "fact", "--subject", "Retries of the mailer")
+    story.before = stage.settings()
     stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
     first = story.scene("first", DECIDED)
     story.scene("lookup", ASKS, first.said.session)
@@ -83,6 +87,7 @@ def play(driver: Driver, stage: Stage) -> Story:
     stage.nacre("ingest")
     story.doctor = stage.run([str(stage.programs / "nacre"), "doctor", "hosts"])
     stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
+    story.after = {path: text for path, text in stage.settings().items() if path in story.before}
     story.scene("without", COMES_BACK)
     return story
 

@@ -72,6 +72,9 @@ class _Proofs:
         assert not without.hooks
         assert "nacre" not in without.bodies
 
+    def test_its_settings_are_as_before_once_nacre_is_taken_out(self, story: Story) -> None:
+        assert story.after == story.before
+
     def test_the_doctor_finds_the_wiring_whole(self, story: Story) -> None:
         assert story.doctor is not None
         assert story.doctor.code == 0, story.doctor.out
