@@ -9,8 +9,8 @@ from tests.hosts.driving import Said
 from tests.hosts.programs import command, node_folder
 from tests.hosts.stage import Stage
 
-# Resumed in another minute than it began in, Gemini CLI 0.61 writes a second file of the session, finds nothing to go on
-# with in that one as it starts next, and deletes both, unless it is to keep all sessions.
+# Resumed in another minute than it began in, Gemini CLI 0.61 writes a second file of the session, finds nothing to go
+# on with in that one as it starts next, and deletes both, unless it is to keep all sessions.
 _GENERAL = {
     "enableAutoUpdate": False, "enableAutoUpdateNotification": False, "sessionRetention": {"enabled": False},
 }  # fmt: skip

@@ -51,6 +51,7 @@ class Stage:
     def __init__(self, folder: Path, provider: FakeProvider, hook_ms: str = "") -> None:
         self.folder = folder
         self.provider = provider
+        self.is_slow = bool(hook_ms)
         self.home = folder / "home"
         self.project = folder / "code" / "harbour"
         self.memory = self.home / ".nacre"
