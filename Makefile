@@ -23,7 +23,7 @@ test: lint  ## linters, types, import contracts, tests
 .PHONY: test-hosts
 test-hosts: $(VENV)/.installed-dev  ## install real hosts with npm into .hosts, or HOSTS_DIR=…, and drive them
 	$(BIN)/python scripts/install_hosts.py
-	$(BIN)/python -m pytest -m hosts -n 2 --dist loadscope tests/hosts
+	$(BIN)/python -m pytest -m hosts tests/hosts
 
 .PHONY: test-live
 test-live: $(VENV)/.installed-dev  ## ask real models, judged: of every provider whose key is in the environment

@@ -26,7 +26,7 @@ class ClaudeCode:
             [*asked, *(["--resume", session] if session else [])],
             {
                 "ANTHROPIC_BASE_URL": stage.provider.url, "ANTHROPIC_API_KEY": "sk-fake", "DISABLE_AUTOUPDATER": "1",
-                "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1", "MCP_CONNECTION_NONBLOCKING": "0",
+                "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
             },

@@ -9,9 +9,14 @@ from tests.hosts.driving import Said
 from tests.hosts.programs import command, node_folder
 from tests.hosts.stage import Stage
 
+# Resumed in another minute than it began in, Gemini CLI 0.61 writes a second file of the session, finds nothing to go
+# on with in that one as it starts next, and deletes both, unless it is to keep all sessions.
+_GENERAL = {
+    "enableAutoUpdate": False, "enableAutoUpdateNotification": False, "sessionRetention": {"enabled": False},
+}  # fmt: skip
 _SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
-    "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
+    "general": _GENERAL,
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
 }

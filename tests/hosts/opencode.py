@@ -26,6 +26,7 @@ class OpenCode:
         """The provider, in the project's own file."""
         model = {"name": "Fake", "tool_call": True, "limit": {"context": _WINDOW, "output": 8000}}
         config = {
+            "$schema": "https://opencode.ai/config.json",  # it would put that there itself
             "autoupdate": False, "share": "disabled", "model": "fake/fake-model", "small_model": "fake/fake-model",
             "enabled_providers": ["fake"], "permission": {"*": "allow"},
             "provider": {"fake": {

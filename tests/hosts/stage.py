@@ -20,9 +20,6 @@ from nacre.testing.fake_provider import FakeProvider, Request
 _SRC = Path(__file__).resolve().parent.parent.parent / "src"
 _DEAD = "http://127.0.0.1:9"
 _SECONDS = 120
-_HOOK_MS = 3000
-"""What hooks may take here: several hosts share the processors, and what is looked at is what they say. How quick they
-are is measured elsewhere (tests/hooks, nacre benchmark hooks)."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +43,15 @@ class Ran:
 
 
 class Stage:
-    """The folders of one host, and what runs in them. ``provider`` is asked by the host and by nobody else."""
+    """The folders of one host, and what runs in them. ``provider`` is asked by the host and by nobody else.
 
-    def __init__(self, folder: Path, provider: FakeProvider) -> None:
+    ``hook_ms`` is what hooks may take instead of what they have on a user's machine: for one that others keep busy.
+    """
+
+    def __init__(self, folder: Path, provider: FakeProvider, hook_ms: str = "") -> None:
         self.folder = folder
         self.provider = provider
+        self.is_slow = bool(hook_ms)
         self.home = folder / "home"
         self.project = folder / "code" / "harbour"
         self.memory = self.home / ".nacre"
@@ -62,7 +63,7 @@ class Stage:
             "HOME": str(self.home), "PATH": f"{self.tools}:{self.programs}:/usr/local/bin:/usr/bin:/bin", "TZ": "UTC",
             "LANG": "C.UTF-8", "TMPDIR": str(folder / "tmp"), "HTTP_PROXY": _DEAD, "HTTPS_PROXY": _DEAD,
             "NO_PROXY": "127.0.0.1,localhost", "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
-            "NACRE_HOOK_MS": str(_HOOK_MS),
+            "NACRE_HOOK_MS": hook_ms,
         }  # fmt: skip
         self.memory.mkdir(mode=0o700)
         (self.memory / "config.toml").write_text('[embedding]\nmodel = "none"\n', encoding="utf-8")
@@ -99,6 +100,11 @@ class Stage:
                 raise AssertionError(f"{shlex.join(command)} took more than {seconds} s\n{out}\n{err}") from None
         return Ran(process.returncode, out, err, time.monotonic() - began)
 
+    def settings(self) -> dict[str, bytes]:
+        """What is written in the owner's home and project, without what is nacre's or git's."""
+        paths = [path for root in (self.home, self.project) for path in root.rglob("*") if path.is_file()]
+        return {str(path): path.read_bytes() for path in paths if not {".nacre", ".git"} & set(path.parts)}
+
     def hook_runs(self) -> list[dict[str, Any]]:
         """What the log says of the hooks that ran, the oldest first."""
         path = self.memory / "logs" / "hooks.jsonl"
@@ -107,12 +113,6 @@ class Stage:
     def asked(self, since: int) -> list[Request]:
         """The model's requests from one on."""
         return [request for request in self.provider.requests[since:] if request.method == "POST"]
-
-    def serve(self) -> None:
-        """Have the daemon run, as it does once a hook asked for it."""
-        self.nacre("serve", "--on-demand")
-        status = [str(self.programs / "nacre"), "serve", "status", "--json"]
-        assert eventually(lambda: self.run(status).record.get("pid")), "no daemon came up"
 
     def close(self) -> None:
         """End what nacre started here."""

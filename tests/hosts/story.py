@@ -23,7 +23,6 @@ COMES_BACK = "What did we decide about the queue of the mailer?"
 FILLS = "Fill your window."
 PROMPTS = (DECIDED, ASKS, COMES_BACK, FILLS)
 
-_TIMES = 3
 _SEARCH = "nacre.*memory_search$"
 
 LINES = (
@@ -56,6 +55,9 @@ class Story:
     driver: Driver
     stage: Stage
     doctor: Ran | None = None
+    before: dict[str, bytes] = field(default_factory=dict)
+    """The host's own files before it was wired; ``after`` are the same once it was undone."""
+    after: dict[str, bytes] = field(default_factory=dict)
     scenes: dict[str, Scene] = field(default_factory=dict)
 
     def scene(self, name: str, prompt: str, session: str = "", *, compacts: bool = False) -> Scene:
@@ -65,22 +67,6 @@ class Story:
         self.scenes[name] = Scene(said, self.stage.asked(asked), self.stage.hook_runs()[ran:])
         return self.scenes[name]
 
-    def scene_in_time(self, name: str, prompt: str) -> Scene:
-        """Play the first prompt of a session; again in another where a busy machine had its hooks come too late."""
-        for _ in range(_TIMES):
-            scene = self.scene(name, prompt)
-            if not any(run["how"] == "late" for run in scene.hooks):
-                break
-        return scene
-
-    def scene_with_tool(self, name: str, prompt: str, session: str) -> Scene:
-        """Play a prompt that a tool answers; again where a busy machine had its server come too late for the host."""
-        for _ in range(_TIMES):
-            scene = self.scene(name, prompt, session)
-            if len(scene.requests) > 1:
-                break
-        return scene
-
 
 def play(driver: Driver, stage: Stage) -> Story:
     """The whole of it, once."""
@@ -88,31 +74,22 @@ def play(driver: Driver, stage: Stage) -> Story:
     stage.install(driver.program, command(driver.name))
     driver.set_up(stage)
     stage.nacre("store", KNOWN, "--kind", "fact", "--subject", "Retries of the mailer")
+    story.before = stage.settings()
     stage.nacre("init", "--host", driver.name, *driver.options, "--yes")
-    stage.serve()
-    first = story.scene_in_time("first", DECIDED)
-    story.scene_with_tool("lookup", ASKS, first.said.session)
+    first = story.scene("first", DECIDED)
+    story.scene("lookup", ASKS, first.said.session)
     _until_read(story, first.said.session)
-    story.scene_in_time("second", COMES_BACK)
+    story.scene("second", COMES_BACK)
     story.scene("compaction", COMES_BACK, first.said.session, compacts=True)
     with _hung_daemon(stage):
         story.scene("hung", COMES_BACK)
     story.scene("down", COMES_BACK)
     stage.nacre("ingest")
-    story.doctor = _doctor(stage)
+    story.doctor = stage.run([str(stage.programs / "nacre"), "doctor", "hosts"])
     stage.nacre("init", "--host", driver.name, "--uninstall", "--yes")
+    story.after = {path: text for path, text in stage.settings().items() if path in story.before}
     story.scene("without", COMES_BACK)
     return story
-
-
-def _doctor(stage: Stage) -> Ran:
-    """What the doctor says, at last: a hook that a busy machine kept waiting is tried again."""
-    asked = [str(stage.programs / "nacre"), "doctor", "hosts"]
-    for _ in range(_TIMES):
-        told = stage.run(asked)
-        if told.code == 0:
-            break
-    return told
 
 
 def _until_read(story: Story, session: str) -> None:

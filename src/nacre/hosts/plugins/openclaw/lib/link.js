@@ -25,13 +25,15 @@ const QUIET_MS = 60_000;
 export function readPlace(moduleUrl, environ = process.env) {
     const told = firstJson(dirname(fileURLToPath(moduleUrl)));
     const home = text(told.home) || environ.NACRE_HOME || join(homedir(), ".nacre");
+    const hookMs = Number(environ.NACRE_HOOK_MS ?? 0);
+    const patience = typeof told.patience_ms === "number" ? told.patience_ms : hookMs > USUAL_MS ? hookMs : undefined;
     return {
         home: resolve(home.startsWith("~") ? join(homedir(), home.slice(1)) : home),
         nacre: words(told.nacre, "nacre"),
         hook: words(told.hook, "nacre-hook"),
         env: isObject(told.env) ? told.env : {},
         version: text(told.version),
-        ...(typeof told.patience_ms === "number" ? { patience: told.patience_ms } : {}),
+        ...(patience === undefined ? {} : { patience }),
     };
 }
 /** Where the daemon of a home listens. */
