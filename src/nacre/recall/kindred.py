@@ -97,6 +97,8 @@ def kin_of(text: str, *, foreign: bool = False) -> Kindred:
             terms.update(said[at : at + length] if length > 1 else ())
         for place in _foreign(word) if foreign else ():
             _add(found, word, _line(place))
+            for of_kind, _ in _beginning(tuple(map(stem, _line(place).english[0].split()))):
+                _add(found, word, _line(of_kind))
     for form, place in _unspaced_in(text):
         _add(found, words(form)[0], _line(place))
     return Kindred(found, frozenset(terms))

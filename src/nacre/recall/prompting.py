@@ -45,8 +45,6 @@ def as_prompt(question: Question) -> Question:
     kin = kin_of(text, foreign=bool(other))
     english = other.english_of if other else {}
     plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
-    if _asks_about_us(text):
-        plain = frozenset()
     counted = {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
     leans = (Kind.TODO,) if _asks_what_is_left(text) else ()
     if leans and not question.is_open and set(question.telling) <= plain:
@@ -57,6 +55,8 @@ def as_prompt(question: Question) -> Question:
         telling=tuple(word for word in question.telling if word not in counted),
         kin={word: kin.forms[word] for word in question.telling if word in kin.forms},
         workaday=plain - kin.terms,
+        is_about_us=_asks_about_us(text),
+        is_foreign=other is not None,
         leans=leans,
         proper=question.proper - _to_be_made(text),
     )
