@@ -304,6 +304,56 @@ def test_an_order_that_names_something_new_is_still_about_what_is_known(home: Wo
     assert DECIDED in prompted(home, "add an invoices_archive table to the PostgreSQL database of billing").text
 
 
+@pytest.fixture
+def harbour(home: World) -> World:
+    """The home, with what was decided and is to be done at a harbour."""
+    for content, kind in (
+        ("No ORM here: queries are plain SQL files.", Kind.PREFERENCE),
+        ("For pull requests I prefer one topic each.", Kind.PREFERENCE),
+        ("标题一律保存中文原文。", Kind.DECISION),
+        ("Order new ropes for the pier.", Kind.TODO),
+    ):
+        store(home.context(), NewMemory(content, kind=kind, project="acme-billing"))
+    return home
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("which ORM: SQLAlchemy or Django?", "No ORM"),
+        ("please open a PR for this", "pull requests"),
+        ("mysql or postgres?", DECIDED),
+        ("wie speichern wir die Titel?", "标题一律保存中文原文"),
+        ("¿cómo guardamos los títulos?", "标题一律保存中文原文"),
+        ("怎么提交？", RULE),
+        ("how do we save the titles?", "标题一律保存中文原文"),
+        ("rename it everywhere, adapt what imports it, run the script again, then commit the result", RULE),
+        ("what's left?", "new ropes"),
+        ("was ist noch zu tun?", "new ropes"),
+        ("was there something I wanted to do for the pier?", "new ropes"),
+    ],
+)
+def test_a_prompt_meets_what_it_concerns_in_other_words(harbour: World, prompt: str, told: str) -> None:
+    assert told in prompted(harbour, prompt, alone=True).text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "thanks, that's all for today",
+        "the footer should always show the current year",
+        "Wie beendet man vim, ohne zu speichern?",
+        "comment quitter vim sans sauvegarder ?",
+        "open src/index.ts",
+        "what does the tee command do?",
+        "sort the imports by length",
+        "今天天气怎么样？",
+    ],
+)
+def test_other_words_bring_nothing_to_what_needs_nothing(harbour: World, prompt: str) -> None:
+    assert prompted(harbour, prompt, alone=True).text == ""
+
+
 def test_a_prompt_that_points_back_is_looked_for_with_the_one_before(home: World) -> None:
     told = "The crane of the harbour is inspected each spring."
     store(home.context(), NewMemory(told, project="acme-billing"))

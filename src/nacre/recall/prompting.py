@@ -46,15 +46,16 @@ def as_prompt(question: Question) -> Question:
     english = other.english_of if other else {}
     plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
     counted = {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
-    leans = (Kind.TODO,) if _asks_what_is_left(text) else ()
-    if leans and not question.is_open and set(question.telling) <= plain:
+    left = _what_is_left(text)
+    leans = (Kind.TODO,) if left else ()
+    if leans and not question.is_open and {*question.telling} <= {*plain, *left}:
         question = replace(question, lists=leans)
     return replace(
         question,
         is_prompt=True,
         telling=tuple(word for word in question.telling if word not in counted),
         kin={word: kin.forms[word] for word in question.telling if word in kin.forms},
-        workaday=plain - kin.terms,
+        workaday=plain - {word for word, names in kin.terms.items() if _workaday().isdisjoint(map(stem, names))},
         is_about_us=_asks_about_us(text),
         is_foreign=other is not None,
         leans=leans,
@@ -101,9 +102,11 @@ def _asks_about_us(text: str) -> bool:
     )
 
 
-def _asks_what_is_left(text: str) -> bool:
+def _what_is_left(text: str) -> list[str]:
+    """The words with which a prompt asks what is still to be done; none where it does not."""
     said = f" {' '.join(words(text))} "
-    return any(f" {phrase} " in said if phrase.isascii() else phrase in text for phrase in _ways()[1])
+    found = (phrase for phrase in _ways()[1] if (f" {phrase} " in said if phrase.isascii() else phrase in text))
+    return [word for phrase in found for word in words(phrase)]
 
 
 @cache
