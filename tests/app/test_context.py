@@ -325,7 +325,7 @@ def harbour(home: World) -> World:
         ("mysql or postgres?", DECIDED),
         ("wie speichern wir die Titel?", "标题一律保存中文原文"),
         ("¿cómo guardamos los títulos?", "标题一律保存中文原文"),
-        ("怎么提交？", RULE),
+        ("哪个数据库？mysql 吗？", DECIDED),
         ("how do we save the titles?", "标题一律保存中文原文"),
         ("rename it everywhere, adapt what imports it, run the script again, then commit the result", RULE),
         ("what's left?", "new ropes"),

@@ -34,11 +34,12 @@ Kin = Mapping[str, Mapping[str, float]]
 
 
 class Kindred(NamedTuple):
-    """What stands for the words of a prompt, and for the words that are part of a term of several ("pull request") what
-    else that is called."""
+    """What stands for the words of a prompt; for the words that are part of a longer term ("pull request") what else
+    that is called; and the pairs of characters that say no more than the one before, as they are of one word."""
 
     forms: Kin
     terms: Mapping[str, Sequence[str]]
+    within: frozenset[str]
 
 
 class Reading(NamedTuple):
@@ -98,9 +99,12 @@ def kin_of(text: str, *, foreign: bool = False) -> Kindred:
             terms |= dict.fromkeys(said[at : at + length] if length > 1 else (), _line(place).english)
         for place in _foreign(said[at:]) if foreign else ():
             _add(found, word, place)
+    within: set[str] = set()
     for form, place in _unspaced_in(text):
-        _add(found, words(form)[0], place)
-    return Kindred(found, terms)
+        first, *others = words(form)
+        _add(found, first, place)
+        within.update(others)
+    return Kindred(found, terms, frozenset(within))
 
 
 def _add(found: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()) -> None:

@@ -45,7 +45,7 @@ def as_prompt(question: Question) -> Question:
     kin = kin_of(text, foreign=bool(other))
     english = other.english_of if other else {}
     plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
-    counted = {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
+    idle = kin.within | {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
     left = _what_is_left(text)
     leans = (Kind.TODO,) if left else ()
     if leans and not question.is_open and {*question.telling} <= {*plain, *left}:
@@ -53,7 +53,7 @@ def as_prompt(question: Question) -> Question:
     return replace(
         question,
         is_prompt=True,
-        telling=tuple(word for word in question.telling if word not in counted),
+        telling=tuple(word for word in question.telling if word not in idle),
         kin={word: kin.forms[word] for word in question.telling if word in kin.forms},
         workaday=plain - {word for word, names in kin.terms.items() if _workaday().isdisjoint(map(stem, names))},
         is_about_us=_asks_about_us(text),
