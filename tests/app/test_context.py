@@ -97,6 +97,12 @@ def test_a_folder_of_no_project_is_told_only_what_holds_everywhere(home: World) 
     assert "PostgreSQL" not in block.text
 
 
+def test_a_prompt_in_such_a_folder_may_name_its_project(home: World) -> None:
+    asked = "which database does it use now, with transactions?"
+    assert prompted(home, asked, "/code/somewhere-else").text == ""
+    assert DECIDED in prompted(home, f"about acme-billing: {asked}", "/code/somewhere-else").text
+
+
 def test_a_prompt_brings_what_fits_it(home: World) -> None:
     block = prompted(home, "which database does billing use?")
     assert parts(block) == ["relevant"]

@@ -91,6 +91,11 @@ def _to_be_made(text: str) -> set[str]:
     return {word for name in (*identifiers(text), *shouted) for word in words(name)}
 
 
+def is_workaday(name: str) -> bool:
+    """Whether a name is made of nothing but words of everyday work."""
+    return all(stem(word) in _workaday() for word in words(name))
+
+
 def _asks_about_us(text: str) -> bool:
     """Whether it asks what only those who ask can know: what they did, have, decided or wanted."""
     said = set(words(text))
