@@ -98,6 +98,12 @@ def test_a_folder_of_no_project_is_told_only_what_holds_everywhere(home: World) 
     assert "PostgreSQL" not in block.text
 
 
+def test_a_prompt_in_such_a_folder_may_name_its_project(home: World) -> None:
+    asked = "which database does it use now, with transactions?"
+    assert prompted(home, asked, "/code/somewhere-else").text == ""
+    assert DECIDED in prompted(home, f"about acme-billing: {asked}", "/code/somewhere-else").text
+
+
 def test_a_prompt_brings_what_fits_it(home: World) -> None:
     block = prompted(home, "which database does billing use?")
     assert parts(block) == ["relevant"]
@@ -303,6 +309,56 @@ def test_each_sentence_of_a_prompt_is_looked_for(home: World) -> None:
 
 def test_an_order_that_names_something_new_is_still_about_what_is_known(home: World) -> None:
     assert DECIDED in prompted(home, "add an invoices_archive table to the PostgreSQL database of billing").text
+
+
+@pytest.fixture
+def harbour(home: World) -> World:
+    """The home, with what was decided and is to be done at a harbour."""
+    for content, kind in (
+        ("No ORM here: queries are plain SQL files.", Kind.PREFERENCE),
+        ("For pull requests I prefer one topic each.", Kind.PREFERENCE),
+        ("标题一律保存中文原文。", Kind.DECISION),
+        ("Order new ropes for the pier.", Kind.TODO),
+    ):
+        store(home.context(), NewMemory(content, kind=kind, project="acme-billing"))
+    return home
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("which ORM: SQLAlchemy or Django?", "No ORM"),
+        ("please open a PR for this", "pull requests"),
+        ("mysql or postgres?", DECIDED),
+        ("wie speichern wir die Titel?", "标题一律保存中文原文"),
+        ("¿cómo guardamos los títulos?", "标题一律保存中文原文"),
+        ("哪个数据库？mysql 吗？", DECIDED),
+        ("how do we save the titles?", "标题一律保存中文原文"),
+        ("rename it everywhere, adapt what imports it, run the script again, then commit the result", RULE),
+        ("what's left?", "new ropes"),
+        ("was ist noch zu tun?", "new ropes"),
+        ("was there something I wanted to do for the pier?", "new ropes"),
+    ],
+)
+def test_a_prompt_meets_what_it_concerns_in_other_words(harbour: World, prompt: str, told: str) -> None:
+    assert told in prompted(harbour, prompt, alone=True).text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "thanks, that's all for today",
+        "the footer should always show the current year",
+        "Wie beendet man vim, ohne zu speichern?",
+        "comment quitter vim sans sauvegarder ?",
+        "open src/index.ts",
+        "what does the tee command do?",
+        "sort the imports by length",
+        "今天天气怎么样？",
+    ],
+)
+def test_other_words_bring_nothing_to_what_needs_nothing(harbour: World, prompt: str) -> None:
+    assert prompted(harbour, prompt, alone=True).text == ""
 
 
 def test_a_prompt_that_points_back_is_looked_for_with_the_one_before(home: World) -> None:

@@ -12,6 +12,10 @@ from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
 
 
+def _cosines(calibration: Calibration) -> list[float]:
+    return [value for value in astuple(calibration) if not isinstance(value, bool)]
+
+
 def test_the_bundled_model_has_a_table_of_its_own() -> None:
     assert calibration_of(MODEL_NAME) != calibration_of("nobody-measured-it")
 
@@ -31,13 +35,13 @@ def test_a_model_that_sees_the_probes_as_the_bundled_one_does_has_its_numbers() 
     embedder = load_minilm()
     questions, passages = (embedder.embed(texts) for texts in zip(*probes(), strict=True))
     moved = calibration_of("nobody-measured-it", seen_by(questions, passages))
-    assert np.allclose(astuple(moved), astuple(calibration_of(MODEL_NAME)), atol=0.005)
+    assert np.allclose(_cosines(moved), _cosines(calibration_of(MODEL_NAME)), atol=0.005)
 
 
 def test_a_model_whose_cosines_are_all_high_gets_numbers_as_high() -> None:
     known = calibration_of(MODEL_NAME)
     moved = calibration_of("nobody-measured-it", (0.7 + 0.3 * 0.0563, 0.7 + 0.3 * 0.7256))
-    assert np.allclose(astuple(moved), [0.7 + 0.3 * cosine for cosine in astuple(known)], atol=0.005)
+    assert np.allclose(_cosines(moved), [0.7 + 0.3 * cosine for cosine in _cosines(known)], atol=0.005)
 
 
 @pytest.mark.parametrize("seen", [(0.5, 0.5), (0.9, 0.2), (-1.0, 0.5), (0.2, 1.0), (float("nan"), 0.5)])

@@ -18,7 +18,7 @@ from nacre.recall.lanes import QueryVector
 from nacre.recall.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
 from nacre.recall.merging import most_of
 from nacre.recall.outdated import fold
-from nacre.recall.prompting import as_prompt, parts_of
+from nacre.recall.prompting import as_prompt, is_workaday, parts_of
 from nacre.recall.question import Question, read_question
 from nacre.storage.search import browse_memories, memory_search, names_known
 
@@ -58,6 +58,11 @@ def read_plainly(context: Context, text: str) -> Question:
     """A question taken apart, with the names that the index knows."""
     authors, projects = names_known(context.database)
     return read_question(text, now=context.now(), authors=authors, projects=projects)
+
+
+def projects_named(context: Context, prompt: str) -> tuple[str, ...]:
+    """The known projects that a prompt names; not those whose names are words of everyday work ("repo", "demo")."""
+    return tuple(name for name in read_plainly(context, prompt).projects if not is_workaday(name))
 
 
 def ranking_of(context: Context, query: RecallQuery) -> Ranking:

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,6 +30,8 @@ class Calibration:
     and of known distinct pairs falls on each side; from ``link`` on a link is worth making. From ``ask`` on a language
     model is asked what the two are to each other, from ``ask_more`` on where much is to be asked. A reply from ``used``
     on holds a memory; what an agent stored from ``corrected`` on says it anew.
+
+    ``reads_unspaced``: the model reads scripts without spaces. Of one that nobody measured it is taken to be so.
     """
 
     unrelated: float
@@ -41,6 +43,7 @@ class Calibration:
     corrected: float
     ask: float = 0.72
     ask_more: float = 0.62
+    reads_unspaced: bool = True
 
     def meaning(self, cosine: float) -> float:
         """The cosine of a question and a passage on one scale for all models: ``unrelated`` is 0, ``related`` 1."""
@@ -79,7 +82,9 @@ def calibration_of(model: str | None, seen: Seen | None = None) -> Calibration:
         return Calibration(**tables[model])
     if seen is None or not -1 < seen[0] < seen[1] < 1:
         return Calibration(**tables[_UNKNOWN])
-    return Calibration(**{name: _moved(value, seen) for name, value in tables[_BUNDLED].items()})
+    cosines = {name: value for name, value in tables[_BUNDLED].items() if not isinstance(value, bool)}
+    moved: dict[str, Any] = {name: _moved(value, seen) for name, value in cosines.items()}
+    return Calibration(**moved)
 
 
 def _moved(cosine: float, seen: Seen) -> float:
@@ -91,6 +96,6 @@ def _moved(cosine: float, seen: Seen) -> float:
 
 
 @cache
-def _tables() -> dict[str, dict[str, float]]:
-    found: dict[str, dict[str, float]] = tomllib.loads(Path(__file__).with_name("calibration.toml").read_text("utf-8"))
+def _tables() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("calibration.toml").read_text("utf-8"))
     return found

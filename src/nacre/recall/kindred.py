@@ -34,10 +34,12 @@ Kin = Mapping[str, Mapping[str, float]]
 
 
 class Kindred(NamedTuple):
-    """What stands for the words of a prompt, and the words that are part of a term of several ("pull request")."""
+    """What stands for the words of a prompt; for the words that are part of a longer term ("pull request") what else
+    that is called; and the pairs of characters that say no more than the one before, as they are of one word."""
 
     forms: Kin
-    terms: frozenset[str]
+    terms: Mapping[str, Sequence[str]]
+    within: frozenset[str]
 
 
 class Reading(NamedTuple):
@@ -79,7 +81,7 @@ def reading(text: str) -> Reading | None:
     count = sum(word in fillers for word in said)
     if count < _LEAST_FILLERS or count <= sum(word in STOP_WORDS for word in said):
         return None
-    english_of = {word: _line(found[0]).english[0] for word in said if (found := _foreign(word))}
+    english_of = {word: _line(found[0]).english[0] for at, word in enumerate(said) if (found := _foreign(said[at:]))}
     written = (("".join(words(word)), word) for word in _RUN.findall(text))
     told = dict.fromkeys(english_of.get(plain, word) for plain, word in written if plain not in fillers)
     return Reading(fillers, " ".join(told), english_of)
@@ -90,23 +92,32 @@ def kin_of(text: str, *, foreign: bool = False) -> Kindred:
     said = words(text)
     stems = tuple(map(stem, said))
     found: dict[str, dict[str, float]] = {}
-    terms: set[str] = set()
+    terms: dict[str, Sequence[str]] = {}
     for at, word in enumerate(said):
         for place, length in _beginning(stems[at:]):
-            _add(found, word, _line(place), without=stems[at : at + length])
-            terms.update(said[at : at + length] if length > 1 else ())
-        for place in _foreign(word) if foreign else ():
-            _add(found, word, _line(place))
+            _add(found, word, place, without=stems[at : at + length])
+            terms |= dict.fromkeys(said[at : at + length] if length > 1 else (), _line(place).english)
+        for place in _foreign(said[at:]) if foreign else ():
+            _add(found, word, place)
+    within: set[str] = set()
     for form, place in _unspaced_in(text):
-        _add(found, words(form)[0], _line(place))
-    return Kindred(found, frozenset(terms))
+        first, *others = words(form)
+        _add(found, first, place)
+        within.update(others)
+    return Kindred(found, terms, frozenset(within))
 
 
-def _add(found: dict[str, dict[str, float]], word: str, line: _Line, without: tuple[str, ...] = ()) -> None:
+def _add(found: dict[str, dict[str, float]], word: str, place: int, without: tuple[str, ...] = ()) -> None:
+    """Add what stands for a word by a line: what means the same, and what is of the same kind as that."""
     forms = found.setdefault(word, {})
-    other = (form for form, stems in zip(line.english, line.stems, strict=True) if stems != without)
-    for form in (*other, *line.latin, *line.chinese):
+    line = _line(place)
+    others = (form for form, stems in zip(line.english, line.stems, strict=True) if stems != without)
+    for form in (*others, *line.latin, *line.chinese):
         forms[form] = max(forms.get(form, 0.0), line.share)
+    if line.share == SAME_SHARE:
+        for kind, length in _beginning(line.stems[0]):
+            if _line(kind).share == KIND_SHARE and length == len(line.stems[0]):
+                _add(found, word, kind, line.stems[0])
 
 
 def _beginning(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -117,14 +128,17 @@ def _beginning(stems: tuple[str, ...]) -> Iterator[tuple[int, int]]:
                 yield place, len(form)
 
 
-def _foreign(word: str) -> list[int]:
-    """The meanings of a word of another language, the likeliest first."""
-    near = [
-        (abs(len(form) - len(word)), place)
-        for place in _table().places.get(word[:_KEY], ())
-        for form in _line(place).latin
-        if _shared(form, word) >= max(min(len(form), _ROOT), max(len(form), len(word)) - _ENDING)
-    ]
+def _foreign(said: Sequence[str]) -> list[int]:
+    """The meanings of the first of some words of another language, or of a term that it begins, the likeliest first."""
+    near = []
+    for place in _table().places.get(said[0][:_KEY], ()):
+        for form in _line(place).latin:
+            parts = form.split()
+            if len(parts) > 1:
+                if list(said[: len(parts)]) == parts:
+                    near.append((-len(parts), place))
+            elif _shared(form, said[0]) >= max(min(len(form), _ROOT), max(len(form), len(said[0])) - _ENDING):
+                near.append((abs(len(form) - len(said[0])), place))
     return [place for _, place in sorted(near)]
 
 

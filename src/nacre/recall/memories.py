@@ -21,6 +21,7 @@ from nacre.storage.filters import FORMER, Clause, memory_clause
 from nacre.storage.memories import Memories
 from nacre.storage.search import Match, Search, Term, admitted_memories, browse_memories
 from nacre.storage.usage import Usage, UsageLog
+from nacre.text import is_unspaced
 
 CANDIDATES = 250
 WEIGHTS = {"lexical": 0.5, "vector": 0.5}
@@ -86,6 +87,11 @@ class _Found:
     cosines: Mapping[int, float] = field(default_factory=dict)
     linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     leans: tuple[Kind, ...] = ()
+    is_prompt: bool = False
+
+    def passes_over(self, memory: Memory) -> bool:
+        """Whether the model cannot read a memory, so that its cosine to a prompt says nothing."""
+        return self.is_prompt and not self.sureness.scale.reads_unspaced and is_unspaced(memory.content)
 
 
 class _Kin(NamedTuple):
@@ -140,7 +146,9 @@ class MemoryRecall:
         linked = self._follow_links(parts, found, admitted)
         kind = sureness_kind(question)
         sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
-        lanes = _Found(matches, telling, question.says_nothing, sureness, cosines, linked, question.leans)
+        lanes = _Found(
+            matches, telling, question.says_nothing, sureness, cosines, linked, question.leans, question.is_prompt
+        )
         return self._scored(parts, found, lanes, ranking)
 
     def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
@@ -239,7 +247,8 @@ class MemoryRecall:
         for row, memory in memories.items():
             match = found.matches.get(row)
             in_part = "name" in parts[row]
-            signals = found.telling.signals(match.held if match else {}, cosine=found.cosines.get(row), in_part=in_part)
+            cosine = None if found.passes_over(memory) else found.cosines.get(row)
+            signals = found.telling.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
             signals = replace(signals, empty=found.empty)
             if memory.kind in found.leans:
                 signals = replace(signals, coverage=signals.coverage + _LEANING)

@@ -45,18 +45,19 @@ def as_prompt(question: Question) -> Question:
     kin = kin_of(text, foreign=bool(other))
     english = other.english_of if other else {}
     plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
-    if _asks_about_us(text):
-        plain = frozenset()
-    counted = {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
-    leans = (Kind.TODO,) if _asks_what_is_left(text) else ()
-    if leans and not question.is_open and set(question.telling) <= plain:
+    idle = kin.within | {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
+    left = _what_is_left(text)
+    leans = (Kind.TODO,) if left else ()
+    if leans and not question.is_open and {*question.telling} <= {*plain, *left}:
         question = replace(question, lists=leans)
     return replace(
         question,
         is_prompt=True,
-        telling=tuple(word for word in question.telling if word not in counted),
+        telling=tuple(word for word in question.telling if word not in idle),
         kin={word: kin.forms[word] for word in question.telling if word in kin.forms},
-        workaday=plain - kin.terms,
+        workaday=plain - {word for word, names in kin.terms.items() if _workaday().isdisjoint(map(stem, names))},
+        is_about_us=_asks_about_us(text),
+        is_foreign=other is not None,
         leans=leans,
         proper=question.proper - _to_be_made(text),
     )
@@ -90,6 +91,11 @@ def _to_be_made(text: str) -> set[str]:
     return {word for name in (*identifiers(text), *shouted) for word in words(name)}
 
 
+def is_workaday(name: str) -> bool:
+    """Whether a name is made of nothing but words of everyday work."""
+    return all(stem(word) in _workaday() for word in words(name))
+
+
 def _asks_about_us(text: str) -> bool:
     """Whether it asks what only those who ask can know: what they did, have, decided or wanted."""
     said = set(words(text))
@@ -101,9 +107,11 @@ def _asks_about_us(text: str) -> bool:
     )
 
 
-def _asks_what_is_left(text: str) -> bool:
+def _what_is_left(text: str) -> list[str]:
+    """The words with which a prompt asks what is still to be done; none where it does not."""
     said = f" {' '.join(words(text))} "
-    return any(f" {phrase} " in said if phrase.isascii() else phrase in text for phrase in _ways()[1])
+    found = (phrase for phrase in _ways()[1] if (f" {phrase} " in said if phrase.isascii() else phrase in text))
+    return [word for phrase in found for word in words(phrase)]
 
 
 @cache

@@ -37,9 +37,10 @@ class Question:
     ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
     are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
     ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
-    ``is_prompt`` says that it was typed to an agent, not to nacre; ``workaday`` are the telling words that tell little
-    then, ``kin`` is what stands for telling words, each with its share, and ``leans`` are the kinds that it sounds like
-    (:mod:`nacre.recall.prompting`).
+    ``is_prompt`` says that it was typed to an agent, not to nacre; :mod:`nacre.recall.prompting` adds the rest then.
+    ``workaday`` are the telling words that tell little, ``kin`` is what stands for telling words, each with its share,
+    ``leans`` are the kinds that it sounds like; ``is_about_us``: it asks what only those who ask can know;
+    ``is_foreign``: it is read from another language, word by word.
     """
 
     text: str
@@ -57,6 +58,8 @@ class Question:
     workaday: frozenset[str] = frozenset()
     kin: Kin = field(default_factory=dict)
     leans: tuple[Kind, ...] = ()
+    is_about_us: bool = False
+    is_foreign: bool = False
 
     @property
     def is_pasted(self) -> bool:

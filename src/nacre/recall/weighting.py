@@ -180,7 +180,7 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
         return unheard if question.telling or question.is_prompt else Telling()
     idf = _tellings(question, terms, corpus)
     unknown = {at for at in wanted if not corpus.frequencies[at]}
-    pairs = {at for at in unknown if is_unspaced(terms[at].word)}
+    pairs = {at for at in unknown if question.is_foreign or is_unspaced(terms[at].word)}
     missing = sum(idf[at] for at in unknown - pairs)
     weights = tuple(idf[at] if at in wanted else 0.0 for at in kept)
     if question.is_pasted:
@@ -201,12 +201,16 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
 
 
 def _tellings(question: Question, terms: Sequence[Term], corpus: Corpus) -> tuple[float, ...]:
+    """What each term weighs among those that an answer is recognised by.
+
+    Words of everyday work weigh less; not where people ask what they have done: then what of them is known counts.
+    """
     weights = weigh(corpus).idf
     if not question.workaday:
         return weights
     return tuple(
-        weight * WORKADAY_SHARE if term.word in question.workaday else weight
-        for term, weight in zip(terms, weights, strict=True)
+        weight * WORKADAY_SHARE if term.word in question.workaday and not (question.is_about_us and count) else weight
+        for term, weight, count in zip(terms, weights, corpus.frequencies, strict=True)
     )
 
 
@@ -216,10 +220,16 @@ def _rarest_weight(corpus: Corpus) -> float:
 
 
 def _other_spellings(question: Question, known: Mapping[str, int]) -> set[str]:
-    """The words of each identifier's spelling that the index does not have: the other one speaks for it."""
+    """The words of each identifier's spelling that the index does not have: the other one speaks for it.
+
+    Of a prompt also those that only come of a spelling, and that nothing holds: it has them in words already.
+    """
     idle: set[str] = set()
     for one, parts in question.spellings:
         idle |= set(parts) - {one} if known.get(one) else {one}
+    if question.is_prompt and question.spellings:
+        made = {word for one, parts in question.spellings for word in (one, *parts)} - set(words(question.text))
+        idle |= {word for word in made if not known.get(word)}
     return idle
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from nacre.app.context import Context
 from nacre.app.contexts.adding import ADDITIONS
 from nacre.app.contexts.additions import Asked
-from nacre.app.contexts.drafting import OVER_BUDGET, Draft
+from nacre.app.contexts.drafting import ELSEWHERE, OVER_BUDGET, Draft
 from nacre.app.contexts.session_state import read_state
 from nacre.app.contexts.starting import tell_learned, tell_pages, tell_previous
 from nacre.app.locating import project_of_folder
-from nacre.app.ranking import ranked_by_words
+from nacre.app.ranking import projects_named, ranked_by_words
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.memory import Memory
 from nacre.model.recall import Lane, LaneState, Mode, RecallQuery
@@ -94,6 +94,7 @@ def _prompt(draft: Draft) -> None:
         draft.state = replace(state, heard=after_hearing(state.heard, heard))
         if asked.query:
             draft.state = replace(draft.state, asked=_without_secrets(draft, asked.query))
+            _look_about(draft, asked.query)
             _tell_hits(draft, asked.query, _PROMPT_HITS, draft.left_tokens)
     _add(draft, Moment.PROMPT)
 
@@ -103,6 +104,15 @@ def _without_secrets(draft: Draft, prompt: str) -> str:
     if draft.request.alone:
         return prompt if is_plain(prompt) else ""
     return draft.context.redactor.clean(prompt)
+
+
+def _look_about(draft: Draft, query: str) -> None:
+    """In a folder of no known project a prompt is about the projects that it names."""
+    if draft.project or not draft.request.folder:
+        return
+    draft.named = projects_named(draft.context, query)
+    if not draft.named:
+        draft.leave(Part.RELEVANT, None, ELSEWHERE)
 
 
 def _add(draft: Draft, moment: Moment) -> None:

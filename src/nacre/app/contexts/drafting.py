@@ -17,6 +17,7 @@ OVER_BUDGET = "over the budget"
 GIVEN = "given already"
 ABOVE = "told above"
 SUPPRESSED = "suppressed here"
+ELSEWHERE = "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
 
 _SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
 
@@ -34,6 +35,8 @@ class Draft:
     left_out: list[LeftOut] = field(default_factory=list)
     lanes: tuple[Lane, ...] = ()
     gate: str = ""
+    named: tuple[str, ...] = ()
+    """The projects that a prompt names in a folder of no project: it is about those."""
 
     def __post_init__(self) -> None:
         self.left_tokens = self.budget_tokens
@@ -99,10 +102,12 @@ class Draft:
         self.left_out.append(LeftOut(part, ref, why))
 
     def filter(self) -> Filter:
-        """What is trusted, of this project and of what holds everywhere; in a folder of no project only the latter."""
+        """What is trusted, of this project and of what holds everywhere; in a folder of no project only the latter, and
+        what is of a project that the prompt names."""
         if self.project or not self.request.folder:
             return Filter(projects=(self.project,) if self.project else (), trusted=True)
-        return Filter(exclude_projects=tuple(sorted(self.context.memories.projects())), trusted=True)
+        others = self.context.memories.projects() - set(self.named)
+        return Filter(exclude_projects=tuple(sorted(others)), trusted=True)
 
     def text(self) -> str:
         """The block."""

@@ -1,0 +1,51 @@
+"""Words that stand for each other, and prompts in other languages."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+
+import pytest
+
+from nacre.recall.kindred import KIND_SHARE, SAME_SHARE, kin_of, reading
+from nacre.text import words
+
+
+def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_sees_them() -> None:
+    table = tomllib.loads(files("nacre.recall").joinpath("kindred.toml").read_text(encoding="utf-8"))
+    for line in table["same"].strip().splitlines():
+        columns = [[form.replace("_", " ") for form in column.split()] for column in line.split("|")]
+        assert len(columns) == 6, line
+        assert all(columns), line
+        assert all(" ".join(words(form)) == form for column in columns[:-1] for form in column), line
+        assert len(set(columns[0])) == len(columns[0]), line
+    for line in table["kinds"].strip().splitlines():
+        assert len(set(line.split())) == len(line.split()) > 1, line
+
+
+def test_a_word_has_kin_that_mean_the_same_and_kin_of_its_kind() -> None:
+    forms = kin_of("open a PR with SQLAlchemy models").forms
+    assert forms["pr"]["pull request"] == SAME_SHARE
+    assert forms["sqlalchemy"]["orm"] == KIND_SHARE
+    assert "sqlalchemy" not in forms["sqlalchemy"]
+
+
+def test_the_words_of_a_term_are_known() -> None:
+    assert kin_of("two pull requests, and a request").terms.keys() == {"pull", "requests"}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "english"),
+    [
+        ("Welche Schriftart haben wir für den Titel?", "font headline"),
+        ("¿Qué hay que hacer antes de la migración?", "before migration"),
+        ("Quelle base de données avons-nous ?", "database data"),
+        ("提交之前要做什么？", "commit before"),
+        ("was there an alert?", None),
+        ("die Brücke", None),
+        ("ok", None),
+    ],
+)
+def test_a_prompt_in_another_language_is_read_word_by_word(prompt: str, english: str | None) -> None:
+    read = reading(prompt)
+    assert (read.english if read else None) == english
