@@ -41,7 +41,7 @@ _SPARED_SECONDS = 0.008
 _WRITING_SECONDS = 0.01
 """Also past its end, for what is being told already: on a busy machine a thread may wait for its turn to write."""
 
-_PATIENT_SHARE = 0.1
+_PATIENT_SHARE = 0.06
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
 _DAEMON_SHARE = 0.9
@@ -79,6 +79,7 @@ class Outcome(NamedTuple):
 
 def main() -> None:
     """Answer a hook; never returns, never fails."""
+    sys.setswitchinterval(0.0005)  # who hears from the daemon is not to wait for who looks meanwhile
     gc.disable()  # a process of a tenth of a second collects nothing worth the time
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
