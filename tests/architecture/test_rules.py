@@ -21,6 +21,7 @@ BROAD_EXCEPT = {
     "app/reading.py",  # carried over to the thread that reads on, and raised there
     "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
     "app/rereading.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
+    "hooks/process.py",  # nobody can be told what befalls a thread of a hook; the hook ends as it should
     "app/chores.py",  # a chore that fails, however it does, is tried again later, and told of
     "daemon/following.py",  # who asks is answered, whatever befalls the watcher
     "mcp/face.py",  # the boundary of the face for agents

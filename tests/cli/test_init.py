@@ -6,6 +6,7 @@ import json
 import os
 import stat
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -425,6 +426,67 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
     nacre("init", "--uninstall", "--yes")
     claude.unlink()
     assert tree(user_home) == before
+
+
+CODEX = """\
+#!{python}
+# Trusts hooks as Codex does: it sees those of a project only in a folder it trusts, and writes its settings anew.
+import json, os, sys, tomllib
+home = os.path.join(os.environ["HOME"], ".codex")
+config = os.path.join(home, "config.toml")
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    held = tomllib.load(open(config, "rb"))
+    state, answer = held.get("hooks", {{}}).get("state", {{}}), {{}}
+    if asked["method"] == "hooks/list":
+        hooks, (folder,) = [], asked["params"]["cwds"]
+        for place in {{home, *([folder + "/.codex"] if folder in held.get("projects", {{}}) else [])}}:
+            path = place + "/hooks.json"
+            for event, groups in json.load(open(path))["hooks"].items() if os.path.exists(path) else ():
+                key, command = path + ":" + event + ":0:0", groups[0]["hooks"][0]["command"]
+                trusted = state.get(key, {{}}).get("trusted_hash") == command
+                status = "trusted" if trusted else "untrusted"
+                hooks.append({{"key": key, "command": command, "currentHash": command, "trustStatus": status}})
+        answer = {{"data": [{{"cwd": folder, "hooks": hooks}}]}}
+    if asked["method"] == "config/batchWrite":
+        text = open(config).read()
+        for key, value in asked["params"]["edits"][0]["value"].items():
+            text += "\\n[hooks.state.%s]\\ntrusted_hash = %s\\n" % (json.dumps(key), json.dumps(value["trusted_hash"]))
+        os.remove(config)
+        os.close(os.open(config, os.O_CREAT, 0o600))
+        open(config, "w").write(text)
+    print(json.dumps({{"id": asked["id"], "result": answer}}), flush=True)
+"""
+
+
+def test_codex_is_told_to_trust_the_hooks_and_all_of_it_goes_again(
+    nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, project, config = user_home / "bin" / "codex", user_home / "code", user_home / ".codex/config.toml"
+    program.parent.mkdir()
+    program.write_text(CODEX.format(python=sys.executable))
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    config.chmod(0o644)
+    before = tree(user_home)
+    assert nacre("init", "--host", "codex", "--yes", "--trust-hooks", "--json").json["trusted"]
+    assert config.read_text().count("trusted_hash") == 5
+    assert stat.S_IMODE(config.stat().st_mode) == 0o644
+    assert nacre("init", "--host", "codex", "--yes", "--json").json["notes"] == []
+    in_project = ["init", "--host", "codex", "--project", str(project), "--yes", "--trust-hooks"]
+    assert "does not trust the folder" in nacre(*in_project).err
+    assert "run twice" in nacre(*in_project).out
+    config.write_text(config.read_text() + f'\n[projects."{project}"]\ntrust_level = "trusted"\n')
+    assert nacre(*in_project, "--json").json["trusted"]
+    nacre("init", "--host", "codex", "--project", str(project), "--uninstall", "--yes")
+    assert config.read_text().count("trusted_hash") == 5
+    nacre("init", "--uninstall", "--yes")
+    assert tomllib.loads(config.read_text()).keys() == {"model", "mcp_servers", "projects"}
+    assert {name: one for name, one in tree(user_home).items() if ".codex/config" not in name} == {
+        name: one for name, one in before.items() if ".codex/config" not in name
+    }
 
 
 def test_where_claude_is_not_found_its_settings_do(nacre: Nacre, user_home: Path, prior: Tree) -> None:

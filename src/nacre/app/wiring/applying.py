@@ -75,13 +75,25 @@ def apply(settings: Settings, wanted: WiringPlan, now: datetime) -> WiringDone:
     return WiringDone(wanted, tuple(books.copies), tuple(books.left_alone), tuple(failed), left)
 
 
-def accept_rewritten(settings: Settings, path: Path) -> None:
-    """Take a file as it is for nacre's own work: a host has just written into it what nacre asked it to."""
+@contextmanager
+def rewriting(settings: Settings, path: Path) -> Iterator[None]:
+    """Within, a host writes into a file what nacre asked it to: that is nacre's own work, where the file was as nacre
+    had left it. What others wrote into it before stays theirs."""
     real = Path(os.path.realpath(path))
+    before = _digest_at(real)
+    yield
     wired = load(settings.home)
-    if written := wired.files.get(str(real)):
-        after = digest(files.read(real).content)
-        save(settings.home, replace(wired, files={**wired.files, str(real): replace(written, after=after)}))
+    written = wired.files.get(str(real))
+    if written and written.after == before:
+        after = replace(written, after=_digest_at(real))
+        save(settings.home, replace(wired, files={**wired.files, str(real): after}))
+
+
+def _digest_at(path: Path) -> str:
+    try:
+        return digest(files.read(path).content)
+    except Untouchable:
+        return CHANGED
 
 
 def _servers(wired: Wired, wanted: WiringPlan) -> dict[str, tuple[tuple[str, ...], ...]]:

@@ -64,7 +64,7 @@ class Servers:
             return True
         if isinstance(piece, TomlServer) and piece.is_marked(words):
             return True
-        is_known = any(one.place == wish.place for one in self._wired.wishes)
+        is_known = bool(self._wired.nacre) and any(one.place == wish.place for one in self._wired.wishes)
         return not is_known and piece.put(words) == words
 
     def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:

@@ -190,7 +190,7 @@ def _settle_daemon(run: Run, *, is_removal: bool) -> DaemonMet | None:
 
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
     """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
-    from nacre.app.wiring.applying import accept_rewritten
+    from nacre.app.wiring.applying import rewriting
     from nacre.app.wiring.trusting import UNSEEN, config_file, trust_hooks, trust_in
 
     wish = next((one for one in wanted.wishes if one.host == "codex"), None)
@@ -201,8 +201,8 @@ def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | N
         return "before"
     if not (trusts or (asks and _may_trust())):
         return None
-    problem = trust_hooks(run.settings, wish)
-    accept_rewritten(run.settings, config_file(run.settings))
+    with rewriting(run.settings, config_file(run.settings)):
+        problem = trust_hooks(run.settings, wish)
     if problem:
         way_out = "" if UNSEEN in problem else "; open codex and type /hooks"
         run.warnings.append(f"Codex: {problem}{way_out}")
