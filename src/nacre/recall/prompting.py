@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from nacre.model.memory import Kind
+from nacre.recall.asking import without_particles
 from nacre.recall.kindred import Reading, kin_of, reading
 from nacre.recall.question import Question
+from nacre.recall.weighting import WORKADAY_SHARE
 from nacre.stemming import stem
 from nacre.text import identifiers, is_unspaced, words
 
@@ -46,21 +49,31 @@ def as_prompt(question: Question) -> Question:
     english = other.english_of if other else {}
     plain = frozenset(word for word in question.telling if stem(english.get(word, word)) in _workaday())
     idle = kin.within | {word for name in identifiers(text) for word in words(name) if word.isdecimal()}
-    left = _what_is_left(text)
-    leans = (Kind.TODO,) if left else ()
-    if leans and not question.is_open and {*question.telling} <= {*plain, *left}:
+    rest = _beside_what_is_left(text)
+    leans = () if rest is None else (Kind.TODO,)
+    if leans and not question.is_open and not {*question.telling}.intersection(rest or ()) - plain:
         question = replace(question, lists=leans)
+    workaday = plain - {word for word, names in kin.terms.items() if _workaday().isdisjoint(map(stem, names))}
     return replace(
         question,
         is_prompt=True,
         telling=tuple(word for word in question.telling if word not in idle),
-        kin={word: kin.forms[word] for word in question.telling if word in kin.forms},
-        workaday=plain - {word for word, names in kin.terms.items() if _workaday().isdisjoint(map(stem, names))},
+        kin={
+            word: kin.forms[word] if word in workaday else _sober(kin.forms[word])
+            for word in question.telling
+            if word in kin.forms
+        },
+        workaday=workaday,
         is_about_us=_asks_about_us(text),
         is_foreign=other is not None,
         leans=leans,
         proper=question.proper - _to_be_made(text),
     )
+
+
+def _sober(forms: Mapping[str, float]) -> dict[str, float]:
+    """What stands for a word that tells something: a word of everyday work does so less."""
+    return {form: share * (WORKADAY_SHARE if stem(form) in _workaday() else 1) for form, share in forms.items()}
 
 
 def _in_english(question: Question, read: Reading) -> Question:
@@ -107,11 +120,13 @@ def _asks_about_us(text: str) -> bool:
     )
 
 
-def _what_is_left(text: str) -> list[str]:
-    """The words with which a prompt asks what is still to be done; none where it does not."""
-    said = f" {' '.join(words(text))} "
-    found = (phrase for phrase in _ways()[1] if (f" {phrase} " in said if phrase.isascii() else phrase in text))
-    return [word for phrase in found for word in words(phrase)]
+def _beside_what_is_left(text: str) -> list[str] | None:
+    """The words beside those with which a prompt asks what is still to be done; ``None`` where it does not ask that."""
+    said = f" {' '.join(words(text))} " if not is_unspaced(text) else text
+    rest = said
+    for phrase in _ways()[1]:
+        rest = rest.replace(f" {phrase} " if phrase.isascii() else phrase, " ")
+    return None if rest == said else words(without_particles(rest))
 
 
 @cache

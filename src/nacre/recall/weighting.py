@@ -187,7 +187,7 @@ def _telling(question: Question, terms: Sequence[Term], corpus: Corpus, kept: Se
         missing = min(missing, sum(weights) / 2)
     rarest = _rarest_weight(corpus)
     total = max(sum(weights) + missing + sum(idf[at] for at in pairs) / 2, rarest)
-    if question.is_prompt:
+    if question.is_prompt and not question.is_pasted:  # of a long one the sentences speak, each for itself
         total = math.sqrt(total * rarest)
     coded = {word for name in question.names for word in words(name)}
     return Telling(

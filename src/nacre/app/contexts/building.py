@@ -111,7 +111,7 @@ def _look_about(draft: Draft, query: str) -> None:
     if draft.project or not draft.request.folder:
         return
     draft.named = projects_named(draft.context, query)
-    if not draft.named:
+    if not draft.named and draft.context.memories.projects():
         draft.leave(Part.RELEVANT, None, ELSEWHERE)
 
 
