@@ -180,7 +180,10 @@ def test_what_nobody_foresaw_is_one_line_and_a_redacted_log(
     assert "Traceback" in written
     assert secret not in written + answer.err
     assert log.stat().st_mode & 0o777 == 0o600
+    log.write_bytes(b"x" * 1_000_000)
     assert nacre("show", "x", "--json", code=1).error["code"] == "unexpected"
+    assert (log.parent / "errors.log.1").exists()
+    assert not log.exists()
 
 
 def test_what_the_owner_calls_a_secret_stays_out_of_the_log(

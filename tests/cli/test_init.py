@@ -268,8 +268,11 @@ def test_nothing_is_written_through_a_link_that_leads_away(
     outside.write_text("theirs\n")
     (project / "AGENTS.md").symlink_to(outside)
     (project / ".codex").symlink_to(user_home)
-    done = nacre("init", "--host", "codex", "--project", str(project), "--yes", "--json", code=1).json
-    assert {Path(one["path"]).name for one in done["left_alone"]} == {"AGENTS.md", "config.toml", "hooks.json"}
+    (project / ".mcp.json").symlink_to(tmp_path / "nowhere")
+    hosts = ("--host", "codex", "--host", "generic")
+    done = nacre("init", *hosts, "--project", str(project), "--yes", "--json", code=1).json
+    left = {Path(one["path"]).name for one in done["left_alone"]}
+    assert left == {"AGENTS.md", ".mcp.json", "config.toml", "hooks.json"}
     assert outside.read_text() == "theirs\n"
     assert not (user_home / "config.toml").exists()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre import private
+from nacre.app.watching.log import Log
 from nacre.errors import NacreError
 from nacre.redact.redactor import Redactor
 from nacre.text import shorten
@@ -26,18 +25,14 @@ def describe(run: Run, error: Exception) -> str:
 
 
 def write_log(run: Run, error: Exception) -> Path | None:
-    """Append the traceback, redacted, to ``logs/errors.log``; returns the file, ``None`` if it cannot be written."""
+    """Add the traceback, redacted, to ``logs/errors.log``; returns the file, ``None`` if it cannot be written."""
+    trace = "".join(traceback.format_exception(error))
     try:
-        folder = run.settings.home / "logs"
-        private.make_folder(folder)
-        log = folder / "errors.log"
-        trace = "".join(traceback.format_exception(error))
-        descriptor = private.open_file(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        with os.fdopen(descriptor, "a", encoding="utf-8", errors="replace") as file:
-            file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{redactor_of(run).clean(trace)}\n")
+        log = Log(run.settings.home, "errors")
+        log.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}\n{redactor_of(run).clean(trace)}")
     except (OSError, NacreError):
         return None
-    return log
+    return log.path
 
 
 def redactor_of(run: Run) -> Redactor:

@@ -55,9 +55,9 @@ class Bounded(H11Protocol):
             self._look_later()
 
 
-def listening_config(app: ASGIApp, **more: Any) -> uvicorn.Config:
-    """How uvicorn serves an app of nacre's; ``more`` is where."""
+def listening_config(app: ASGIApp) -> uvicorn.Config:
+    """How uvicorn serves an app of nacre's."""
     return uvicorn.Config(
         app, http=Bounded, ws="none", log_level="critical", access_log=False, log_config=None,
-        timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG, **more,
+        timeout_graceful_shutdown=_GRACE_SECONDS, backlog=_BACKLOG,
     )  # fmt: skip

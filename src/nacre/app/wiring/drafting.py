@@ -113,7 +113,7 @@ class Drafts:
 
     def restore(self, wired: Wired, needed: set[Path]) -> None:
         """Make of files that nothing else changed what they were before nacre."""
-        real = {files.real_place(path, [Path(path.anchor)]) for path in needed}
+        real = {Path(os.path.realpath(path)) for path in needed}
         for path, draft in self._drafts.items():
             written = wired.files.get(str(path))
             if path in real:

@@ -9,7 +9,8 @@ from typing import Any
 
 from nacre.app.wiring.commands import installed_version
 from nacre.app.wiring.ways import targets_of, way_of
-from nacre.hosts import claude_code, json_text
+from nacre.hosts import claude_code, files, json_text
+from nacre.hosts.files import Untouchable
 from nacre.hosts.host import SERVER, Target, Way
 from nacre.hosts.json_text import Unparsable
 from nacre.hosts.pieces import OWN_COMMANDS, JsonHook, JsonServer, ServerPiece
@@ -39,10 +40,10 @@ def written(settings: Settings, wish: WiringWish) -> Written:
 
 
 def text_of(path: Path) -> str:
-    """What is in a file; nothing where it cannot be read."""
+    """What is in a file; nothing where it cannot be read, or is a pipe, which nobody may ever write to."""
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, ValueError):
+        return files.read(path).words
+    except Untouchable:
         return ""
 
 

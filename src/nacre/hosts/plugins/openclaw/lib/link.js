@@ -333,10 +333,11 @@ function contextOf(output) {
         return "";
     }
 }
-/** Whether the folder of a socket is the user's: what another one listens at is told nothing. */
+/** Whether the folder of a socket is the user's alone: who listens where others can put things is told nothing. */
 function isOwn(path) {
     try {
-        return !process.getuid || statSync(dirname(path)).uid === process.getuid();
+        const seen = statSync(dirname(path));
+        return !process.getuid || (seen.uid === process.getuid() && (seen.mode & 0o022) === 0);
     }
     catch {
         return false;
