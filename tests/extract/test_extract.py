@@ -297,6 +297,7 @@ def test_a_reason_is_kept_with_its_decision() -> None:
         "Can you mention this in the runbook?",
         "Put that into the docs and commit it.",
         "and tell it to the others please",
+        "Keep that in mind for later projects.",
     ],
 )
 def test_an_order_to_the_agent_is_no_part_of_a_decision(order: str) -> None:
@@ -318,6 +319,7 @@ def test_what_follows_a_statement_is_a_sentence_of_its_own() -> None:
         ("The parcels need a label printer.", "We're going with Zebra instead of Brother, because of the drivers."),
         ("We still have to choose a map for the riders.", "Let's use MapLibre rather than Leaflet, since it tilts."),
         ("Which index do we take for the search?", "We go with an in-process one over Solr because there is one host."),
+        ("Now the map for the riders.", "Let's use MapLibre rather than Leaflet, since it tilts."),
         ("搜索包裹需要一个索引。", "我们决定用 Tantivy，因为它不需要 JVM。"),
     ],
 )
@@ -333,9 +335,10 @@ def test_a_choice_that_does_not_say_for_what_takes_in_what_was_needed(before: st
     ("before", "choice"),
     [
         ("We need to ship on Friday.", "We're going with Zebra for the labels instead of Brother, as it is cheaper."),
+        ("The build of the labels is green.", "We're going with Zebra instead of Brother, because of the drivers."),
         ("I had lunch with the couriers.", "We're going with Zebra instead of Brother, because of the drivers."),
     ],
-    ids=["it says for what", "nothing was needed"],
+    ids=["it says for what", "status", "nothing was needed"],
 )
 def test_a_choice_stands_alone_where_it_can(before: str, choice: str) -> None:
     assert only(owner(f"{before} {choice}")).content == choice

@@ -30,10 +30,15 @@ def stand_alone(text: str, at: int, statements: Sequence[Statement], language: L
         needed = _needed(at, statements, language)
         text = in_a_row([needed, text], language) if needed else text
     following = statements[at + 1].text if at + 1 < len(statements) else ""
-    if language.answers.unsure.search(following) or language.lean.order.match(following):
+    if language.answers.unsure.search(following) or _is_order(following, language):
         return text
     more = next((one for one in (following, language.trim(following)) if one and _goes_on(one, language)), "")
     return in_a_row([text, more], language) if more and len(text) + len(more) <= MAX_TOGETHER else text
+
+
+def _is_order(text: str, language: Language) -> bool:
+    """Whether a statement only tells the agent what to do with the one before it."""
+    return bool(language.lean.order.match(text) or language.remember.after.match(text))
 
 
 def _lacks_topic(text: str, language: Language) -> bool:
@@ -77,10 +82,10 @@ def _neighbour(at: int, statements: Sequence[Statement], language: Language) -> 
 
 
 def _needed(at: int, statements: Sequence[Statement], language: Language) -> str | None:
-    """What the statement before says there is need of, or asks to choose."""
-    text = language.trim(statements[at - 1].text) if at else ""
+    """The statement before, where it says what there is need of, asks to choose or names what comes next."""
+    text = statements[at - 1].text if at else ""
     least = _MIN_NEIGHBOUR if language.joiner else _MIN_NEIGHBOUR // 2
-    if not least <= len(text) <= MAX_NEIGHBOUR or leans(text, language):
+    if not least <= len(text) <= MAX_NEIGHBOUR or leans(language.trim(text), language):
         return None
     return text if language.lean.need.search(text) else None
 
