@@ -116,6 +116,7 @@ class _Run:
         """How it went, for the log: the host was not told in time until it was."""
         self.is_there = False
         """The home is, and its disk answers."""
+        self.is_noted = False
         self._telling = threading.Lock()
         self._noting = threading.Lock()
         self._is_told = threading.Event()
@@ -206,10 +207,10 @@ class _Run:
         return Outcome("alone", answer(self.home, self.call))
 
     def _finish(self, outcome: Outcome) -> None:
-        try:
+        with suppress(BaseException):
             self._deliver(outcome)
-        except BaseException:  # noqa: BLE001 - whom nobody can tell anything
-            with suppress(BaseException):
+        with suppress(BaseException):
+            if not self.is_noted:  # the host did not take it
                 self._note()
         self.ended.put(None)
 
@@ -234,6 +235,7 @@ class _Run:
         took = round(1000 * (time.monotonic() - self.began), 1)
         line = notes.Line(self.host, self.event, self.how, took, self.characters)
         notes.log(self.home, line, lambda: self._noting.acquire(blocking=False))
+        self.is_noted = True
 
     def _start_what_goes_on(self, *, has_chores: bool) -> None:
         """A daemon for the hooks to come, where it may be started; else one process that does what waits."""
