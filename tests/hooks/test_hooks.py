@@ -16,7 +16,7 @@ import pytest
 import nacre
 from nacre.hooks.shapes import SHAPES
 from nacre.link.address import socket_path
-from tests.hooks.conftest import DECIDED, QUESTION, SESSION, Hooked, hang, listening, serving
+from tests.hooks.conftest import DECIDED, PATIENT_MS, QUESTION, SESSION, Hooked, hang, listening, serving
 
 BLOCK = ("<nacre-context>", "</nacre-context>")
 
@@ -313,6 +313,16 @@ def test_a_hook_starts_a_daemon_where_it_may_and_the_next_one_asks_it(
 def test_no_daemon_is_started_where_it_may_not(hooked: Hooked) -> None:
     hooked.run("SessionStart")
     assert not (hooked.home / "daemon.lock").exists()
+
+
+def test_options_stand_anywhere_and_help_is_given(hooked: Hooked) -> None:
+    program = hooked.command("Stop")[:3]
+    data = b"\xef\xbb\xbf" + json.dumps(hooked.given()).encode()
+    options = ["claude-code", "UserPromptSubmit", f"--within={PATIENT_MS}", "--home", str(hooked.home), "--later", "x"]
+    ran = subprocess.run([*program, *options], input=data, capture_output=True, check=True, timeout=60)
+    assert DECIDED in ran.stdout.decode()
+    shown = subprocess.run([*program, "--help"], capture_output=True, check=True, timeout=60)
+    assert shown.stdout.startswith(b"Usage: nacre-hook")
 
 
 def test_a_link_to_a_home_is_that_home(hooked: Hooked, tmp_path: Path) -> None:

@@ -346,6 +346,12 @@ def test_nacres_own_context_is_taken_out(read: Any, write: Any) -> None:
     assert (turns[0].text, turns[0].flags) == ("Paint it.", Flag.INJECTED)
 
 
+def test_what_each_answer_cost_is_told_elsewhere_and_no_news(read: Any, write: Any) -> None:
+    used = {"timestamp": at(1), "ordinal": 3, "type": "token_usage_record", "payload": {"usage": {"total_tokens": 15}}}
+    _, _, source = read(ADAPTER, write("rollout.jsonl", meta(), *asked(2, "Hello"), used))
+    assert not source.tally.unknown
+
+
 def test_unknown_records_are_counted_and_harm_nothing(read: Any, write: Any) -> None:
     path = write(
         "rollout.jsonl",

@@ -50,6 +50,15 @@ _DAEMON_SHARE = 0.9
 _SWITCH_SECONDS = 0.001
 """So long a thread that loads something keeps one from running that has an end to keep."""
 
+_HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
+
+  What an agent's tool runs, as nacre init writes it: it takes the event's JSON on standard input, answers in the tool's
+  own shape within 150 ms, and always ends with 0. logs/hooks.jsonl in the home has a line of each run.
+
+Example:
+  echo '{"session_id": "a", "cwd": "/code/acme"}' | nacre-hook claude-code SessionStart
+"""
+
 _MOST_INPUT = 2_000_000
 _MOST_CHARACTERS = 9_900
 """Hosts cut what is longer than 10,000."""
@@ -79,11 +88,12 @@ class Outcome(NamedTuple):
 
 def main() -> None:
     """Answer a hook; never returns, never fails."""
-    sys.setswitchinterval(0.0005)  # who hears from the daemon is not to wait for who looks meanwhile
     gc.disable()  # a process of a tenth of a second collects nothing worth the time
     sys.setswitchinterval(_SWITCH_SECONDS)
     with suppress(BaseException):
         began = time.monotonic() - _age()
+        if {"-h", "--help"}.intersection(sys.argv[1:]):
+            os.write(1, _HELP)
         arguments = _arguments(sys.argv[1:])
         shape = SHAPES.get(arguments.host)
         if shape:
@@ -270,11 +280,17 @@ def _is_answer(answer: object) -> bool:
 
 
 def _arguments(arguments: Sequence[str]) -> Arguments:
-    rest, named = list(arguments), {}
-    while rest and rest[0] in ("--home", "--within"):
-        named[rest[0]] = rest[1]
-        del rest[:2]
-    return Arguments(named.get("--home"), int(named.get("--within", 0)) or None, rest[0], rest[1])
+    """Options stand anywhere, as ``--home PATH`` or ``--home=PATH``. Raises ValueError, IndexError."""
+    words: list[str] = []
+    named = {"--home": "", "--within": "0"}
+    waiting = iter(arguments)
+    for word in waiting:
+        name, has_value, value = word.partition("=")
+        if name in named:
+            named[name] = value if has_value else next(waiting, "")
+        elif not word.startswith("-"):
+            words.append(word)
+    return Arguments(named["--home"] or None, int(named["--within"]) or None, words[0], words[1])
 
 
 def _read_input() -> dict[str, Any]:
@@ -288,7 +304,7 @@ def _read_input() -> dict[str, Any]:
         data += chunk
         if not chunk or chunk.rstrip().endswith(b"}"):
             with suppress(ValueError, RecursionError):
-                given = json.loads(data.decode("utf-8", "replace"))
+                given = json.loads(data.decode("utf-8-sig", "replace"))
                 return given if isinstance(given, dict) else {}
         if not chunk:
             break

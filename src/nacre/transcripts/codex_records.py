@@ -28,7 +28,7 @@ NOISE_EVENTS = frozenset({
     "dynamic_tool_call_request", "dynamic_tool_call_response", "thread_rolled_back", "undo_started",
     "undo_completed", "plan_update", "turn_diff", "background_event", "hook_started", "hook_completed",
 })  # fmt: skip
-NOISE_RECORDS = frozenset({"world_state", "inter_agent_communication_metadata", "state"})
+NOISE_RECORDS = frozenset({"world_state", "inter_agent_communication_metadata", "state", "token_usage_record"})
 
 _NOISE_ITEM_NAMES = frozenset(name.encode() for name in NOISE_ITEMS)
 _NOISE_EVENT_NAMES = frozenset(name.encode() for name in NOISE_EVENTS)
