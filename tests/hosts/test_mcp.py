@@ -6,7 +6,6 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 from nacre import open_memory
 from tests.cli.conftest import environment
+from tests.hosts.stage import eventually
 
 programs = pytest.importorskip("tests.hosts.programs", reason="tests/hosts/programs.py knows where the suite is")
 pytestmark = pytest.mark.hosts
@@ -50,19 +50,20 @@ def address(quiet: dict[str, str]) -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     server = subprocess.Popen(
-        [sys.executable, "-m", "nacre", "mcp", "--tools", "all", "--http", str(port)], env=quiet,
-        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        [sys.executable, "-m", "nacre", "serve", "--no-watch", "--no-token", "--http", str(port)],
+        env={**quiet, "NACRE_MCP_TOOLS": "all"}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:
-        until = time.monotonic() + SECONDS
-        while time.monotonic() < until:
-            with socket.socket() as link:
-                if link.connect_ex(("127.0.0.1", port)) == 0:
-                    break
+        assert eventually(lambda: _listens(port), SECONDS), "it never listened"
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         server.terminate()
         server.communicate(timeout=30)
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as link:
+        return link.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
