@@ -165,11 +165,13 @@ def test_handoffs_answer_no_question_and_are_found_where_their_tag_is_asked_for(
     with world.open() as memory:
         decided = memory.store("We drain the old queue before the switch.", project="acme-billing").memory_id
         asked = "When do we drain the old queue, before the switch or after?"
+        before = memory.recall(asked, mode="lexical", update=False).hits[0].components["sure"]
         for number in range(4):
             name = f"5e55-000{number}"
             ended(world, talk(world, asked, "Before it.", ASKED, "I moved it.", session=name), f"claude-code:{name}")
         found = memory.recall(asked, limit=1)
         assert [hit.memory.id for hit in found.hits] == [decided]
+        assert memory.recall(asked, mode="lexical").hits[0].components["sure"] == before
         assert [one.memory.is_handoff for one in memory.recall(asked, filter=Filter(tags=("Handoff",))).hits] == [
             True
         ] * 4

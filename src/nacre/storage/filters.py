@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from nacre.model.memory import HANDOFF, Scope
+from nacre.model.memory import Scope
 from nacre.model.recall import Filter
 from nacre.storage.times import to_ms
 
@@ -67,7 +67,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: b
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
         parts.append((f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags))  # noqa: S608
-    if not with_handoffs and HANDOFF not in (tag.lower() for tag in wanted.tags):
+    if not (with_handoffs or wanted.is_for_handoffs):
         parts.append((_NO_HANDOFF, ()))
     return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 
