@@ -203,6 +203,15 @@ def test_a_handoff_that_was_given_is_gone_a_week_later_and_an_undo_brings_it_bac
     assert world.memory_file(memory.id).read_text(encoding="utf-8") == words
 
 
+def test_the_session_before_is_the_last_one_in_which_more_was_said_than_hello(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it to the queue invoices."))
+    hello = talk(world, "Hello!", "Hi there.", session="5e55-0002", at="2026-11-20T11:55:00.000Z")
+    ended(world, hello, SECOND)
+    block = started(world, THIRD)
+    assert "Hi there." not in block.text
+    assert "I moved it to the queue invoices." in block.text
+
+
 @pytest.mark.parametrize("retired", [False, True])
 def test_a_start_that_is_told_twice_gives_one_session_the_handoff_and_no_other(world: World, retired: bool) -> None:
     ended(world, talk(world, ASKED, "I moved it."))
