@@ -16,7 +16,7 @@ _VISIBLE = {
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
 _NO_HANDOFF = """(m.kind <> 'event' OR m.id NOT IN (
-    SELECT g.memory FROM tags g WHERE g.tag IN ('handoff', 'session') GROUP BY g.memory HAVING count(*) = 2
+    SELECT g.memory FROM tags g JOIN tags s ON s.memory = g.memory AND s.tag = 'session' WHERE g.tag = 'handoff'
 ))"""
 """As ``Memory.is_handoff`` has it."""
 
