@@ -165,11 +165,13 @@ def test_handoffs_answer_no_question_and_are_found_where_their_tag_is_asked_for(
     with world.open() as memory:
         decided = memory.store("We drain the old queue before the switch.", project="acme-billing").memory_id
         asked = "When do we drain the old queue, before the switch or after?"
+        before = memory.recall(asked, mode="lexical", update=False).hits[0].components["sure"]
         for number in range(4):
             name = f"5e55-000{number}"
             ended(world, talk(world, asked, "Before it.", ASKED, "I moved it.", session=name), f"claude-code:{name}")
         found = memory.recall(asked, limit=1)
         assert [hit.memory.id for hit in found.hits] == [decided]
+        assert memory.recall(asked, mode="lexical").hits[0].components["sure"] == before
         assert [one.memory.is_handoff for one in memory.recall(asked, filter=Filter(tags=("Handoff",))).hits] == [
             True
         ] * 4
@@ -199,6 +201,15 @@ def test_a_handoff_that_was_given_is_gone_a_week_later_and_an_undo_brings_it_bac
         home.undo(done.id)
     next_start(world)
     assert world.memory_file(memory.id).read_text(encoding="utf-8") == words
+
+
+def test_the_session_before_is_the_last_one_in_which_more_was_said_than_hello(world: World) -> None:
+    ended(world, talk(world, ASKED, "I moved it to the queue invoices."))
+    hello = talk(world, "Hello!", "Hi there.", session="5e55-0002", at="2026-11-20T11:55:00.000Z")
+    ended(world, hello, SECOND)
+    block = started(world, THIRD)
+    assert "Hi there." not in block.text
+    assert "I moved it to the queue invoices." in block.text
 
 
 @pytest.mark.parametrize("retired", [False, True])

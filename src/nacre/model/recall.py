@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 
-from nacre.model.memory import Expiry, Kind, Memory, Scope
+from nacre.model.memory import HANDOFF, Expiry, Kind, Memory, Scope
 from nacre.model.session import Session, Speaker, Turn
 
 DEFAULT_LIMIT = 10
@@ -49,6 +49,11 @@ class Filter:
     tools: tuple[str, ...] = ()
     as_of: date | None = None
     trusted: bool = False
+
+    @property
+    def is_for_handoffs(self) -> bool:
+        """Whether handoffs may be found: they are in no index of words or vectors, and are told by their age."""
+        return any(tag.lower() == HANDOFF for tag in self.tags)
 
 
 @dataclass(frozen=True, slots=True)

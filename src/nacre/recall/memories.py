@@ -122,7 +122,7 @@ class MemoryRecall:
     ) -> list[ScoredMemory]:
         """All memories that any lane found, the best first."""
         database = self._memories.database
-        if question.is_open:
+        if question.is_open or wanted.is_for_handoffs:
             return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
         where = memory_clause(wanted, ranking.today)
         admitted = admitted_memories(database, wanted, today=ranking.today)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from nacre.model.memory import HANDOFF, Scope
+from nacre.model.memory import Scope
 from nacre.model.recall import Filter
 from nacre.storage.times import to_ms
 
@@ -16,7 +16,7 @@ _VISIBLE = {
     Scope.PUBLIC: (Scope.PUBLIC,),
 }
 _NO_HANDOFF = """(m.kind <> 'event' OR m.id NOT IN (
-    SELECT g.memory FROM tags g WHERE g.tag IN ('handoff', 'session') GROUP BY g.memory HAVING count(*) = 2
+    SELECT g.memory FROM tags g JOIN tags s ON s.memory = g.memory AND s.tag = 'session' WHERE g.tag = 'handoff'
 ))"""
 """As ``Memory.is_handoff`` has it."""
 
@@ -67,7 +67,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: b
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
         parts.append((f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags))  # noqa: S608
-    if not with_handoffs and HANDOFF not in (tag.lower() for tag in wanted.tags):
+    if not (with_handoffs or wanted.is_for_handoffs):
         parts.append((_NO_HANDOFF, ()))
     return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 

@@ -92,6 +92,11 @@ class Memories:
         self._db.run_many("insert_confirmation", again)
         if memory.claim:
             self.set_claim(memory.id, memory.claim)
+        if not memory.is_handoff:
+            self._index(number, memory)
+
+    def _index(self, number: int, memory: Memory) -> None:
+        """Full text; how common a word is among memories is counted there, too, so that handoffs stay out of it."""
         self._db.run(
             "index_memory",
             row=number,

@@ -16,6 +16,7 @@ from nacre.model.memory import Expiry, Kind
 from nacre.model.session import Flag, SessionKind, Speaker, Trust, Turn
 from nacre.recall.context.categories import Candidate, choose, part_of, weight_of
 from nacre.recall.context.framing import line_of, quoted, said, title_tokens
+from nacre.recall.context.gate import is_trivial
 from nacre.recall.memories import Ranking
 from nacre.storage.search import browse_memories, latest_memories
 from nacre.text import count_tokens, shorten
@@ -108,7 +109,7 @@ def _page(draft: Draft, part: Part, *paths: str) -> None:
 
 
 def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
-    """The newest other session of this project in which something was said, and how it ended."""
+    """The newest other session of this project in which more was said than hello, and how it ended."""
     if not draft.project:
         return None
     from nacre.storage.sessions import SessionFilter  # 8 ms that a prompt's hook need not pay
@@ -119,7 +120,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
         if stored.session.id == draft.request.session:
             continue
         turns = [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT) if _is_said(one.turn)]
-        if any(turn.speaker is Speaker.OWNER for turn in turns):
+        if any(turn.speaker is Speaker.OWNER and not is_trivial(turn.text) for turn in turns):
             return stored, turns[-PREVIOUS_TURNS:]
     return None
 
