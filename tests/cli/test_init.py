@@ -53,6 +53,7 @@ Tree = dict[str, tuple[bytes, int]]
 def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """No agent's tool of this machine is found; nacre itself is."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
 
 
 @pytest.fixture
@@ -540,6 +541,7 @@ def test_doctor_runs_what_is_written_and_tells_what_is_broken(
 ) -> None:
     process("init", "--host", "cursor,continue,opencode", "--yes")
     process("init", "--host", "codex", "--project", str(project), "--yes")
+    monkeypatch.delenv("NACRE_DAEMON_ENABLED")
     checks = {one["name"]: one for one in process("doctor", "hosts", "--json", code=None).json["checks"]}
     assert checks["cursor hooks"]["state"] != "failure", checks
     assert checks["cursor tools"]["state"] != "failure", checks

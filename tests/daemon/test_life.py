@@ -234,7 +234,16 @@ def test_with_the_last_host_the_daemon_ends_that_was_started_for_them(nacre: Nac
     assert is_served()
 
 
-def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre) -> None:
+@pytest.mark.usefixtures("stopped")
+def test_who_wires_a_host_has_a_daemon_before_its_first_session(process: Nacre) -> None:
+    assert process("init", "--host", "roo", "--yes", "--json").json["daemon"]["state"] == "started"
+    wait(is_served)
+    assert process("init", "--host", "roo", "--yes", "--json").json["daemon"] is None
+    assert process("init", "--uninstall", "--yes", "--json").json["daemon"]["state"] == "ended"
+
+
+def test_a_daemon_of_another_nacre_is_told_and_ended(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     home().mkdir(exist_ok=True)
     hello = {"pid": 1, "version": "0.0.9", "protocol": 1, "seconds": 1.0, "on_demand": True}
     with socket.socket(socket.AF_UNIX) as door:

@@ -112,7 +112,10 @@ def keys_of(value: Any) -> set[str]:
         "forget --match swarm --yes", "forget --list",
     ],
 )  # fmt: skip
-def test_every_name_in_an_answer_is_documented(command: str, tmp_path: Path) -> None:
+def test_every_name_in_an_answer_is_documented(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     page = (PROJECT / "docs" / "json.md").read_text(encoding="utf-8")
     documented = set(re.findall(r"`(\w+)`", page))
     runner = CliRunner()

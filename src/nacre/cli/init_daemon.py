@@ -1,4 +1,7 @@
-"""What becomes of the daemon when hosts are wired, or no more: one of another nacre, or one that nobody needs."""
+"""What becomes of the daemon when hosts are wired, or no more.
+
+It is there for the first session; one of another nacre, or one that nobody needs, ends.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,33 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nacre.settings import Settings
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonMet:
-    """A daemon, or a watcher, that nobody needs or that is another nacre's, and whether it ended.
+    """A daemon that was started; or one, or a watcher, that nobody needs or that is another nacre's, which ended or not.
 
     One that the system or a person started is theirs to end.
     """
 
     version: str
-    state: Literal["ended", "runs"]
+    state: Literal["started", "ended", "runs"]
     told: str
+
+
+def start_for_hosts(settings: Settings) -> DaemonMet | None:
+    """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
+    from nacre.cli.installed import installed_version
+    from nacre.link.starting import start_daemon
+
+    try:
+        if not settings["daemon.enabled"] or start_daemon(str(settings.home), settings.environ) is None:
+            return None
+    except OSError:
+        return None  # hooks do without, and try again
+    told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
+    return DaemonMet(installed_version(), "started", told)
 
 
 def end_unneeded(home: Path) -> DaemonMet | None:
@@ -45,7 +64,7 @@ def end_other_version(home: Path) -> DaemonMet | None:
     if found is None or found.version == own:
         return None
     if found.on_demand and ask_to_stop(home):
-        told = f"The daemon of nacre {found.version} ended; the next session starts that of {own}."
+        told = f"The daemon of nacre {found.version} ended; that of {own} answers the next session."
         return DaemonMet(found.version, "ended", told)
     told = f"The daemon is nacre {found.version}, this is {own}: nacre serve stop, then start it as you did."
     return DaemonMet(found.version, "runs", told)

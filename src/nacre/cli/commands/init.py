@@ -179,13 +179,16 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
 
 
 def _settle_daemon(run: Run, *, is_removal: bool) -> DaemonMet | None:
-    """End the daemon that nobody needs any more, or that is another nacre's."""
+    """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
     from nacre.app.wiring.record import load
-    from nacre.cli.init_daemon import end_other_version, end_unneeded
+    from nacre.cli.init_daemon import end_other_version, end_unneeded, start_for_hosts
 
-    if not is_removal:
-        return end_other_version(run.settings.home)
-    return None if load(run.settings.home).wishes else end_unneeded(run.settings.home)
+    home, is_wired = run.settings.home, bool(load(run.settings.home).wishes)
+    if is_removal:
+        return None if is_wired else end_unneeded(home)
+    other = end_other_version(home)
+    started = start_for_hosts(run.settings) if is_wired and (other is None or other.state == "ended") else None
+    return other or started
 
 
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
