@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DaemonMet:
-    """A daemon that was started; or one, or a watcher, that nobody needs or that is another nacre's, which ended or not.
+    """A daemon that was started; or one, or a watcher, that nobody needs or that is of another nacre; whether it ended.
 
     One that the system or a person started is theirs to end.
     """
