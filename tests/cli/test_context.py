@@ -26,6 +26,15 @@ def test_it_explains_what_is_told_and_what_is_not(nacre: Nacre, tmp_path: Path) 
     assert [item["part"] for item in as_json["items"]] == ["preferences", "preferences"]
 
 
+def test_where_nothing_is_told_it_says_what_came_nearest(nacre: Nacre, tmp_path: Path) -> None:
+    nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision", "--subject", "Billing")
+    arguments = ("context", "draw a billing icon with rounded corners", "--explain", "--folder", str(tmp_path))
+    for option in ((), ("--lexical",)):
+        told = " ".join(nacre(*arguments, *option).out.split())
+        assert "Nothing is told." in told
+        assert "the nearest is “Billing”" in told
+
+
 def test_a_file_is_written_only_where_it_changed(nacre: Nacre, tmp_path: Path) -> None:
     nacre("store", "We run billing on PostgreSQL, for its transactions.", "--kind", "decision")
     target = tmp_path / "CONTEXT.md"

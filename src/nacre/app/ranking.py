@@ -26,8 +26,10 @@ DIVERSIFY_FROM = 3
 """Candidates weighed for diversity, per hit asked for."""
 
 
-def ranked_by_words(context: Context, query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
-    """The memories that answer by their words alone, the best first, and whether there were others, less sure.
+def ranked_by_words(
+    context: Context, query: RecallQuery
+) -> tuple[list[ScoredMemory], tuple[Memory, float] | None]:  # fmt: skip
+    """The memories that answer by their words alone, the best first; where none is sure to, the :func:`nearest`.
 
     As :func:`nacre.app.recalling.recall` in the mode ``lexical`` finds them, from the database as it is. What the
     question says happened before or after something is not looked up.
@@ -41,7 +43,13 @@ def ranked_by_words(context: Context, query: RecallQuery) -> tuple[list[ScoredMe
         ranked = most_of([ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)])
     sure = confident(ranked, query, question)
     sure = fold(sure, doubts(context, sure), _last_said)
-    return diverse(sure, query)[: query.limit], bool(ranked) and not sure
+    return diverse(sure, query)[: query.limit], None if sure else nearest(ranked)
+
+
+def nearest(ranked: Sequence[ScoredMemory]) -> tuple[Memory, float] | None:
+    """The memory that is surest to answer, and how sure, 0 to 1."""
+    best = max(ranked, key=lambda item: item.confidence, default=None)
+    return (best.memory, best.confidence) if best else None
 
 
 def engine_of(context: Context) -> MemoryRecall:

@@ -19,6 +19,7 @@ from nacre.app.ranking import (
     doubts,
     engine_of,
     narrowed,
+    nearest,
     rank_memories,
     ranking_of,
 )
@@ -107,6 +108,7 @@ def recall(context: Context, query: RecallQuery) -> RecallResult:
         turns=tuple(_turns_beside(context, query, question, lanes)),
         lanes=(*lanes.told(), *expansion, *graded),
         abstained=bool(ranked) and not hits,
+        nearest=None if sure else nearest(ranked),
         since=wanted.since,
         until=wanted.until,
         around=query.around,

@@ -155,8 +155,9 @@ class RecallResult:
     """The answer to one question.
 
     ``lanes`` says what ran. ``abstained`` is true when something was found but nothing was good enough to show; with
-    neither hits nor abstention there was simply nothing that matched. ``since``, ``until`` and ``around`` are what was
-    understood of the time expressions in the question.
+    neither hits nor abstention there was simply nothing that matched. ``nearest`` is then the memory that came nearest,
+    and how sure it is to answer. ``since``, ``until`` and ``around`` are what was understood of the time expressions in
+    the question.
     """
 
     query: str
@@ -164,6 +165,7 @@ class RecallResult:
     turns: tuple[TurnHit, ...] = ()
     lanes: tuple[Lane, ...] = ()
     abstained: bool = False
+    nearest: tuple[Memory, float] | None = None
     since: datetime | None = None
     until: datetime | None = None
     around: datetime | None = None

@@ -17,6 +17,7 @@ from nacre.app.ranking import projects_named, ranked_by_words
 from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.model.memory import Memory
 from nacre.model.recall import Lane, LaneState, Mode, RecallQuery
+from nacre.recall.confidence import BORDER
 from nacre.recall.context.framing import frame_tokens
 from nacre.recall.context.gate import SEED_CHARACTERS, after_hearing, asked_by, is_plain, prose
 from nacre.text import count_tokens
@@ -133,9 +134,11 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
     asked = RecallQuery(
         query, filter=draft.filter(), limit=limit, update=False, co_recall=False, is_prompt=True
     )  # fmt: skip
-    found, is_unsure = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
-    if is_unsure:
-        draft.leave(Part.RELEVANT, None, "nothing was sure enough")
+    found, unsure = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
+    if unsure:
+        near, by = unsure
+        told = f"nothing was sure enough; the nearest is “{near.subject}”, {by:.2f} sure where {BORDER} is needed"
+        draft.leave(Part.RELEVANT, near.id, told)
     end = draft.left_tokens - room
     for memory, score, sure in found:
         if draft.left_tokens <= end:
@@ -144,8 +147,8 @@ def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
         draft.tell(Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits")
 
 
-_Found = tuple[list[tuple[Memory, float, float | None]], bool]
-"""Memories with their scores and how sure they are to fit, and whether there were only others, not sure enough."""
+_Found = tuple[list[tuple[Memory, float, float | None]], tuple[Memory, float] | None]
+"""Memories with their scores and how sure they are to fit; where none is sure enough, the nearest and how sure."""
 
 
 def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
@@ -153,10 +156,10 @@ def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
 
     result = recall(draft.context, asked)
     draft.lanes = result.lanes
-    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.abstained
+    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.nearest
 
 
 def _by_words(draft: Draft, asked: RecallQuery) -> _Found:
     draft.lanes = (Lane("lexical", LaneState.RAN), Lane("vector", LaneState.SKIPPED))
-    hits, is_unsure = ranked_by_words(draft.context, replace(asked, mode=Mode.LEXICAL))
-    return [(hit.memory, hit.score, hit.confidence) for hit in hits], is_unsure
+    hits, unsure = ranked_by_words(draft.context, replace(asked, mode=Mode.LEXICAL))
+    return [(hit.memory, hit.score, hit.confidence) for hit in hits], unsure

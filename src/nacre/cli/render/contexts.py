@@ -30,7 +30,8 @@ def render_explained(paper: Paper, block: ContextBlock) -> None:
     part = None
     for item in block.items:
         if item.part is not part:
-            paper.heading(item.part.value)
+            tokens = sum(one.tokens for one in block.items if one.part is item.part)
+            paper.heading(f"{item.part.value} · {tokens:,} tokens")
             part = item.part
         paper.line(shorten(item.text.lstrip("-> "), _TEXT_CHARACTERS), indent=2, hang=2)
         score = f" · score {item.score:.2f}" if item.score is not None else ""
