@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 from nacre.app.context import Context
+from nacre.frozen import dataclass
 
 _WORKTREE = re.compile(r"^(.*?)[\\/](?:\.claude[\\/]worktrees|\.worktrees|worktrees|\.git[\\/]worktrees)[\\/].*$")
 _POINTER_CHARACTERS = 4096

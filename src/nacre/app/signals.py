@@ -6,11 +6,12 @@ the session's state, which whoever delivers the context keeps: what was not deli
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from nacre.app.context import Context
 from nacre.app.contexts.session_state import runs_alone
+from nacre.frozen import dataclass
 from nacre.model.context import SessionState
 from nacre.model.memory import Memory
 from nacre.model.session import Speaker

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 
+from nacre.frozen import dataclass
 from nacre.model.recall import Lane
 
 DEFAULT_BUDGET_TOKENS = 2_000

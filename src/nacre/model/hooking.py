@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from nacre.frozen import dataclass
 from nacre.model.context import Occasion, SessionState
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
+from nacre.frozen import dataclass
 from nacre.model.session import Speaker, Trust
 
 MAX_BODY_BYTES = 1_000_000

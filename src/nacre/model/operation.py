@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+from nacre.frozen import dataclass
 
 EDIT = "edit"
 """The action of what a person did to files in an editor."""

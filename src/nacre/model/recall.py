@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
 
+from nacre.frozen import dataclass
 from nacre.model.memory import HANDOFF, Expiry, Kind, Memory, Scope
 from nacre.model.session import Session, Speaker, Turn
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from nacre.frozen import dataclass
 
 NEUTRAL_QUALITY = 0.5
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from nacre.embed.calibration import Calibration, Seen, calibration_of
+from nacre.frozen import dataclass
 
 BORDER = 0.5
 """An answer is shown when its best hit is at least so sure."""

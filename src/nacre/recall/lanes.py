@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nacre.frozen import dataclass
 from nacre.recall.confidence import Sureness, sureness_of
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
 from heapq import nlargest
 from typing import NamedTuple
 
+from nacre.frozen import dataclass
 from nacre.model.memory import Kind, Memory
 from nacre.model.recall import Filter
 from nacre.recall.confidence import Signals, Sureness, sureness_of

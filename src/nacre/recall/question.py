@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from nacre.frozen import dataclass
 from nacre.model.memory import Kind
 from nacre.recall.asking import asks, without_particles
 from nacre.recall.kindred import Kin

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from nacre.errors import QueryInvalid
+from nacre.frozen import dataclass
 
 _DAY = timedelta(days=1)
 _UNITS = {

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from nacre.frozen import dataclass
 from nacre.recall.confidence import Signals
 from nacre.recall.question import Question
 from nacre.storage.search import Corpus, Held, Match, Term

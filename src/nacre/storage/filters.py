@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
+from nacre.frozen import dataclass
 from nacre.model.memory import Scope
 from nacre.model.recall import Filter
 from nacre.storage.times import to_ms

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
+from nacre.frozen import dataclass
 from nacre.ids import content_hash
 from nacre.model.memory import (
     Claim,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from nacre.frozen import dataclass
 from nacre.model.review import Action, Reason
 from nacre.storage.database import Database
 from nacre.storage.times import from_ms

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
+from nacre.frozen import dataclass
 from nacre.model.recall import Filter
 from nacre.storage.database import Database
 from nacre.storage.filters import Clause, memory_clause, turn_clause

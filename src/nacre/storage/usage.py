@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from nacre.frozen import dataclass
 from nacre.model.review import NEUTRAL_QUALITY
 from nacre.storage.database import Database
 from nacre.storage.times import from_ms, to_ms

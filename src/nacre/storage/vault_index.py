@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from nacre.frozen import dataclass
 from nacre.storage.database import Database, Row
 
 

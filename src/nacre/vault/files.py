@@ -7,12 +7,13 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from nacre import private
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
+from nacre.frozen import dataclass
 from nacre.model.memory import MAX_BODY_BYTES
 from nacre.vault.layout import FOLDERS, LEDGER, is_memory_file
 

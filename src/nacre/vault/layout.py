@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from nacre.errors import MemoryInvalid
+from nacre.frozen import dataclass
 from nacre.model.memory import Kind, Memory
 
 LEDGER = "ledger.jsonl"

@@ -7,9 +7,9 @@ it is once they were told. It only reads, waits for no lock, and is light: hooks
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from nacre.app.context import Context
+from nacre.frozen import dataclass
 from nacre.model.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
 
 

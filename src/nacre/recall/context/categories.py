@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cmp_to_key
 
+from nacre.frozen import dataclass
 from nacre.model.context import Part
 from nacre.model.memory import Expiry, Kind, Memory
 
