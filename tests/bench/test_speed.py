@@ -94,6 +94,7 @@ def test_speed_is_measured_on_processes_of_their_own(
     tree: Path, monkeypatch: pytest.MonkeyPatch, user_home: Path
 ) -> None:
     monkeypatch.setattr(speed, "_REPETITIONS", 1)
+    monkeypatch.setattr(speed, "_MEMORIES", 20)
     arguments = ["benchmark", "speed", "--transcripts", str(tree), "--megabytes", "1", "--turns", "100", "--json"]
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
@@ -109,6 +110,6 @@ def test_speed_is_measured_on_processes_of_their_own(
     assert [latency["name"] for latency in found["contexts"]] == [
         "session start", "session start with its first prompt", "prompt",
     ]  # fmt: skip
-    assert found["memories"] >= 1500
+    assert found["memories"] >= 20
     assert len(found["starts"]) == 6
     assert list(user_home.iterdir()) == []

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from nacre.app.context import open_context
+from nacre.app.embedding import embed_memories
 from nacre.daemon.running import Daemon, DaemonOptions, Voice
 from nacre.link.client import Away, ask
 from nacre.protocols import Embedder
@@ -56,6 +57,10 @@ def test_hooks_are_answered_by_words_until_the_model_is_loaded(tmp_path: Path) -
     world = World(tmp_path)
     with world.open() as memory:
         memory.store("The tide gauge of the harbour is read at noon.", kind="fact")
+    context = world.context()
+    embed_memories(context)
+    assert context.vectors.model()
+    context.close()
     may_load = threading.Event()
     with beginning(world, may_load) as home:
         wait(lambda: bool(greeting(home)))
