@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nacre.app.context import open_context
-from nacre.app.embedding import embed_memories
+from nacre.app.embedding import embed_pending
 from nacre.daemon.running import Daemon, DaemonOptions, Voice
 from nacre.link.client import Away, ask
 from nacre.protocols import Embedder
@@ -58,7 +58,7 @@ def test_hooks_are_answered_by_words_until_the_model_is_loaded(tmp_path: Path) -
     with world.open() as memory:
         memory.store("The tide gauge of the harbour is read at noon.", kind="fact")
     context = world.context()
-    embed_memories(context)
+    embed_pending(context, lambda _: None)
     assert context.vectors.model()
     context.close()
     may_load = threading.Event()

@@ -129,10 +129,9 @@ class Homes:
             self.outdated = error.message
             raise
         self._was_there = True
-        with self._loading:
+        with self._guard:  # not the one that is held while a model is loaded: who opens a home waits for no model
             if stamp != self._stamp:
-                self._embedders.clear()
-                self._stamp = stamp
+                self._embedders, self._stamp = {}, stamp
         shared = replace(context, load_embedder=lambda settings: self._embedder(context, settings))
         return _Open(shared, stamp, shared.database.schema())
 
@@ -157,9 +156,10 @@ class Homes:
         """One model for all threads, loaded by the first that needs it."""
         name = str(settings["embedding.model"])
         with self._loading:
-            if name not in self._embedders:
-                self._embedders[name] = context.load_embedder(settings)
-            return self._embedders[name]
+            known = self._embedders
+            if name not in known:
+                known[name] = context.load_embedder(settings)
+            return known[name]
 
 
 def _stamp(path: Path) -> _Stamp | None:
