@@ -135,6 +135,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("daemon.watch", bool, True, "the daemon follows your agents' sessions, unless nacre watch does"),
     Setting("daemon.http", str, "", "[host:]port at which the daemon serves agents over HTTP; empty: nowhere"),
     Setting("watch.interval_seconds", int, 120, "so often the watcher looks at all transcripts, whatever it was told"),
+    Setting("watch.changed_since", str, "", "a time: transcripts that did not change since wait for nacre ingest"),
     Setting("watch.polling", bool, False, "watch by looking again and again: for network drives, which tell nothing"),
 )
 

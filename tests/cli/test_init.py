@@ -649,8 +649,9 @@ def test_who_wants_none_is_not_told_that_all_is_in_place(
     assert tree(user_home) == prior
 
 
-def test_a_newcomer_may_have_the_sessions_read_that_are_there(
-    dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path
+@pytest.mark.parametrize("said", ["all", "later"])
+def test_a_newcomer_may_have_the_sessions_read_that_are_there_now_or_later(
+    dialog: Callable[..., Outcome], nacre: Nacre, user_home: Path, said: str
 ) -> None:
     folder = user_home / ".claude" / "projects" / "-code-hive"
     folder.mkdir(parents=True)
@@ -661,10 +662,24 @@ def test_a_newcomer_may_have_the_sessions_read_that_are_there(
     }  # fmt: skip
     (folder / f"{row['sessionId']}.jsonl").write_text(json.dumps(row) + "\n")
     shown = dialog(
-        "init", answers=[("Which ones?", ""), ("Write this?", "y"), ("Read them now?", "all")],
+        "init", answers=[("Which ones?", ""), ("Write this?", "y"), ("Read them now?", said)],
         environ={"PATH": "/usr/bin:/bin", "NO_COLOR": "1"},
     )  # fmt: skip
     assert shown.code == 0, shown.out
     assert "1 transcript" in shown.out
     assert "costs nothing" in shown.out
-    assert nacre("sessions", "list", "--json").json["sessions"]
+    nacre("watch", "--once")
+    assert len(nacre("sessions", "list", "--json").json["sessions"]) == (1 if said == "all" else 0)
+    nacre("ingest")
+    assert len(nacre("sessions", "list", "--json").json["sessions"]) == 1
+
+
+def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(nacre: Nacre, user_home: Path) -> None:
+    (user_home / ".cursor").mkdir()
+    (user_home / ".gemini").mkdir()
+    nacre("init", "--host", "cursor", "--yes")
+    (user_home / ".cursor" / "mcp.json").unlink()
+    done = nacre("init", "--yes", "--json").json
+    assert {host["host"] for host in done["hosts"]} == {"cursor"}
+    assert (user_home / ".cursor" / "mcp.json").exists()
+    assert not list((user_home / ".gemini").iterdir())

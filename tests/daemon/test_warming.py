@@ -68,3 +68,13 @@ def test_hooks_are_answered_by_words_until_the_model_is_loaded(tmp_path: Path) -
         assert not greeting(home)["is_warm"]
         may_load.set()
         wait(lambda: bool(greeting(home)["is_warm"]))
+
+
+@pytest.mark.embedding
+def test_the_model_is_loaded_also_where_there_is_nothing_yet(tmp_path: Path) -> None:
+    may_load = threading.Event()
+    with beginning(World(tmp_path), may_load) as home:
+        wait(lambda: bool(greeting(home)))
+        assert not greeting(home)["is_warm"]
+        may_load.set()
+        wait(lambda: bool(greeting(home)["is_warm"]))

@@ -9,11 +9,12 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from nacre.app.context import Context
 from nacre.app.reading import roots_of
-from nacre.errors import NotFound
+from nacre.errors import NotFound, SettingsInvalid
 from nacre.model.reports import Problem
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.databases import SUFFIXES as _DATABASES
@@ -64,6 +65,22 @@ def find(context: Context, paths: Sequence[Path], *, with_discovery: bool) -> Fi
         for file in _walk(path, problems) if path.is_dir() else (path,):
             _add(found, file, problems, is_named=file == path)
     return _sorted(context, found.values(), problems)
+
+
+def without_put_off(context: Context, findings: Findings) -> Findings:
+    """Without the transcripts that the owner put off (``watch.changed_since``): they did not change since that time.
+
+    The watcher leaves them alone, and ``nacre ingest`` reads them. Raises SettingsInvalid.
+    """
+    told = context.settings["watch.changed_since"]
+    if not told:
+        return findings
+    try:
+        since = datetime.fromisoformat(told).timestamp() * 1e9
+        return Findings([file for file in findings.files if file.mtime_ns >= since], findings.problems)
+    except ValueError as error:
+        hint = "nacre config set watch.changed_since 2026-11-20, or nothing"
+        raise SettingsInvalid(f"watch.changed_since is no time: {told}", hint=hint) from error
 
 
 def projects_of(context: Context) -> frozenset[Path]:

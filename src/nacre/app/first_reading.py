@@ -11,7 +11,8 @@ from nacre.app.context import Context
 from nacre.app.estimating import Estimate
 from nacre.app.models import NONE
 
-_RECENT = timedelta(days=7)
+RECENT = timedelta(days=7)
+"""What of it is offered to be read alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ def look(context: Context) -> FirstReading:
     """What can be read; stores nothing."""
     options = ingesting.IngestOptions()
     plan = ingesting.plan(context, options)
-    since = (context.clock() - _RECENT).timestamp() * 1e9
+    since = (context.clock() - RECENT).timestamp() * 1e9
     found = finding.find(context, (), with_discovery=True).files
     recent = tuple(file.path for file in found if file.mtime_ns >= since)
     has_model = context.settings["models.default"] != NONE and plan.files > 0

@@ -48,11 +48,17 @@ def _store(context: Context, request: HandoffRequest) -> HandoffView:
     return HandoffView(session.project, found, is_waiting, made is not None, note)
 
 
+def _is_of(context: Context, session: StoredSession, folder: str | None) -> bool:
+    """Whether a session is of the project that a folder belongs to, where it belongs to one."""
+    project = project_of_folder(context, Path(folder)) if folder else None
+    return project in (None, session.project)
+
+
 def _session(context: Context, request: HandoffRequest) -> StoredSession:
     own = context.settings.session  # in an agent's shell
     if own and not request.session and not read_state(context.settings.home, own).ended:
         found = read_session(context, own)
-        if found:
+        if found and _is_of(context, found, request.folder):
             return found
     if request.session:
         found = read_session(context, request.session)

@@ -55,7 +55,7 @@ class IngestOptions:
     ``force`` reads files again from the start, also unchanged ones; known turns and memories stay as they are.
     ``from_archive`` also reads what the archive has and no transcript tells any more. Unless it ``reads``, it learns
     only from what was read before. Vectors are made for so many seconds at most. ``in_chunks`` shows a language model
-    no session as a whole.
+    no session as a whole. ``puts_off`` leaves alone what the owner put off (``watch.changed_since``).
     """
 
     paths: tuple[Path, ...] = ()
@@ -68,6 +68,7 @@ class IngestOptions:
     reads: bool = True
     vector_seconds: float = math.inf
     in_chunks: bool = False
+    puts_off: bool = False
 
 
 @dataclass(slots=True)
@@ -118,6 +119,8 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     findings = finding.Findings([], [])
     if options.reads:
         findings = finding.find(context, options.paths, with_discovery=discovers)
+        if options.puts_off:
+            findings = finding.without_put_off(context, findings)
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(context, findings.files, tallies, force=options.force)
     if options.from_archive:
@@ -125,6 +128,8 @@ def _ingest(context: Context, options: IngestOptions, on_progress: OnProgress | 
     _read(context, jobs, tallies, notify)
     if discovers and (met := finding.projects_of(context) - projects):
         beside = finding.find_in_projects(context, met)
+        if options.puts_off:
+            beside = finding.without_put_off(context, beside)
         tallies.problems += beside.problems
         _read(context, _jobs(context, beside.files, tallies, force=options.force), tallies, notify)
     read_seconds = time.perf_counter() - started

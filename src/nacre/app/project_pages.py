@@ -88,10 +88,21 @@ def resolve_project(context: Context, session: Session, *, create: bool = True) 
 def project_of_work(context: Context, folder: Path) -> str | None:
     """The project of a folder in which somebody works, as for its sessions: a new one gets its page.
 
-    ``None`` for a common folder.
+    ``None`` for a common folder. While another process writes, a new one has its name alone, and nobody waits, unless
+    that name is another project's. Raises StoreBusy.
     """
     place = locate(str(folder))
-    return known_project(context, place) or _make(context, place)
+    found, slug = known_project(context, place), _slug(context, place)
+    if found or not slug:
+        return found
+    is_ours = context.vault_lock.acquire()
+    try:
+        if not is_ours and slug not in {project.slug for project in context.files.projects()}:
+            return slug
+        return _make(context, place)
+    finally:
+        if is_ours:
+            context.vault_lock.release()
 
 
 def known_or_named(context: Context, folder: Path) -> str | None:

@@ -5,6 +5,7 @@ It is there for the first session; one of another nacre, or one that nobody need
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nacre.settings import Settings
+
+
+_START_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +33,20 @@ class DaemonMet:
 def start_for_hosts(settings: Settings) -> DaemonMet | None:
     """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
     from nacre.cli.installed import installed_version
+    from nacre.daemon.greeting import greet
     from nacre.link.starting import start_daemon
 
     try:
-        if not settings["daemon.enabled"] or start_daemon(str(settings.home), settings.environ) is None:
-            return None
+        started = start_daemon(str(settings.home), settings.environ) if settings["daemon.enabled"] else None
     except OSError:
         return None  # hooks do without, and try again
+    if started is None:
+        return None
+    until = time.monotonic() + _START_SECONDS
+    while not (found := greet(settings.home)) or not found.is_warm:
+        if started.poll() is not None or time.monotonic() > until:
+            return None  # its log says why; hooks try again
+        time.sleep(0.05)
     told = "nacre serve runs in the background now: sessions are answered at once. Unasked for a while, it ends."
     return DaemonMet(installed_version(), "started", told)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from nacre.cli import progress
 from nacre.cli.paper import bold, dim
 from nacre.cli.render.words import count, size
 from nacre.errors import InvalidInput
+from nacre.settings import write_setting
 
 if TYPE_CHECKING:
     from nacre.app.wiring.ways import FoundHost
@@ -64,10 +66,18 @@ def offer_first_reading(run: Run) -> None:
         f"Read them now? all, {recent}later", default="all", err=True, show_choices=False,
         type=click.Choice(["all", "week", "later"] if found.recent else ["all", "later"]),
     )  # fmt: skip
+    if said != "all":  # the daemon follows what is new, and leaves to the owner what was put off
+        write_setting(run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="seconds"))
     if said == "later":
-        click.echo("nacre ingest reads them whenever you like.", err=True)
+        click.echo("New sessions are read as they happen; nacre ingest reads the others whenever you like.", err=True)
     else:
         _read(run, found.recent if said == "week" else ())
+
+
+def _since(run: Run, said: str) -> datetime:
+    from nacre.app.first_reading import RECENT
+
+    return run.context.clock() - (RECENT if said == "week" else timedelta())
 
 
 def _read(run: Run, paths: Sequence[Path]) -> None:

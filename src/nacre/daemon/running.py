@@ -234,6 +234,8 @@ class Daemon:
                 CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True))
                 CATALOGUE["recall"].run(context, RecallQuery(_WARMING, limit=1, turns=1, update=False))
                 CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
+                if context.settings["embedding.model"] != "none":
+                    _ = context.embedder_in_use  # also where there is nothing yet that it could be compared with
         except NacreError as error:
             self._tell(f"nothing could be loaded beforehand: {error.message}")
         self._is_warm = True

@@ -228,8 +228,7 @@ class _Run:
         """Tell the host; then keep what was told, start what is to go on, and note the run."""
         context = outcome.answer.get("context", "") if self.name in _TELLING else ""
         told = context if len(context) <= _MOST_CHARACTERS else ""
-        if self._tell(told):
-            self.how, self.characters = outcome.how, len(told)
+        if self._tell(told, outcome.how):
             notes.keep_state(self.home, self.call.get("session", ""), outcome.answer.get("state"))
             for kind in outcome.answer.get("chores") or ():
                 if kind != self.name:
@@ -255,17 +254,22 @@ class _Run:
 
         starting.start(self.home, has_chores=has_chores)
 
-    def _tell(self, context: str) -> bool:
-        """Write the one answer to the host; returns whether it is this one.
+    def _tell(self, context: str, how: str = "late") -> bool:
+        """Write the one answer to the host; returns whether it is this one. ``how`` it was come to is for the log.
 
         An answer of nothing is written only where it waits for nobody: who does not read has no use for it.
         """
         if not self._telling.acquire(blocking=False):
             return False
+        self.how, self.characters = how, len(context)  # before the rest, which there may be no time for
         output = self.shape.tell(self.event, self.name, context) if context else self.shape.silent
         data = output.encode("utf-8", "replace")
-        while data and (context or _takes_output()):
-            data = data[os.write(1, data) :]
+        try:
+            while data and (context or _takes_output()):
+                data = data[os.write(1, data) :]
+        except OSError:
+            self.how, self.characters = "late", 0  # the host is gone, or has closed its ear
+            raise
         self._is_told.set()
         return True
 

@@ -27,9 +27,11 @@ def server_of(value: Any) -> Server | None:
     first = value.get("command") if isinstance(value, dict) else None
     if not first:
         return Server(())
-    words = list(first) if isinstance(first, list) else [first, *(value.get("args") or ())]
-    environ = value.get("env") or value.get("environment") or {}
-    return Server(tuple(map(str, words)), environ if isinstance(environ, dict) else {})
+    given = value.get("args")
+    words = first if isinstance(first, list) else [first, *(given if isinstance(given, list) else ())]
+    environ = value.get("env") or value.get("environment")
+    named = environ if isinstance(environ, dict) else {}
+    return Server(tuple(map(str, words)), {str(name): str(one) for name, one in named.items()})
 
 
 def server_in_yaml(text: str) -> Server | None:

@@ -47,7 +47,7 @@ def start_process(home: str, environ: Mapping[str, str], *arguments: str) -> sub
     """
     import subprocess  # 8 ms that only who starts something pays
 
-    flags = getattr(subprocess, "DETACHED_PROCESS", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
     return subprocess.Popen(
         [*program(), *arguments], env=of_the_owner(environment_of(home, environ)),
         cwd=home if os.path.isdir(home) else None, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,

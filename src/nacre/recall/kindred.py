@@ -187,7 +187,7 @@ def _table() -> _Table:
     rows = [*same, *kinds]
     places: dict[str, list[int]] = {}
     for place, row in enumerate(rows):
-        for key in {form[:_KEY] for form in row.split()}:
+        for key in {form.partition("_")[0][:_KEY] for form in row.split()}:
             places.setdefault(key, []).append(place)
     fillers = {language: frozenset(known.split()) for language, known in written["fillers"].items()}
     return _Table(rows, len(same), places, fillers)

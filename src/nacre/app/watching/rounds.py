@@ -61,6 +61,7 @@ def go_round(context: Context, wanted: Wanted, on_progress: OnProgress | None = 
     options = IngestOptions(
         wanted.paths, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
         vector_seconds=math.inf if wanted.seconds is None else wanted.seconds, in_chunks=True,
+        puts_off=not wanted.paths,
     )  # fmt: skip
     return ingest(context, options, on_progress)
 

@@ -38,7 +38,7 @@ def survey(context: Context, paths: Sequence[Path]) -> Survey:
     """Look at everything once, and change nothing. Raises NotFound."""
     territory = territory_of(context, paths)
     findings = finding.find(context, paths, with_discovery=not paths)
-    jobs = unread(context, findings.files)
+    jobs = unread(context, (findings if paths else finding.without_put_off(context, findings)).files)
     watched = [] if paths else _of_tools(context)
     watched += _named([*territory.folders, *territory.files])
     unread_bytes = sum(job.unread for job in jobs)

@@ -227,7 +227,8 @@ class Watcher:
     def _find_all(self) -> None:
         with self._home() as context:
             self._listen(territory_of(context, self._options.paths))
-            self._read_news(context, finding.find(context, self._options.paths, with_discovery=not self._options.paths))
+            found = finding.find(context, self._options.paths, with_discovery=not self._options.paths)
+            self._read_news(context, found if self._options.paths else finding.without_put_off(context, found))
             if self._options.learns and rounds.is_due(context):
                 self._pace.learn_soon(time.monotonic())
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from nacre.app.wiring.record import Wired
+from nacre.app.wiring.record import Wired, digest
 from nacre.app.wiring.ways import init_command, targets_of, way_of
 from nacre.hosts import claude_code
 from nacre.hosts.host import Target
@@ -64,8 +64,14 @@ class Servers:
             return True
         if isinstance(piece, TomlServer) and piece.is_marked(words):
             return True
-        is_known = bool(self._wired.nacre) and any(one.place == wish.place for one in self._wired.wishes)
-        return not is_known and piece.put(words) == words
+        if self._wired.nacre:
+            return not any(one.place == wish.place for one in self._wired.wishes) and piece.put(words) == words
+        return piece.put(words) == words or self._is_as_left(path)
+
+    def _is_as_left(self, path: Path) -> bool:
+        """Whether a file is as nacre left it, by a record from before servers were recorded."""
+        left = self._wired.files.get(str(path))
+        return left is not None and path.is_file() and digest(path.read_bytes()) == left.after
 
     def _keep(self, path: Path, wish: WiringWish, reason: str, hint: str) -> None:
         one = LeftAlone(path, wish.host, reason, hint)

@@ -93,7 +93,8 @@ def _last_words(process: subprocess.Popen[str]) -> str:
 
 def _end(process: subprocess.Popen[str]) -> None:
     if process.stdin:
-        process.stdin.close()
+        with suppress(OSError):  # it ended before it was asked
+            process.stdin.close()
     try:
         process.wait(timeout=3)
     except subprocess.TimeoutExpired:

@@ -88,12 +88,16 @@ def init(  # noqa: PLR0913 - one a question
         private.make_folder(run.settings.home)
     with alone(run.settings.home):
         again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
-        _do(run, again if again.is_nothing or not asks else wanted, trusts=trust_hooks, asks=asks)
-    if asks and not (uninstall or named):
+        goes_on = asks and not (uninstall or named)
+        _do(run, again if again.is_nothing or not asks else wanted, trusts=trust_hooks, asks=asks, goes_on=goes_on)
+    if goes_on:
+        from nacre.cli.init_daemon import start_for_hosts
         from nacre.cli.init_dialog import offer_first_reading, offer_to_forget_examples
 
         offer_to_forget_examples(run)
         offer_first_reading(run)
+        if run.exit_code == 0 and (started := start_for_hosts(run.settings)):
+            click.echo(started.told, err=True)
 
 
 def shown(run: Run) -> Shown:
@@ -131,8 +135,9 @@ def _chosen(
 
     if named:
         return [host_named(name).name for name in dict.fromkeys(named)]
-    if uninstall:
-        return [one for one in load(run.settings.home).wishes if template.project in (None, one.project)]
+    wired = [one for one in load(run.settings.home).wishes if template.project in (None, one.project)]
+    if uninstall or (wired and not asks):  # asked of nobody, it mends what was chosen before, and chooses no more
+        return wired
     found = found_hosts(run.settings)
     if template.project:
         found = [one for one in found if one.host.by_project]
@@ -159,7 +164,7 @@ def _show(run: Run, wanted: WiringPlan) -> None:
     run.answer(plan_record(wanted, diffs), lambda paper: render_plan(paper, wanted, shown(run)))
 
 
-def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
+def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
     from nacre.app.wiring.applying import apply
     from nacre.cli.records.wiring import done_record
     from nacre.cli.render.wiring import diff_of, render_done
@@ -172,13 +177,13 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> None:
         notes = tuple(one for one in wanted.notes if one[0] != "codex")
         done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
     diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
-    daemon = _settle_daemon(run, is_removal=wanted.is_removal)
+    daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
     run.answer(done_record(done, diffs, daemon), lambda paper: render_done(paper, done, shown(run), daemon))
     if not run.as_json:
         run.flush()
 
 
-def _settle_daemon(run: Run, *, is_removal: bool) -> DaemonMet | None:
+def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
     """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
     from nacre.app.wiring.record import load
     from nacre.cli.init_daemon import end_other_version, end_unneeded, start_for_hosts
@@ -187,7 +192,8 @@ def _settle_daemon(run: Run, *, is_removal: bool) -> DaemonMet | None:
     if is_removal:
         return None if is_wired else end_unneeded(home)
     other = end_other_version(home)
-    started = start_for_hosts(run.settings) if is_wired and (other is None or other.state == "ended") else None
+    may_start = starts and is_wired and (other is None or other.state == "ended")
+    started = start_for_hosts(run.settings) if may_start else None
     return other or started
 
 

@@ -45,7 +45,7 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 _MAY_BE_SECRET = re.compile(
     r"[=@]|://|\d\S{7}|\S{7}\d|[A-Za-z0-9+/_-]{20}|passw|passphrase|passcode|contraseña|mot de passe|secret|token"
-    r"|credential|bearer|key\b|\bpwd\b|\bpin\b|密码|口令|密钥",
+    r"|credential|bearer|key\b|\bpwd\b|\bpin\b|private|密码|口令|密钥",
     re.IGNORECASE,
 )
 
