@@ -683,3 +683,14 @@ def test_asked_of_nobody_it_mends_what_was_chosen_and_chooses_no_more(nacre: Nac
     assert {host["host"] for host in done["hosts"]} == {"cursor"}
     assert (user_home / ".cursor" / "mcp.json").exists()
     assert not list((user_home / ".gemini").iterdir())
+
+
+@pytest.mark.parametrize("args", ["5", '"mcp"', "{}"])
+def test_a_server_of_odd_arguments_is_its_owners_and_breaks_nothing(nacre: Nacre, user_home: Path, args: str) -> None:
+    path = user_home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text('{"mcpServers": {"nacre": {"command": "npx", "args": %s, "env": {"A": 1}}}}' % args)  # noqa: UP031
+    before = path.read_bytes()
+    done = nacre("init", "--host", "cursor", "--yes", "--json", code=None).json
+    assert [one["path"] for one in done["kept"]] == [str(path)]
+    assert path.read_bytes() == before

@@ -177,6 +177,16 @@ def test_each_run_is_logged_with_its_time_and_without_a_word_of_the_prompt(hooke
     assert "secret" not in (hooked.home / "logs" / "hooks.jsonl").read_text()
 
 
+@pytest.mark.parametrize("rule", ["", "lock-[a-z]+"])
+def test_what_is_private_in_a_prompt_is_kept_by_nobody(hooked: Hooked, rule: str) -> None:
+    if rule:
+        (hooked.home / "config.toml").write_text(f"[redaction]\npatterns = ['{rule}']\n")
+    secret = "the ledger of lock-blue" if rule else "the ledger of <private>my uncle Otto</private>"
+    assert hooked.run("UserPromptSubmit", hooked.given(prompt=f"On which database does {secret} run?")).code == 0
+    kept = [path.read_text() for path in (hooked.home / "run").rglob("*") if path.is_file()]
+    assert not [text for text in kept if "lock-blue" in text or "Otto" in text]
+
+
 def test_the_log_keeps_one_older_part(hooked: Hooked) -> None:
     log = hooked.home / "logs" / "hooks.jsonl"
     log.parent.mkdir(exist_ok=True)

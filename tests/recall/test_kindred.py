@@ -49,3 +49,9 @@ def test_the_words_of_a_term_are_known() -> None:
 def test_a_prompt_in_another_language_is_read_word_by_word(prompt: str, english: str | None) -> None:
     read = reading(prompt)
     assert (read.english if read else None) == english
+
+
+def test_terms_that_begin_with_a_word_of_two_letters_are_found_as_others_are() -> None:
+    assert "deploy" in kin_of("when do we go live?").forms["go"]
+    assert reading("was ist noch zu tun bis morgen?") is not None
+    assert "todo" in kin_of("was ist noch zu tun bis morgen?", foreign=True).forms["zu"]
