@@ -67,7 +67,7 @@ def offer_first_reading(run: Run) -> None:
         type=click.Choice(["all", "week", "later"] if found.recent else ["all", "later"]),
     )  # fmt: skip
     if said != "all":  # the daemon follows what is new, and leaves to the owner what was put off
-        write_setting(run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="seconds"))
+        write_setting(run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="milliseconds"))
     if said == "later":
         click.echo("New sessions are read as they happen; nacre ingest reads the others whenever you like.", err=True)
     else:
