@@ -71,8 +71,18 @@ export function stage(t, plugin) {
   };
   mkdirSync(join(home, "logs"));
   made.place();
-  t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
+  t.after(() => takeAway(home));
   return made;
+}
+
+/** Takes a folder away in which a log may just be written: each try looks anew at what is in it. */
+function takeAway(folder, tries = 20) {
+  try {
+    rmSync(folder, { recursive: true, force: true, maxRetries: 2, retryDelay: 20 });
+  } catch (error) {
+    if (tries === 0) throw error;
+    takeAway(folder, tries - 1);
+  }
 }
 
 /** Waits until something is there, and fails after five seconds. */
