@@ -1,4 +1,4 @@
-"""Fit how sure a hit is: the constants of src/nacre/recall/confidence.toml.
+"""Fit how sure a hit is: the constants of src/nacre/retrieval/confidence.toml.
 
     python scripts/calibrate_confidence.py --data bench --absent never.json --cache /tmp/homes --level turns
 
@@ -25,23 +25,23 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.app.context import Context, open_context
-from nacre.app.embedding import embed_pending
-from nacre.app.remembering import NewMemory, store
 from nacre.bench.homes import RememberingEmbedder, Shelf, open_homes
 from nacre.bench.scoring import score_list, sessions_of
 from nacre.bench.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence
 from nacre.embed.calibration import calibration_of
 from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
-from nacre.model.recall import Filter
-from nacre.recall.confidence import Signals
-from nacre.recall.lanes import QueryVector
-from nacre.recall.memories import MemoryRecall, Ranking
-from nacre.recall.question import Question, read_question
-from nacre.recall.turns import TurnRecall
+from nacre.home.home import Home, open_home
+from nacre.indexing.vectors import embed_pending
+from nacre.memories.store import NewMemory, store
+from nacre.retrieval.confidence import Signals
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.memories import MemoryRecall, Ranking
+from nacre.retrieval.question.question import Question, read_question
+from nacre.retrieval.turns import TurnRecall
 from nacre.settings import load_settings
-from nacre.storage.search import memory_search, turn_search
+from nacre.storage.search.full_text import memory_search, turn_search
+from nacre.values.recall import Filter
 
 SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
 BORDERS = (-1.0, -0.75, -0.5, -0.25, 0.0)
@@ -120,12 +120,12 @@ def ask_memories(data: Path, cache: Path, absent: dict[str, list], *, vectors: b
         context.database.close()
 
 
-def observations(haystack: Haystack, told: dict, cache: Path) -> tuple[Context, dict[str, list[str]]]:
+def observations(haystack: Haystack, told: dict, cache: Path) -> tuple[Home, dict[str, list[str]]]:
     """A home with a memory for each observation, and the turns each was drawn from."""
     folder = cache / f"observed-{haystack.id.replace('/', '-')}"
     settings = load_settings(folder, {"HOME": str(folder)})
     embedder = RememberingEmbedder(load_minilm(), cache / "vectors.db")
-    context = open_context(settings, load_embedder=lambda _: embedder)
+    context = open_home(settings, load_embedder=lambda _: embedder)
     evidence: dict[str, list[str]] = {}
     for people in told.values():
         for observed in (entry for entries in people.values() for entry in entries):
@@ -155,13 +155,13 @@ def questions(haystack: Haystack, other: Haystack, absent: dict[str, list]) -> I
             yield "other", question.text, nowhere, nowhere
 
 
-def read(context: Context, haystack: Haystack, text: str) -> Question:
+def read(context: Home, haystack: Haystack, text: str) -> Question:
     """The question, as recall takes it apart."""
     sessions = context.sessions
     return read_question(text, now=haystack.asked, authors=sessions.authors(), projects=sessions.projects())
 
 
-def embedded(context: Context, question: Question, *, vectors: bool) -> QueryVector | None:
+def embedded(context: Home, question: Question, *, vectors: bool) -> QueryVector | None:
     """The question's vector, where there are to be any."""
     return QueryVector(context.embedder.embed([question.semantic])[0], context.vectors) if vectors else None
 

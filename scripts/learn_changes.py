@@ -22,15 +22,15 @@ from typing import Any
 import numpy as np
 
 import nacre.dedup
-from nacre import grams
-from nacre.app.remembering import subject_from
 from nacre.bench.stale import Said, StaleData, load
-from nacre.dedup import announcing, change, judge
+from nacre.dedup import announcements, change, judge
 from nacre.dedup.judge import Relation, pair_of
 from nacre.embed.calibration import calibration_of
 from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
-from nacre.model.memory import Kind, Memory
+from nacre.memories.store import subject_from
+from nacre.text import shingles
+from nacre.values.memory import Kind, Memory
 
 FOLDER = Path(nacre.dedup.__file__).parent
 PENALTY = 10.0
@@ -89,15 +89,15 @@ def cosines(found: list[Case]) -> list[float]:
 def learn_announcements() -> None:
     table = tomllib.loads((FOLDER / "announcements.toml").read_text(encoding="utf-8"))
     texts = [(text, name == "change") for name, said in table.items() for text in said]
-    rows = np.zeros((len(texts), grams.PLACES + 1))
+    rows = np.zeros((len(texts), shingles.PLACES + 1))
     rows[:, -1] = 1.0
     for row, (text, _) in enumerate(texts):
-        for place, share in announcing.places(text).items():
+        for place, share in announcements.places(text).items():
             rows[row, place] = share
     wanted = np.array([is_change for _, is_change in texts], float)
     found = fit(rows, wanted, np.ones(len(texts)), np.full(len(rows[0]), WORD_PENALTY))
     (FOLDER / "announcements.bin").write_bytes(struct.pack(f"<{len(found)}e", *found))
-    announcing._learned.cache_clear()
+    announcements._learned.cache_clear()
 
 
 def learn_weights(found: list[Case]) -> None:

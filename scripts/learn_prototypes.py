@@ -1,6 +1,6 @@
 """Learn from the prototypes of every language what tells the kinds from each other and from junk.
 
-    python scripts/learn_prototypes.py            # writes nacre/extract/prototypes/<language>.npz
+    python scripts/learn_prototypes.py            # writes nacre/extraction/prototypes/<language>.npz
     python scripts/learn_prototypes.py --check    # only tells how well it works, by tenfold cross-validation
 
 To be run after every change of a table, and after a change of the bundled model. The same tables and model give the
@@ -16,8 +16,8 @@ import numpy as np
 
 from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
-from nacre.extract import prototypes
-from nacre.extract.prototypes import Learned, Matrix, Table, features
+from nacre.extraction import prototypes
+from nacre.extraction.prototypes import Learned, Matrix, Table, features
 
 PENALTY = 0.2
 STEPS = 250

@@ -6,11 +6,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from nacre.model.session import Session, Turn
 from nacre.testing import samples
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.reading import FileSource
 from nacre.transcripts.registry import builtins
+from nacre.values.session import Session, Turn
 
 PAGE = Path(__file__).parents[1] / "docs" / "agents.md"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nacre.archive import packs
+from nacre.packs import pack as packs
 
 CORE = "".join(random.Random(7).choices(string.ascii_letters, k=12))  # noqa: S311
 """What every planted secret holds, and nothing else."""

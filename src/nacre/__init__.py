@@ -11,41 +11,41 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nacre.app.memory_home import MemoryHome, open_memory
-    from nacre.app.proposing import Proposal
+    from nacre.api import MemoryHome, open_memory
     from nacre.errors import NacreError
-    from nacre.model.context import ContextBlock
-    from nacre.model.deep import DeepResult
-    from nacre.model.handing import FlushReport, HandoffView
-    from nacre.model.memory import Expiry, Kind, Memory, Scope
-    from nacre.model.recall import Filter, MemoryHit, Mode, RecallResult, TurnHit
-    from nacre.model.reports import IngestReport, StoreOutcome
-    from nacre.model.review import FeedbackReport
-    from nacre.model.session import Session, Turn
+    from nacre.extraction.propose import Proposal
+    from nacre.values.context import ContextBlock
+    from nacre.values.deep_recall import DeepResult
+    from nacre.values.handoff import FlushReport, HandoffView
+    from nacre.values.memory import Expiry, Kind, Memory, Scope
+    from nacre.values.recall import Filter, MemoryHit, Mode, RecallResult, TurnHit
+    from nacre.values.reports import IngestReport, StoreOutcome
+    from nacre.values.review import FeedbackReport
+    from nacre.values.session import Session, Turn
 
 _EXPORTS = {
-    "ContextBlock": "nacre.model.context",
-    "DeepResult": "nacre.model.deep",
-    "Expiry": "nacre.model.memory",
-    "FeedbackReport": "nacre.model.review",
-    "Filter": "nacre.model.recall",
-    "FlushReport": "nacre.model.handing",
-    "HandoffView": "nacre.model.handing",
-    "IngestReport": "nacre.model.reports",
-    "Kind": "nacre.model.memory",
-    "Memory": "nacre.model.memory",
-    "MemoryHit": "nacre.model.recall",
-    "MemoryHome": "nacre.app.memory_home",
-    "Mode": "nacre.model.recall",
+    "ContextBlock": "nacre.values.context",
+    "DeepResult": "nacre.values.deep_recall",
+    "Expiry": "nacre.values.memory",
+    "FeedbackReport": "nacre.values.review",
+    "Filter": "nacre.values.recall",
+    "FlushReport": "nacre.values.handoff",
+    "HandoffView": "nacre.values.handoff",
+    "IngestReport": "nacre.values.reports",
+    "Kind": "nacre.values.memory",
+    "Memory": "nacre.values.memory",
+    "MemoryHit": "nacre.values.recall",
+    "MemoryHome": "nacre.api",
+    "Mode": "nacre.values.recall",
     "NacreError": "nacre.errors",
-    "Proposal": "nacre.app.proposing",
-    "RecallResult": "nacre.model.recall",
-    "Scope": "nacre.model.memory",
-    "Session": "nacre.model.session",
-    "StoreOutcome": "nacre.model.reports",
-    "Turn": "nacre.model.session",
-    "TurnHit": "nacre.model.recall",
-    "open_memory": "nacre.app.memory_home",
+    "Proposal": "nacre.extraction.propose",
+    "RecallResult": "nacre.values.recall",
+    "Scope": "nacre.values.memory",
+    "Session": "nacre.values.session",
+    "StoreOutcome": "nacre.values.reports",
+    "Turn": "nacre.values.session",
+    "TurnHit": "nacre.values.recall",
+    "open_memory": "nacre.api",
 }
 
 __all__ = [

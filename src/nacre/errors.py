@@ -5,7 +5,7 @@ NacreError
 ├── NotFound                nothing has that id or name
 ├── Conflict                two writers disagree: EditConflict, RemoteMoved, HistoryRewritten
 ├── Unavailable             try again, or degrade: StoreBusy, EmbedderUnavailable (EmbedderHeld), GitUnavailable,
-│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (SomethingElseAnswers, ModelLeftAlone),
+│                           RepositoryBusy, RemoteUnreachable, ModelUnavailable (UnexpectedService, ModelLeftAlone),
 │                           BudgetSpent
 ├── ModelRefused            the model's provider says no; trying again does not help: PromptTooLong, ModelDeclined
 ├── CredentialsUnusable     a file with credentials cannot be read, or the key is of another kind
@@ -156,7 +156,7 @@ class ModelUnavailable(Unavailable):
         self.may_cost = may_cost
 
 
-class SomethingElseAnswers(ModelUnavailable):
+class UnexpectedService(ModelUnavailable):
     """Something answers that is not the language model's provider."""
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from nacre.model.prompting import Capabilities, Completion, Prompt
+    from nacre.values.model_calls import Capabilities, Completion, Prompt
 
 
 class Embedder(Protocol):
@@ -27,7 +27,7 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
-class ManifoldEmbedder(Protocol):
+class RemoteEmbedder(Protocol):
     """An embedder that reads questions otherwise than passages, or that may take long to answer."""
 
     name: str
@@ -53,11 +53,11 @@ class ManifoldEmbedder(Protocol):
 
 
 @runtime_checkable
-class CountedEmbedder(ManifoldEmbedder, Protocol):
+class CountedEmbedder(RemoteEmbedder, Protocol):
     """An embedder whose calls cost something, or leave this machine."""
 
     def counted_by(self, meter: Any) -> Embedder:
-        """The same model, each call of which is told to a meter (:class:`nacre.llm.embedding.Meter`)."""
+        """The same model, each call of which is told to a meter (:class:`nacre.llm.embeddings.Meter`)."""
 
     def size_of(self, texts: Sequence[str]) -> int:
         """About how many tokens are sent for some texts, rather too many."""

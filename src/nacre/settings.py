@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nacre import private
 from nacre.errors import SettingsInvalid
-from nacre.link.environment import AGENTS, environment, home_folder, session_in, user_home
-from nacre.model.session import Speaker
-from nacre.model.tasks import Task
+from nacre.platform import private_files
+from nacre.platform.environment import AGENTS, environment, home_folder, session_in, user_home
+from nacre.values.session import Speaker
+from nacre.values.tasks import Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,8 +325,8 @@ def write_setting(config: Path, key: str, value: Any) -> Any:
     if section not in document:
         document[section] = tomlkit.table()
     document[section][name] = converted
-    private.make_folder(config.parent)
-    private.write_file(config, tomlkit.dumps(document))
+    private_files.make_folder(config.parent)
+    private_files.write_file(config, tomlkit.dumps(document))
     return converted
 
 
@@ -368,7 +368,7 @@ def _resolve(setting: Setting, written: Mapping[str, Any], config: Path, environ
 def _read_file(config: Path) -> dict[str, Any]:
     """The file's values by dotted key."""
     try:
-        with os.fdopen(private.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
+        with os.fdopen(private_files.open_file(os.path.realpath(config), os.O_RDONLY), "rb") as file:
             data = file.read(_MAX_BYTES + 1)
         text = data.decode("utf-8")
     except (FileNotFoundError, NotADirectoryError):

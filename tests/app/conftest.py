@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nacre.app.context import Context, open_context
-from nacre.app.memory_home import MemoryHome
+from nacre.api import MemoryHome
+from nacre.home.home import Home, open_home
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
-from nacre.text import words
+from nacre.text.passages import words
 
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -77,8 +77,8 @@ class World:
     def settings(self) -> Settings:
         return load_settings(self.home, {"HOME": str(self.user_home), **self.environ})
 
-    def context(self, settings: Settings | None = None) -> Context:
-        return open_context(
+    def context(self, settings: Settings | None = None) -> Home:
+        return open_home(
             settings or self.settings(), clock=self.clock, load_embedder=lambda _: self.embedder,
             load_model=(lambda _, __: self.model) if self.model else None,
         )  # fmt: skip

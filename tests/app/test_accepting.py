@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 
-from nacre.model.reports import StoreOutcome
+from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World
 from tests.app.test_many_processes import is_well, start
 
@@ -116,7 +116,7 @@ def test_a_file_that_makes_no_sense_is_told_and_holds_nothing_up(world: World) -
     broken = world.home / "accepted" / "0000.md"
     broken.write_bytes(b"\xff\xfe")
     context = world.context()
-    from nacre.app.scanning import catch_up
+    from nacre.memories.scan import catch_up
 
     catch_up(context)
     assert context.memories.find(outcome.memory_id)

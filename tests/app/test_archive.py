@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from nacre.app import archived, maintenance, pruning
-from nacre.app.context import open_context
-from nacre.app.excluding import Exclusions
-from nacre.app.scrubbing import ScrubOptions, scrub
-from nacre.archive import packs
-from nacre.archive.payload import Payload
+from nacre.archive import operations, prune
 from nacre.errors import ArchiveDamaged, Conflict, NotFound
+from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.health import database
+from nacre.home.home import open_home
+from nacre.ingestion.exclusions import Exclusions
+from nacre.packs import pack as packs
+from nacre.packs.payload import Payload
 from tests.app.conftest import World, says
 
 KEY = "sk-ant-api03-" + "Zq7Lr2Vx9Kd4Tn6Hb8Wm3Pc5Yf1Gs0Ja" * 3
@@ -71,9 +72,9 @@ def told(world: World) -> list[Any]:
 
 
 def rebuild(world: World) -> Any:
-    return maintenance.rebuild(
+    return database.rebuild(
         world.settings(),
-        lambda settings: open_context(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        lambda settings: open_home(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
         vectors=False,
     )
 
@@ -87,7 +88,7 @@ def kept(world: World) -> dict[str, bytes]:
     context = world.context()
     try:
         return {
-            Path(state.path).name: b"".join(part.text for _, part in archived.packing.payloads(context, state))
+            Path(state.path).name: b"".join(part.text for _, part in operations.packing.payloads(context, state))
             for state in context.archive.all()
             if state.pack
         }
@@ -179,7 +180,7 @@ def test_a_torn_tail_is_cut_and_archiving_goes_on(talk: World) -> None:
     talk.transcript("ferry", says("user", "On Tuesdays, too.", uuid="ferry-c", session="5e55-0002"))
     ingest(talk)
     assert kept(talk)["ferry.jsonl"].count(b"\n") == 3
-    assert with_context(talk, archived.verify) == (2, [])
+    assert with_context(talk, operations.verify) == (2, [])
 
 
 def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: World) -> None:
@@ -188,7 +189,7 @@ def test_what_reached_the_pack_and_not_the_index_is_not_archived_twice(talk: Wor
     def set_back(context: Any) -> None:
         with context.database.transaction():
             for state in context.archive.all():
-                context.archive.save(archived.replace(state, until=0, size=0, changed=1), [])
+                context.archive.save(operations.replace(state, until=0, size=0, changed=1), [])
 
     with_context(talk, set_back)
     sizes = [pack.stat().st_size for pack in pack_files(talk)]
@@ -212,7 +213,7 @@ def test_two_copies_of_a_session_take_the_room_of_one(world: World) -> None:
     assert whole["copy.jsonl"] == whole["one.jsonl"]
 
     def prune_first(context: Any) -> None:
-        pruning.prune(context, [state for state in context.archive.all() if state.path.endswith("one.jsonl")])
+        prune.prune(context, [state for state in context.archive.all() if state.path.endswith("one.jsonl")])
 
     with_context(world, prune_first)
     assert kept(world) == {"copy.jsonl": whole["one.jsonl"]}
@@ -305,14 +306,14 @@ def test_a_new_rule_reaches_the_archive(talk: World) -> None:
     text = kept(talk)["depot.jsonl"]
     assert b"quetzal" not in text
     assert [json.loads(line)["uuid"] for line in text.splitlines()] == ["depot-a", "depot-b", "depot-c"]
-    assert with_context(talk, archived.verify) == (2, [])
+    assert with_context(talk, operations.verify) == (2, [])
 
 
 def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> None:
     ingest(talk)
     path = talk.user_home / ".claude/projects/-work-acme/depot.jsonl"
     path.unlink()
-    restored = with_context(talk, lambda context: archived.restore(context, "5e55-0001"))
+    restored = with_context(talk, lambda context: operations.restore(context, "5e55-0001"))
     assert restored.path == path
     assert restored.is_whole
     assert path.stat().st_mode & 0o777 == 0o600
@@ -331,12 +332,12 @@ def test_a_restored_transcript_lies_where_it_was_and_goes_on(talk: World) -> Non
 def test_restoring_overwrites_nothing_and_can_go_elsewhere(talk: World, tmp_path: Path) -> None:
     ingest(talk)
     with pytest.raises(Conflict):
-        with_context(talk, lambda context: archived.restore(context, "5e55-0002"))
-    elsewhere = with_context(talk, lambda context: archived.restore(context, "5e55-0002", tmp_path / "old"))
+        with_context(talk, lambda context: operations.restore(context, "5e55-0002"))
+    elsewhere = with_context(talk, lambda context: operations.restore(context, "5e55-0002", tmp_path / "old"))
     original = talk.user_home / ".claude/projects/-work-acme/ferry.jsonl"
     assert elsewhere.path.read_bytes() == original.read_bytes()
     with pytest.raises(NotFound):
-        with_context(talk, lambda context: archived.restore(context, "no-such-session"))
+        with_context(talk, lambda context: operations.restore(context, "no-such-session"))
 
 
 def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
@@ -346,11 +347,11 @@ def test_a_damaged_pack_is_told_of_and_archived_again(talk: World) -> None:
     data = bytearray(pack.read_bytes())
     data[-20] ^= 0xFF
     pack.write_bytes(data)
-    files, problems = with_context(talk, archived.verify)
+    files, problems = with_context(talk, operations.verify)
     assert (files, len(problems)) == (2, 1)
-    assert with_context(talk, archived.mend) == 1
+    assert with_context(talk, operations.mend) == 1
     ingest(talk)
-    assert with_context(talk, archived.verify) == (2, [])
+    assert with_context(talk, operations.verify) == (2, [])
     assert kept(talk) == before
     assert pack.with_name(pack.name + ".damaged").exists()
 
@@ -452,17 +453,17 @@ def test_what_a_tool_is_about_to_delete_is_told(talk: World, days: str, is_told:
     os.utime(path.with_name("depot.jsonl"), (old + 2 * WEEK, old + 2 * WEEK))
     talk.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(talk)
-    found = with_context(talk, archived.leaving)
+    found = with_context(talk, operations.leaving)
     assert [(one.files, one.archived, round(one.days)) for one in found] == ([(1, 0, 6)] if is_told else [])
     del talk.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(talk)
-    assert all(one.is_kept for one in with_context(talk, archived.leaving))
+    assert all(one.is_kept for one in with_context(talk, operations.leaving))
 
 
 def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.app.retention.SOON_FILES", 397)  # of the 400 that are kept
+    monkeypatch.setattr("nacre.archive.retention.SOON_FILES", 397)  # of the 400 that are kept
     chats = world.user_home / ".config/Code/User/workspaceStorage"
     for number, workspace in enumerate(("ferry", "ferry", "ferry", "ferry", "ferry", "depot")):
         path = chats / workspace / "chatSessions" / f"{number}.json"
@@ -475,7 +476,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
         path.write_text(json.dumps({**chat, "requests": [request]}), encoding="utf-8")
     world.environ["NACRE_ARCHIVE_ENABLED"] = "false"
     ingest(world)
-    (told,) = with_context(world, archived.leaving)
+    (told,) = with_context(world, operations.leaving)
     assert (told.files, told.archived, told.days) == (2, 0, None)
     assert told.in_words() == (
         "VS Code Copilot Chat keeps the newest 400 sessions of a folder: "
@@ -483,7 +484,7 @@ def test_what_an_editor_deletes_because_a_workspace_is_full_is_told(
     )
     del world.environ["NACRE_ARCHIVE_ENABLED"]
     ingest(world)
-    assert [one.is_kept for one in with_context(world, archived.leaving)] == [True]
+    assert [one.is_kept for one in with_context(world, operations.leaving)] == [True]
 
 
 def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World) -> None:
@@ -500,7 +501,7 @@ def test_lines_that_are_no_json_and_no_text_are_kept_in_their_place(world: World
 
 
 def test_segments_are_cut_at_line_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.app.cleaning.SEGMENT_BYTES", 1000)
+    monkeypatch.setattr("nacre.parsing.redaction.SEGMENT_BYTES", 1000)
     for number in range(30):
         words = "x" * (number * 90)
         world.transcript(

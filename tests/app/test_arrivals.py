@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.contradicting import judge_waiting
-from nacre.app.importing import ImportOptions, carry_out, plan_import
-from nacre.app.maintenance import rebuild
-from nacre.app.remembering import get
-from nacre.app.scanning import catch_up
-from nacre.app.syncing import Wanted, sync
-from nacre.model.prompting import Prompt, Task
+from nacre.health.database import rebuild
+from nacre.home.home import Home
+from nacre.memories.scan import catch_up
+from nacre.memories.store import get
+from nacre.portability.importing import ImportOptions, carry_out, plan_import
+from nacre.review.contradictions import judge_waiting
+from nacre.sync.sync import Wanted, sync
+from nacre.values.model_calls import Prompt, Task
 from tests.app.conftest import World
 from tests.app.test_contradictions import NEW, OLD, Judge, claim, home, put, state
 
@@ -143,7 +143,7 @@ def test_a_vault_that_is_read_anew_is_not_judged_anew(world: World, tmp_path: Pa
         settings = context.settings
         context.database.close()
 
-        def opened(settings: Any) -> Context:
+        def opened(settings: Any) -> Home:
             return replace(world.context(settings), load_model=lambda *_: model)
 
         rebuild(settings, opened, vectors=False)

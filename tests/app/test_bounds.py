@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.scanning import scan
 from nacre.errors import MemoryInvalid, SettingsInvalid
-from nacre.plain_yaml import MAX_CHARACTERS, MAX_DEPTH, MAX_EVENTS
+from nacre.memories.scan import scan
+from nacre.text.plain_yaml import MAX_CHARACTERS, MAX_DEPTH, MAX_EVENTS
 from nacre.vault.files import MAX_FILE_BYTES
 from tests.app.conftest import World, says
 

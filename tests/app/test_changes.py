@@ -12,15 +12,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from nacre.app.checking import doctor
-from nacre.app.maintenance import rebuild
-from nacre.app.remembering import NewMemory, store
-from nacre.app.writing import commit
 from nacre.errors import Conflict
-from nacre.model.memory import Link, Memory
-from nacre.model.recall import Filter
-from nacre.model.session import Trust
+from nacre.health.checks import doctor
+from nacre.health.database import rebuild
+from nacre.home.writes import commit
+from nacre.memories.store import NewMemory, store
 from nacre.storage.comparisons import Comparisons
+from nacre.values.memory import Link, Memory
+from nacre.values.recall import Filter
+from nacre.values.session import Trust
 from tests.app.conftest import World, says
 from tests.app.test_many_processes import start
 

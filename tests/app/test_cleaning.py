@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nacre.app import wire
-from nacre.app.cleaning import Ahead, Portion, clean_file, cut
-from nacre.app.reading import Job
-from nacre.archive.lines import Cleaner
+from nacre.packs.lines import Cleaner
+from nacre.parsing import wire
+from nacre.parsing.parse import Job
+from nacre.parsing.redaction import Ahead, Portion, clean_file, cut
 from nacre.redact import Redactor
 from tests.canary import CORE, SECRET
 

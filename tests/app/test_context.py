@@ -7,16 +7,16 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.app.contexts.building import build
-from nacre.app.contexts.session_state import read_state, write_state
-from nacre.app.ingesting import ingest
-from nacre.app.remembering import NewMemory, edit, store
-from nacre.app.scanning import scan
+from nacre.context.build import build
+from nacre.context.session_state import read_state, write_state
 from nacre.errors import InvalidInput
-from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.model.memory import Expiry, Kind
-from nacre.model.session import Trust
-from nacre.text import count_tokens, harmless
+from nacre.ingestion.ingest import ingest
+from nacre.memories.scan import scan
+from nacre.memories.store import NewMemory, edit, store
+from nacre.text.passages import count_tokens, harmless
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.memory import Expiry, Kind
+from nacre.values.session import Trust
 from tests.app.conftest import World, says
 
 BILLING = "/code/acme-billing"

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-from nacre.app import conflicts
-from nacre.app.checking import health
-from nacre.app.claiming import backfill, estimate
-from nacre.app.conflicts import Choice
-from nacre.app.context import Context, open_context
-from nacre.app.contradicting import MOST_TRIES, JudgeReport, judge_waiting
-from nacre.app.embedding import embed_pending
-from nacre.app.memory_home import MemoryHome
-from nacre.app.remembering import NewMemory, edit, get, retire, store
-from nacre.app.undoing import undo
+from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
-from nacre.model.memory import Claim, Kind
-from nacre.model.prompting import Prompt, Task
-from nacre.model.session import Speaker, Trust
+from nacre.health.checks import health
+from nacre.history.undo import undo
+from nacre.home.home import Home, open_home
+from nacre.indexing.vectors import embed_pending
+from nacre.memories.store import NewMemory, edit, get, retire, store
+from nacre.review import conflicts
+from nacre.review.claims import backfill, estimate
+from nacre.review.conflicts import Choice
+from nacre.review.contradictions import MOST_TRIES, JudgeReport, judge_waiting
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.memory import Claim, Kind
+from nacre.values.model_calls import Prompt, Task
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World
 
 OLD = "Pictures of the gallery lie on the tower in the cellar."
@@ -69,7 +69,7 @@ class Judge:
 
 
 @contextmanager
-def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[tuple[Context, ScriptedModel]]:
+def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[tuple[Home, ScriptedModel]]:
     """An open home whose models are the judge."""
     model = ScriptedModel(judge or Judge())
     world.environ |= {
@@ -77,7 +77,7 @@ def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[t
         "NACRE_MODELS_DEDUP": "none",
         **environ,
     }  # fmt: skip
-    context = open_context(
+    context = open_home(
         world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, load_model=lambda *_: model
     )
     try:
@@ -86,11 +86,11 @@ def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[t
         context.database.close()
 
 
-def put(context: Context, text: str, **more: Any) -> str:
+def put(context: Home, text: str, **more: Any) -> str:
     return store(context, NewMemory(text, project="acme", **more)).memory_id
 
 
-def put_both(world: World, context: Context, *, old: dict[str, Any] | None = None, **new: Any) -> tuple[str, str]:
+def put_both(world: World, context: Home, *, old: dict[str, Any] | None = None, **new: Any) -> tuple[str, str]:
     """An older memory that was judged alone, and a newer one that waits."""
     older = put(context, OLD, **(old or {}))
     judge_waiting(context)
@@ -98,7 +98,7 @@ def put_both(world: World, context: Context, *, old: dict[str, Any] | None = Non
     return older, put(context, NEW, **new)
 
 
-def state(context: Context, older: str, newer: str) -> str:
+def state(context: Home, older: str, newer: str) -> str:
     one, other = get(context, older), get(context, newer)
     if one.superseded_by == other.id:
         return "superseded"
@@ -250,7 +250,7 @@ def test_what_only_an_agent_says_does_not_rank_the_owners_words_lower(world: Wor
         assert older in [pair.older.id for pair in conflicts.pending(context)]
 
 
-def settle(world: World, choice: Choice) -> tuple[Context, str, str]:
+def settle(world: World, choice: Choice) -> tuple[Home, str, str]:
     with home(world, Judge("contradicts", 0.8)) as (context, _):
         older, newer = put_both(world, context)
         judge_waiting(context)
@@ -544,7 +544,7 @@ def test_what_a_memory_says_stands_in_a_prompt_as_data(world: World) -> None:
     assert json.loads(line)["text"].startswith('Fine."}')
 
 
-def todo(context: Context, text: str = "Write the release notes for the mobile app") -> str:
+def todo(context: Home, text: str = "Write the release notes for the mobile app") -> str:
     return put(context, text, kind=Kind.TODO)
 
 
@@ -593,7 +593,7 @@ def test_a_todo_with_its_word_of_completion_needs_no_model_in_either_language(wo
         ):
             asked = memory.store(text, kind="todo", project="acme").memory_id
             memory.store(done, kind="event", project="acme")
-            assert memory._context.memories.find(asked).superseded_by  # type: ignore[union-attr]
+            assert memory._home.memories.find(asked).superseded_by  # type: ignore[union-attr]
 
 
 def test_without_a_model_in_the_background_nothing_waits_and_nothing_is_asked(world: World) -> None:

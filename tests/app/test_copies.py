@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.model.session import Speaker
+from nacre.home.home import Home
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.values.session import Speaker
 from tests.app.conftest import World
 from tests.app.shapes import Agent, Owner, Step, write
 
@@ -20,18 +20,18 @@ TALK: tuple[Step, ...] = (
 
 
 @pytest.fixture
-def home(world: World) -> Iterator[Context]:
+def home(world: World) -> Iterator[Home]:
     context = world.context()
     yield context
     context.database.close()
 
 
-def turns(context: Context) -> list[tuple[Speaker, str]]:
+def turns(context: Home) -> list[tuple[Speaker, str]]:
     lines = context.sessions.newest(limit=50)
     return [(stored.turn.speaker, stored.turn.text) for line in lines for stored in context.sessions.turns_of(line.row)]
 
 
-def read(context: Context, path: Path) -> None:
+def read(context: Home, path: Path) -> None:
     ingest(context, IngestOptions(paths=(path,), vectors=False))
 
 
@@ -41,7 +41,7 @@ SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text)
 @pytest.mark.parametrize("shapes", [
     ("cline", "cline-history"), ("cline-history", "cline"), ("gemini", "gemini-log"), ("gemini-log", "gemini"),
 ])  # fmt: skip
-def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home: Context, tmp_path: Path) -> None:
+def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home: Home, tmp_path: Path) -> None:
     for shape in shapes:
         written = write(tmp_path, shape, TALK)
         read(home, written)
@@ -53,7 +53,7 @@ def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home:
 
 
 @pytest.mark.parametrize("shape", ["copilot-chat", "gemini", "cline", "continue"])
-def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str, home: Context, tmp_path: Path) -> None:
+def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str, home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, shape, TALK[:2])
     read(home, path)
     whole = write(tmp_path, shape, TALK).read_bytes()
@@ -68,7 +68,7 @@ def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str,
 
 
 @pytest.mark.parametrize("shape", ["copilot-cli", "cursor", "aider"])
-def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: Context, tmp_path: Path) -> None:
+def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: Home, tmp_path: Path) -> None:
     whole = write(tmp_path, shape, TALK).read_bytes()
     path = write(tmp_path / "live", shape, TALK[:1])
     for end in (*range(len(whole) // 3, len(whole), 97), len(whole)):
@@ -77,7 +77,7 @@ def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: 
     assert turns(home) == SAID
 
 
-def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(home: Context, tmp_path: Path) -> None:
+def test_a_chat_history_that_was_begun_anew_keeps_what_was_said_before(home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, "aider", TALK)
     read(home, path)
     anew = "# aider chat started at 2026-11-19 09:00:00\n\n#### Hello again  \n\nHi.\n"
@@ -105,7 +105,7 @@ EXPORT = (
     ("log.jsonl", EXPORT[0], EXPORT[1], ("jsonl", "codex")),
 ])  # fmt: skip
 def test_what_a_file_was_first_taken_for_is_corrected_as_it_grows(
-    name: str, early: str, late: str, tools: tuple[str, str], home: Context, tmp_path: Path
+    name: str, early: str, late: str, tools: tuple[str, str], home: Home, tmp_path: Path
 ) -> None:
     path = tmp_path / name
     for text, tool in zip((early, late, late + late[-20:]), (*tools, tools[1]), strict=True):
@@ -121,7 +121,7 @@ AND_MORE = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.t
 @pytest.mark.parametrize("shape", ["gemini", "gemini-log", "cline", "cline-history", "continue", "claude-code"])
 @pytest.mark.parametrize("longer_first", [True, False])
 def test_two_copies_of_one_session_are_the_union_of_both(
-    shape: str, longer_first: bool, home: Context, tmp_path: Path
+    shape: str, longer_first: bool, home: Home, tmp_path: Path
 ) -> None:
     old = write(tmp_path / "old" / "tasks", shape, TALK)
     new = write(tmp_path / "new" / "tasks", shape, MORE)
@@ -138,7 +138,7 @@ def test_two_copies_of_one_session_are_the_union_of_both(
     assert turns(home) == AND_MORE
 
 
-def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Context, tmp_path: Path) -> None:
+def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Home, tmp_path: Path) -> None:
     first = write(tmp_path / "a", "gemini", MORE)
     second = write(tmp_path / "b", "gemini", MORE)
     read(home, first)
@@ -152,7 +152,7 @@ def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Context, tmp_pat
 
 
 @pytest.mark.parametrize("shape", ["gemini", "claude-code"])
-def test_an_old_copy_does_not_shorten_a_message_that_grew(shape: str, home: Context, tmp_path: Path) -> None:
+def test_an_old_copy_does_not_shorten_a_message_that_grew(shape: str, home: Home, tmp_path: Path) -> None:
     new = write(tmp_path / "new", shape, (*TALK[:1], Agent("At nine, when the tide is in.")))
     old = write(tmp_path / "old", shape, (*TALK[:1], Agent("At nine")))
     for path in (old, new, old):

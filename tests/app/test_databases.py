@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.ingesting import IngestOptions, ingest, plan
 from nacre.errors import InvalidInput
-from nacre.model.reports import IngestReport
-from nacre.storage.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
+from nacre.home.home import Home
+from nacre.ingestion.ingest import IngestOptions, ingest, plan
+from nacre.storage.sqlite.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
+from nacre.values.reports import IngestReport
 from tests.app.conftest import World
 from tests.stores import OpenCode, bubble, conversation, write_state
 
@@ -99,7 +99,7 @@ def writer() -> Iterator[Start]:
 
 
 @pytest.fixture
-def context(world: World) -> Iterator[Context]:
+def context(world: World) -> Iterator[Home]:
     context = world.context()
     yield context
     context.database.close()
@@ -119,11 +119,11 @@ def opencode(world: World) -> Callable[[str], Path]:
     return write
 
 
-def read(context: Context) -> IngestReport:
+def read(context: Home) -> IngestReport:
     return ingest(context, IngestOptions(vectors=False, extract=False))
 
 
-def texts(context: Context) -> list[str]:
+def texts(context: Home) -> list[str]:
     rows = [stored for line in context.sessions.newest(limit=50) for stored in context.sessions.turns_of(line.row)]
     return [item.turn.text for item in rows]
 
@@ -135,7 +135,7 @@ def around(path: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_a_database_is_read_while_its_tool_writes_and_nothing_in_or_beside_it_changes(
-    journal: str, context: Context, opencode: Callable[[str], Path], writer: Start
+    journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
     tool = writer(path)
@@ -148,7 +148,7 @@ def test_a_database_is_read_while_its_tool_writes_and_nothing_in_or_beside_it_ch
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_a_tool_is_never_kept_from_writing_and_nothing_it_writes_is_missed(
-    journal: str, context: Context, opencode: Callable[[str], Path], writer: Start
+    journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
     tool = writer(path, checkpoint=3)
@@ -175,7 +175,7 @@ def test_a_reader_in_the_middle_does_not_stop_a_writer(opencode: Callable[[str],
 
 
 def test_a_log_that_a_dead_tool_left_is_read_and_left(
-    context: Context, opencode: Callable[[str], Path], writer: Start
+    context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
     tool = writer(path)
@@ -189,7 +189,7 @@ def test_a_log_that_a_dead_tool_left_is_read_and_left(
 
 
 def test_a_log_without_its_index_is_read_from_a_copy(
-    context: Context, opencode: Callable[[str], Path], writer: Start
+    context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
     tool = writer(path)
@@ -202,7 +202,7 @@ def test_a_log_without_its_index_is_read_from_a_copy(
     assert "note 1 of the other process" in texts(context)
 
 
-def test_a_file_that_was_closed_gets_no_log_by_being_read(context: Context, opencode: Callable[[str], Path]) -> None:
+def test_a_file_that_was_closed_gets_no_log_by_being_read(context: Home, opencode: Callable[[str], Path]) -> None:
     path = opencode("wal")
     assert set(around(path)) == {"opencode.db"}
     before = around(path)
@@ -224,7 +224,7 @@ def test_a_tool_that_starts_while_its_closed_file_is_read_is_noticed(
 
 @pytest.mark.parametrize("journal", ["wal", "delete"])
 def test_half_a_transaction_of_a_tool_that_died_is_not_read(
-    journal: str, context: Context, opencode: Callable[[str], Path], writer: Start
+    journal: str, context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode(journal)
     tool = writer(path)
@@ -237,7 +237,7 @@ def test_half_a_transaction_of_a_tool_that_died_is_not_read(
 
 
 def test_a_locked_database_is_named_and_read_when_it_is_free(
-    context: Context, world: World, opencode: Callable[[str], Path], writer: Start
+    context: Home, world: World, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("delete")
     other = world.user_home / ".config" / "Cursor" / "User" / "globalStorage" / "state.vscdb"
@@ -252,7 +252,7 @@ def test_a_locked_database_is_named_and_read_when_it_is_free(
     assert "The ledger needs a nightly export." in texts(context)
 
 
-def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(context: Context, world: World) -> None:
+def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(context: Home, world: World) -> None:
     share = world.user_home / ".local" / "share" / "opencode"
     share.mkdir(parents=True)
     (share / "opencode.db").write_bytes(b"")
@@ -272,7 +272,7 @@ def test_what_is_no_database_where_one_is_expected_is_named_and_never_fatal(cont
 
 
 def test_an_empty_database_is_told_each_time_and_a_failure_only_where_it_was_named(
-    context: Context, opencode: Callable[[str], Path]
+    context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
     full = path.read_bytes()
@@ -303,7 +303,7 @@ def test_a_folder_whose_name_is_no_text_and_one_with_marks_of_a_uri_are_opened(t
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
 def test_a_path_that_is_no_text_is_named_and_the_rest_is_read(
-    context: Context, world: World, opencode: Callable[[str], Path]
+    context: Home, world: World, opencode: Callable[[str], Path]
 ) -> None:
     opencode("wal")
     folder = os.fsencode(world.user_home / ".config" / "Cursor" / "User" / "workspaceStorage") + b"/\xff"
@@ -339,9 +339,7 @@ def test_a_file_that_would_have_to_be_copied_and_is_huge_is_named(
         ForeignDatabase(path)
 
 
-def test_other_files_that_are_named_like_databases_are_no_problem(
-    context: Context, world: World, tmp_path: Path
-) -> None:
+def test_other_files_that_are_named_like_databases_are_no_problem(context: Home, world: World, tmp_path: Path) -> None:
     folder = tmp_path / "pictures"
     folder.mkdir()
     (folder / "Thumbs.db").write_bytes(b"\xd0\xcf\x11\xe0 something of an old Windows")
@@ -354,7 +352,7 @@ def test_other_files_that_are_named_like_databases_are_no_problem(
 
 
 def test_an_unchanged_database_is_not_opened_and_a_change_in_its_log_alone_is_seen(
-    context: Context, opencode: Callable[[str], Path], writer: Start
+    context: Home, opencode: Callable[[str], Path], writer: Start
 ) -> None:
     path = opencode("wal")
     assert read(context).files == 1
@@ -369,7 +367,7 @@ def test_an_unchanged_database_is_not_opened_and_a_change_in_its_log_alone_is_se
 
 
 def test_of_a_database_that_grew_only_the_sessions_that_changed_are_read(
-    context: Context, opencode: Callable[[str], Path]
+    context: Home, opencode: Callable[[str], Path]
 ) -> None:
     path = opencode("wal")
     store = OpenCode.__new__(OpenCode)
@@ -388,7 +386,7 @@ def test_of_a_database_that_grew_only_the_sessions_that_changed_are_read(
 
 
 def test_a_session_that_lies_in_files_and_in_the_database_is_one(
-    context: Context, world: World, opencode: Callable[[str], Path]
+    context: Home, world: World, opencode: Callable[[str], Path]
 ) -> None:
     opencode("wal")
     storage = world.user_home / ".local" / "share" / "opencode" / "storage"
@@ -422,7 +420,7 @@ def write_opencode_files(storage: Path) -> None:
         path.write_text(json.dumps(values, indent=2), encoding="utf-8")
 
 
-def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(context: Context, world: World) -> None:
+def test_a_session_in_files_is_read_again_when_one_of_its_messages_changed(context: Home, world: World) -> None:
     storage = world.user_home / ".local" / "share" / "opencode" / "storage"
     write_opencode_files(storage)
     read(context)

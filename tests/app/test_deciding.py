@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from nacre.app.accepting import waiting
-from nacre.app.context import Context
-from nacre.app.deciding import Asking
-from nacre.app.maintenance import rebuild
-from nacre.app.operations import log
-from nacre.app.remembering import NewMemory, edit, get, rehearse, retire, store
-from nacre.app.undoing import undo
 from nacre.errors import AnswerUnusable, BudgetSpent, EmbedderUnavailable, ModelRefused, ModelUnavailable
-from nacre.model.memory import Kind, Memory
-from nacre.model.prompting import Prompt
-from nacre.model.reports import StoreOutcome
-from nacre.model.session import Speaker, Trust
+from nacre.health.database import rebuild
+from nacre.history.operations import log
+from nacre.history.undo import undo
+from nacre.home.home import Home
+from nacre.memories.accept import waiting
+from nacre.memories.model_decision import Asking
+from nacre.memories.store import NewMemory, edit, get, rehearse, retire, store
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.memory import Kind, Memory
+from nacre.values.model_calls import Prompt
+from nacre.values.reports import StoreOutcome
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
 OLD = "The nightly export of invoices runs on the machine in the cellar"
@@ -70,7 +70,7 @@ def opened(world: World) -> Any:
         context.database.close()
 
 
-def confirmations(context: Context, memory_id: str) -> int:
+def confirmations(context: Home, memory_id: str) -> int:
     """How often a memory was said again."""
     found = context.database.rows("SELECT confirmations FROM usage WHERE memory = ?", (memory_id,))
     return int(found[0][0]) if found else 0

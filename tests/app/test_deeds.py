@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.doing import DidQuery, did
-from nacre.app.fixing import FixQuery, fix
-from nacre.app.maintenance import rebuild
-from nacre.app.matching import match_turns
-from nacre.app.memory_home import MemoryHome
-from nacre.app.recalling import search_sessions
-from nacre.app.scrubbing import ScrubOptions, scrub
+from nacre.api import MemoryHome
 from nacre.errors import QueryInvalid
-from nacre.model.recall import Filter, RecallQuery
-from nacre.model.session import Trust
-from nacre.recall.aspects import admission
-from nacre.storage.deeds import DeedFilter
+from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.health.database import rebuild
+from nacre.home.home import Home
+from nacre.retrieval.aspects import admission
+from nacre.retrieval.recall import search_sessions
+from nacre.sessions.file_history import DidQuery, did
+from nacre.sessions.fixes import FixQuery, fix
+from nacre.sessions.pattern_search import match_turns
+from nacre.storage.file_history import DeedFilter
+from nacre.values.recall import Filter, RecallQuery
+from nacre.values.session import Trust
 from tests.app.conftest import World, says
 
 BEGAN = "2026-11-18T09:00:00.000Z"
@@ -29,7 +29,7 @@ ERROR = "ModuleNotFoundError: No module named 'yeast'"
 
 
 @contextmanager
-def opened(world: World) -> Iterator[tuple[MemoryHome, Context]]:
+def opened(world: World) -> Iterator[tuple[MemoryHome, Home]]:
     context = world.context()
     with MemoryHome(context) as memory:
         yield memory, context

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from nacre.app.deep_recalling import deep_recall, recent_of
-from nacre.app.memory_home import MemoryHome
+from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, QueryInvalid
-from nacre.model.deep import DecidedBy, DeepQuery, DeepResult, Route
-from nacre.model.memory import Scope
-from nacre.model.prompting import Prompt
-from nacre.model.recall import Filter
+from nacre.retrieval.deep.recall import deep_recall, recent_of
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.deep_recall import DecidedBy, DeepQuery, DeepResult, Route
+from nacre.values.memory import Scope
+from nacre.values.model_calls import Prompt
+from nacre.values.recall import Filter
 from tests.app.conftest import World, says
 
 
@@ -24,7 +24,7 @@ class Home(MemoryHome):
     """A home whose language model is told by the test."""
 
     def __init__(self, world: World, model: ScriptedModel | Exception | None) -> None:
-        from nacre.app.context import open_context
+        from nacre.home.home import open_home
 
         def load(settings: object, name: str) -> ScriptedModel:
             if isinstance(model, Exception):
@@ -34,7 +34,7 @@ class Home(MemoryHome):
 
         world.environ["NACRE_MODELS_RECALL"] = "scripted:1" if model else "none"
         super().__init__(
-            open_context(
+            open_home(
                 world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder,
                 load_model=load,
             )

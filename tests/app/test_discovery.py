@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.ingesting import IngestOptions, ingest
+from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.registry import adapters
 from tests.app.conftest import World

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from nacre.app import reviewing
-from nacre.app.comparing import compare
-from nacre.app.using import fold_usage
+from nacre.dedup.comparison import compare
 from nacre.dedup.judge import Relation
-from nacre.model.memory import Kind, Memory
-from nacre.model.recall import Filter
-from nacre.model.session import Speaker
+from nacre.memories.usage import fold_usage
+from nacre.review import queue
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter
+from nacre.values.session import Speaker
 from tests.app.conftest import NOON, World
 
 OLD = "Uploads may be 10 MB"
@@ -43,7 +43,7 @@ def test_the_newer_one_stands_where_the_better_of_the_two_stood_and_frees_a_plac
     with world.open() as memory:
         other = memory.store("Uploads to the archive may be slow", project="acme").memory_id
         hits = memory.recall("uploads may be 10 MB", limit=2).hits
-        reviewing.dismiss(memory._context, [old])
+        queue.dismiss(memory._home, [old])
         apart = memory.recall("uploads may be 10 MB").hits
     assert [hit.memory.id for hit in hits] == [new, other]
     assert [one.id for one in hits[0].may_replace] == [old]
@@ -122,17 +122,17 @@ def test_what_is_only_told_below_another_is_not_used(world: World) -> None:
     old, new = store_both(world)
     with world.open() as memory:
         memory.recall(ASKED)
-        fold_usage(memory._context)
-        assert set(memory._context.usage.of([old, new])) == {new}
+        fold_usage(memory._home)
+        assert set(memory._home.usage.of([old, new])) == {new}
 
 
 def test_the_pair_waits_for_a_person_who_lets_the_newer_one_hold(world: World) -> None:
     old, new = store_both(world)
     context = world.context()
-    waiting = reviewing.pending(context)
+    waiting = queue.pending(context)
     assert [(one.memory.id, one.entry.reason.value) for one in waiting] == [(old, "contradicted")]
-    reviewing.replace_outdated(context, [old])
-    assert reviewing.pending(context) == []
+    queue.replace_outdated(context, [old])
+    assert queue.pending(context) == []
     found = context.memories.find(old)
     assert found is not None
     assert found.superseded_by == new
@@ -144,8 +144,8 @@ def test_the_pair_waits_for_a_person_who_lets_the_newer_one_hold(world: World) -
 def test_a_person_who_keeps_it_is_not_asked_again_and_both_hold(world: World) -> None:
     old, new = store_both(world)
     context = world.context()
-    reviewing.dismiss(context, [old])
-    assert reviewing.pending(context) == []
+    queue.dismiss(context, [old])
+    assert queue.pending(context) == []
     assert context.reviews.doubts() == []
     context.database.close()
     with world.open() as memory:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from nacre.app.drift import is_sudden
+from nacre.health.format_drift import is_sudden
 from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401
 
 

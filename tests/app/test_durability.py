@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from nacre.app.context import open_context
-from nacre.app.maintenance import backup, rebuild, reset
-from nacre.app.scanning import scan
-from nacre.app.writing import FEW, commit
 from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
-from nacre.model.memory import Kind, Link, Memory, Retirement
-from nacre.model.operation import Operation
+from nacre.health.database import backup, rebuild, reset
+from nacre.home.home import open_home
+from nacre.home.writes import FEW, commit
+from nacre.memories.scan import scan
 from nacre.storage.vault_index import Intent
+from nacre.values.memory import Kind, Link, Memory, Retirement
+from nacre.values.operation import Operation
 from tests.app.conftest import NOON, World, says
 
 
@@ -27,9 +27,9 @@ def a_memory(memory_id: str, content: str, **more: object) -> Memory:
 def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("nacre.storage.database._BREATH_SECONDS", 0.0)  # as if each of them took long
+    monkeypatch.setattr("nacre.storage.sqlite.database._BREATH_SECONDS", 0.0)  # as if each of them took long
     held: list[str] = []
-    context = open_context(world.settings(), observe=lambda name, _: held.append(name))
+    context = open_home(world.settings(), observe=lambda name, _: held.append(name))
     buoys = [a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.") for number in range(FEW)]
     commit(context, buoys)
     assert held.count("write") == 1

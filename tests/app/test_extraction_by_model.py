@@ -12,17 +12,17 @@ from typing import Any
 import pytest
 
 import nacre.bench
-from nacre.app.context import open_context
-from nacre.app.memory_home import MemoryHome
-from nacre.app.proposing import ProposalRequest, propose
-from nacre.app.watching.rounds import Wanted, go_round
+from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
-from nacre.extract.by_model.asking import Way
-from nacre.model.memory import Confidence, Memory
-from nacre.model.prompting import Capabilities, Prompt
-from nacre.model.reports import IngestReport, ModelExtraction
-from nacre.model.session import Speaker, Trust
+from nacre.extraction.by_model.pipeline import Way
+from nacre.extraction.propose import ProposalRequest, propose
+from nacre.home.home import open_home
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.memory import Confidence, Memory
+from nacre.values.model_calls import Capabilities, Prompt
+from nacre.values.reports import IngestReport, ModelExtraction
+from nacre.values.session import Speaker, Trust
+from nacre.watching.rounds import Wanted, go_round
 from tests.app.conftest import World, says
 
 NONE: dict[str, Any] = {"memories": []}
@@ -58,7 +58,7 @@ def home(world: World, model: ScriptedModel, **environ: str) -> Iterator[MemoryH
         "NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true", "NACRE_EMBEDDING_MODEL": "none",
         **environ,
     }  # fmt: skip
-    context = open_context(
+    context = open_home(
         world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, load_model=lambda _, __: model
     )
     with MemoryHome(context) as memory:
@@ -416,8 +416,8 @@ def test_several_memories_of_one_message_are_all_kept_and_not_learned_again(worl
     proposals = found(told(), told(second, subject="Address of the mail server", quote=second))
     with home(world, ScriptedModel([proposals], repeats=True)) as memory:
         assert len(memory.ingest().memories) == 2
-        assert memory._context.sessions.to_extract() == []
-        memory._context.sessions.mark_extracted(1, 0)
+        assert memory._home.sessions.to_extract() == []
+        memory._home.sessions.mark_extracted(1, 0)
         assert memory.ingest().memories == ()
         assert len(memory.list()) == 2
 
@@ -550,7 +550,7 @@ def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(worl
         )
 
     with home(world, ScriptedModel(answer, capabilities=SMALL)) as memory:
-        (proposal,) = propose(memory._context, ProposalRequest(file))
+        (proposal,) = propose(memory._home, ProposalRequest(file))
     assert proposal.asked is not None
     taken = len(rules) - sum(proposal.asked.dropped.values())
     assert taken > 100
@@ -560,8 +560,8 @@ def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(worl
 def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one(world: World) -> None:
     file = next((Path(nacre.bench.__file__).parent / "data" / "extraction").glob("d10-release-freeze__*.jsonl"))
     with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:
-        (by_rules,) = propose(memory._context, ProposalRequest(file, model="none"))
-        (failed,) = propose(memory._context, ProposalRequest(file))
+        (by_rules,) = propose(memory._home, ProposalRequest(file, model="none"))
+        (failed,) = propose(memory._home, ProposalRequest(file))
     assert len(by_rules.candidates) > 3
     assert failed.candidates == by_rules.candidates
 
@@ -613,7 +613,7 @@ def test_what_is_watched_is_shown_in_parts(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([found(told())])
     with home(world, model) as memory:
-        report = go_round(memory._context, Wanted())
+        report = go_round(memory._home, Wanted())
     assert len(report.memories) == 1
     assert "a part of a session" in model.prompts[0].shared
 
@@ -632,7 +632,7 @@ def test_an_interruption_keeps_the_sessions_that_were_finished(world: World) -> 
         with pytest.raises(KeyboardInterrupt):
             memory.ingest()
         assert [one.content for one in memory.list()] == [RULE]
-        assert len(memory._context.sessions.to_extract()) == 1
+        assert len(memory._home.sessions.to_extract()) == 1
     assert model.is_closed
 
 
@@ -655,12 +655,12 @@ def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) ->
     file = next((world.user_home / ".claude").rglob("*.jsonl"))
     model = ScriptedModel([found(told(), told("Nobody ever said this about the northern lighthouse of Skagen."))])
     with home(world, model, NACRE_MODELS_BACKGROUND="false") as memory:
-        (proposal,) = propose(memory._context, ProposalRequest(file))
+        (proposal,) = propose(memory._home, ProposalRequest(file))
         assert [one.content for one in proposal.candidates] == [RULE]
         assert proposal.asked is not None
         assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {"unsupported": 1})
         assert memory.list() == []
-        assert memory._context.sessions.to_extract() == []
+        assert memory._home.sessions.to_extract() == []
 
 
 def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted(world: World) -> None:
@@ -668,8 +668,8 @@ def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted
     file = next((world.user_home / ".claude").rglob("*.jsonl"))
     model = ScriptedModel([NONE, NONE])
     with home(world, model) as memory:
-        propose(memory._context, ProposalRequest(file, way=Way.CHUNKS))
-        propose(memory._context, ProposalRequest(file, user_only=True))
+        propose(memory._home, ProposalRequest(file, way=Way.CHUNKS))
+        propose(memory._home, ProposalRequest(file, user_only=True))
     assert "a part of a session" in model.prompts[0].shared
     assert ["The sequence" in one.text for one in model.prompts] == [True, False]
 
@@ -678,7 +678,7 @@ def test_extract_takes_a_session_of_the_home_and_another_model_than_the_one_that
     talk(world, ("user", "Remember that invoices are archived for ten years in the vault of the bank."))
     with home(world, ScriptedModel([]), NACRE_MODELS_BACKGROUND="false") as memory:
         memory.ingest()
-        (proposal,) = propose(memory._context, ProposalRequest(session="5e55-one", model="none"))
+        (proposal,) = propose(memory._home, ProposalRequest(session="5e55-one", model="none"))
     assert proposal.asked is None
     assert ["ten years" in one.content for one in proposal.candidates] == [True]
 
@@ -694,7 +694,7 @@ def test_what_is_known_of_the_same_thing_is_shown_first_though_in_other_words(wo
     )  # fmt: skip
     model = ScriptedModel([NONE])
     world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_MODELS_BACKGROUND": "true"}
-    with MemoryHome(open_context(world.settings(), clock=world.clock, load_model=lambda _, __: model)) as memory:
+    with MemoryHome(open_home(world.settings(), clock=world.clock, load_model=lambda _, __: model)) as memory:
         for content in (*known, *(f"Drawings of {year} lie on shelf {year % 89}." for year in range(1961, 1975))):
             memory.store(content, online_dedup=False, force=True)
         memory.ingest()

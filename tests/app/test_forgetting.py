@@ -15,13 +15,13 @@ from typing import Any
 import apsw
 import pytest
 
-from nacre.app.checking import doctor
-from nacre.app.erasing import apply_tombstones
-from nacre.app.maintenance import rebuild
-from nacre.app.memory_home import MemoryHome
-from nacre.app.scanning import scan
-from nacre.app.tombstones import heed_ledger
+from nacre.api import MemoryHome
 from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.health.checks import doctor
+from nacre.health.database import rebuild
+from nacre.memories.scan import scan
+from nacre.tombstones.erasure import apply_tombstones
+from nacre.tombstones.tombstones import heed_ledger
 from tests.app.conftest import NOON, World, says
 
 CHEESE = "5e55-c4ee-0001"
@@ -421,7 +421,7 @@ def test_files_that_a_merge_took_away_are_not_kept_as_retired(talk: World, tmp_p
     shutil.copytree(talk.vault, second.vault)
     with second.open() as memory:
         assert not memory.list()
-        assert memory._context.problems == []
+        assert memory._home.problems == []
     assert not list(second.vault.rglob("*.md"))
     assert all(line["action"] != "retire" for line in ledger_of(second))
 
@@ -469,7 +469,7 @@ def test_vectors_that_nothing_else_says_go_and_the_others_stay(talk: World) -> N
     with talk.open() as memory:
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=[CHEESE]))
-        context = memory._context
+        context = memory._home
         shown = context.database.rows(
             "SELECT p.row, p.vector = zeroblob(length(p.vector)), count(t.turn) FROM passages p"
             " LEFT JOIN turn_passages t ON t.passage = p.row GROUP BY p.row"
@@ -603,8 +603,8 @@ def test_one_thing_at_a_time_is_asked_for(world: World) -> None:
 
 KILLED = """
 import os, signal, sys
-from nacre.app.memory_home import open_memory
-import nacre.app.erasing as erasing, nacre.app.forgetting as forgetting
+from nacre.api import open_memory
+import nacre.tombstones.erasure as erasing, nacre.forgetting.forget as forgetting
 name, times = sys.argv[1], int(sys.argv[2])
 module = forgetting if hasattr(forgetting, name) and name in ("apply_tombstones", "erase_bytes") else erasing
 real, calls = getattr(module, name), [0]
@@ -651,8 +651,8 @@ def test_what_a_kill_cut_short_is_completed_by_the_next_command(talk: World, ste
 
 KILLED_BETWEEN = """
 import os, signal, sys
-from nacre.app.memory_home import open_memory
-from nacre.storage.database import Database
+from nacre.api import open_memory
+from nacre.storage.sqlite.database import Database
 with open_memory() as memory:
     plan = memory.plan_forgetting(sessions=["5e55-c4ee-0001"])
     real, calls = Database.transaction, [0]
@@ -695,18 +695,18 @@ def test_bytes_that_another_process_still_reads_go_later(talk: World) -> None:
         next(reading)
         report = memory.forget(memory.plan_forgetting(match="zanzibar9431"))
         assert not report.is_erased
-        checks = {check.name: check for check in doctor(memory._context)}
+        checks = {check.name: check for check in doctor(memory._home)}
         assert checks["forgetting"].hint == "nacre ingest"
         reader.close()
         memory.ingest()
-        assert "forgetting" not in {check.name for check in doctor(memory._context)}
+        assert "forgetting" not in {check.name for check in doctor(memory._home)}
     assert b"zanzibar9431" not in bytes_of(talk)
 
 
 def test_without_tombstones_nothing_is_looked_up(world: World) -> None:
     with world.open() as memory:
         memory.store("The kettle is red")
-        context = memory._context
+        context = memory._home
         assert context.tombstones.edition() == ""
         scan(context)
         assert context.tombstones.due() == set()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.model.session import Speaker
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.session import Speaker
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import by_model, found, learned, told
 

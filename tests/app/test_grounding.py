@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nacre.app.context import open_context
-from nacre.app.memory_home import MemoryHome
+from nacre.api import MemoryHome
+from nacre.home.home import open_home
 from nacre.testing.scripted import ScriptedModel
 from tests.app.conftest import World, says
 
@@ -45,7 +45,7 @@ def judged(
     }  # fmt: skip
     model = ScriptedModel([{"memories": [answer]}], repeats=True)
     world.environ |= {"NACRE_MODELS_EXTRACTION": "scripted:1", "NACRE_EMBEDDING_MODEL": "none"}
-    context = open_context(world.settings(), clock=world.clock, load_model=lambda _, __: model)
+    context = open_home(world.settings(), clock=world.clock, load_model=lambda _, __: model)
     with MemoryHome(context) as memory:
         (proposal,) = memory.extract(path)
     assert proposal.asked is not None

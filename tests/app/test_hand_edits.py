@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.scanning import scan
-from nacre.app.writing import commit
-from nacre.model.memory import Kind, Memory
+from nacre.home.home import Home
+from nacre.home.writes import commit
+from nacre.memories.scan import scan
+from nacre.values.memory import Kind, Memory
 from tests.app.conftest import World
 
 Edit = Callable[[Path, str], None]
@@ -383,7 +383,7 @@ def test_a_file_from_another_age_is_read(world: World, seconds: int) -> None:
         assert [item.content for item in memory.list()] == ["Tea is at four."]
 
 
-def _stored(context: Context) -> Memory:
+def _stored(context: Home) -> Memory:
     memory = Memory(
         id=context.ids(), kind=Kind.FACT, subject="Tide", content="High tide is at eight.",
         created=context.now(), updated=context.now(),

@@ -14,24 +14,24 @@ from typing import Any
 
 import pytest
 
-from nacre.app.checking import health
-from nacre.app.chores import Chore, Kind, do_waiting, given_up, put, waiting
-from nacre.app.context import Context
-from nacre.app.contexts.building import build
-from nacre.app.contexts.session_state import write_state
-from nacre.app.flushing import flush
-from nacre.app.handoffs import handoff
-from nacre.app.ingesting import ingest
-from nacre.app.remembering import NewMemory, list_active, store
+from nacre.chores.flush import flush
+from nacre.chores.queue import Chore, Kind, do_waiting, given_up, put, waiting
+from nacre.context.build import build
+from nacre.context.handoff.requests import handoff
+from nacre.context.session_state import write_state
 from nacre.errors import MemoryInvalid, ModelUnavailable, StoreUnusable
+from nacre.health.checks import health
+from nacre.home.home import Home
 from nacre.hooks.notes import leave_chore
-from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.model.handing import FlushRequest, HandoffRequest
-from nacre.model.memory import Expiry, Memory, Source
-from nacre.model.memory import Kind as MemoryKind
-from nacre.model.recall import Filter, Mode
-from nacre.model.session import Speaker, Trust
+from nacre.ingestion.ingest import ingest
+from nacre.memories.store import NewMemory, list_active, store
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.handoff import FlushRequest, HandoffRequest
+from nacre.values.memory import Expiry, Memory, Source
+from nacre.values.memory import Kind as MemoryKind
+from nacre.values.recall import Filter, Mode
+from nacre.values.session import Speaker, Trust
 from nacre.vault import ledger
 from tests.app.conftest import World, says
 
@@ -552,7 +552,7 @@ def test_each_handoff_is_an_operation_with_a_reason(world: World) -> None:
 def test_a_chore_that_fails_is_tried_again_later_and_given_up_where_it_can_be_seen(world: World) -> None:
     tried: list[datetime] = []
 
-    def fail(context: Context, _: Chore) -> list[Chore]:
+    def fail(context: Home, _: Chore) -> list[Chore]:
         tried.append(context.clock())
         raise MemoryInvalid("it holds nothing")
 
@@ -570,7 +570,7 @@ def test_a_chore_that_fails_is_tried_again_later_and_given_up_where_it_can_be_se
 
 
 def test_a_chore_is_not_given_up_because_the_disk_is_full(world: World) -> None:
-    def fail(_: Context, __: Chore) -> list[Chore]:
+    def fail(_: Home, __: Chore) -> list[Chore]:
         raise StoreUnusable("the disk is full")
 
     left(world, "session-end")
@@ -582,7 +582,7 @@ def test_a_chore_is_not_given_up_because_the_disk_is_full(world: World) -> None:
 
 
 def test_a_chore_that_ends_its_process_is_given_up_too(world: World) -> None:
-    def end(_: Context, __: Chore) -> list[Chore]:
+    def end(_: Home, __: Chore) -> list[Chore]:
         raise KeyboardInterrupt
 
     left(world, "session-end")
@@ -595,7 +595,7 @@ def test_a_chore_that_ends_its_process_is_given_up_too(world: World) -> None:
 
 
 def _do_slowly(user_home: str, began: Any, go: Any, done: Any) -> None:
-    def work(_: Context, chore: Chore) -> list[Chore]:
+    def work(_: Home, chore: Chore) -> list[Chore]:
         began.set()
         go.wait()
         done.put(chore.session)
@@ -628,7 +628,7 @@ def test_what_a_hook_leaves_while_the_same_is_done_is_done_too(world: World) -> 
     call = {"session": FIRST, "transcript": None, "folder": FOLDER, "occasion": "startup"}
     seen: list[str | None] = []
 
-    def work(_: Context, chore: Chore) -> list[Chore]:
+    def work(_: Home, chore: Chore) -> list[Chore]:
         if not seen:
             leave_chore(str(world.home), "session-end", call)
         seen.append(chore.session)

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.committing import Committed, commit_operations
-from nacre.app.maintenance import rebuild
-from nacre.app.operations import changes_of, log
-from nacre.app.scanning import scan
-from nacre.app.undoing import undo
 from nacre.errors import GitUnavailable, RepositoryUnusable
-from nacre.model.operation import FOREIGN
+from nacre.health.database import rebuild
+from nacre.history.commit import Committed, commit_operations
+from nacre.history.operations import changes_of, log
+from nacre.history.undo import undo
+from nacre.memories.scan import scan
+from nacre.values.operation import FOREIGN
 from tests.app.conftest import World, says
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
@@ -238,8 +238,8 @@ def test_a_rebuilt_database_reads_operations_from_history(world: World) -> None:
 KILLER = """
 import os, signal, sys
 from datetime import UTC, datetime
-from nacre.app.committing import commit_operations
-from nacre.app.context import open_context
+from nacre.history.commit import commit_operations
+from nacre.home.home import open_home
 from nacre.settings import load_settings
 
 point = int(sys.argv[2])
@@ -253,7 +253,7 @@ def trace(frame, event, argument):
             os.kill(os.getpid(), signal.SIGKILL)
 
 NAMES = {"run", "add_commits", "move_head", "_record", "set_git_state", "update_index"}
-context = open_context(load_settings(sys.argv[1]))
+context = open_home(load_settings(sys.argv[1]))
 sys.setprofile(trace)
 commit_operations(context)
 sys.setprofile(None)

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from nacre.app import reading
-from nacre.app.ingesting import IngestOptions, ingest
 from nacre.errors import NotFound
-from nacre.model.memory import Kind
-from nacre.model.session import Session, Speaker, Turn
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.parsing import parse as reading
 from nacre.storage.sessions import SessionFilter
 from nacre.transcripts import reading as files
 from nacre.transcripts.adapter import Adapter
+from nacre.values.memory import Kind
+from nacre.values.session import Session, Speaker, Turn
 from tests.app.conftest import WordEmbedder, World, says
 
 

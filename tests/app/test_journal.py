@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import nacre
-from nacre.app.background import KEPT_WITHOUT_GIT, commit_in_background
-from nacre.app.context import Context
-from nacre.app.scanning import scan
-from nacre.app.writing import commit
-from nacre.model.memory import Kind, Memory
+from nacre.history.schedule import KEPT_WITHOUT_GIT, commit_in_background
+from nacre.home.home import Home
+from nacre.home.writes import commit
+from nacre.memories.scan import scan
 from nacre.storage.vault_index import Intent
+from nacre.values.memory import Kind, Memory
 from tests.app.conftest import NOON, World, says
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
@@ -31,7 +31,7 @@ def ledger(world: World) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
-def journal(context: Context) -> dict[str, list[Intent]]:
+def journal(context: Home) -> dict[str, list[Intent]]:
     """What is in the journal: a word for each operation → what it wrote."""
     rows = context.database.rows("SELECT id, action, subject FROM operations ORDER BY id")
     return {f"{action}: {subject}": context.journal.written_by(op) for op, action, subject in rows}
@@ -106,7 +106,7 @@ def test_an_edit_with_a_secret_is_not_kept_in_the_database_and_waits_alone(world
 
 
 def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: World) -> None:
-    from nacre.app.operating import intend, operating
+    from nacre.home.operations import intend, operating
 
     context = world.context()
     try:

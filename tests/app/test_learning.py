@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import open_context
-from nacre.app.ingesting import IngestOptions, ingest
+from nacre.home.home import open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
 from tests.app.conftest import World, says
 
 RULE = "single quotes in all the templates"
@@ -16,7 +16,7 @@ RULE = "single quotes in all the templates"
 
 def learned(world: World, path: Path) -> list[str]:
     """The contents of the memories of an ingest, with the embedding model of the settings."""
-    context = open_context(world.settings(), clock=world.clock)
+    context = open_home(world.settings(), clock=world.clock)
     try:
         report = ingest(context, IngestOptions(paths=(path,), vectors=False))
         found = [context.memories.find(memory) for memory in report.memories]

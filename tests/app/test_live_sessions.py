@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.model.memory import Memory
+from nacre.values.memory import Memory
 from tests.app.conftest import World, says
 
 TROUBLE = "the importer hangs after a few thousand rows, can you debug it?"

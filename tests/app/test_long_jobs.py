@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app import importing, undoing
-from nacre.app.checking import doctor
-from nacre.app.context import Context, open_context
-from nacre.app.exporting import export
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.learning import learn
-from nacre.app.operations import log
-from nacre.app.remembering import edit, retire
-from nacre.app.scanning import scan
-from nacre.app.scrubbing import ScrubOptions, scrub
-from nacre.app.using import fold_usage, spool_use
 from nacre.errors import StoreBusy
-from nacre.lock import FileLock
+from nacre.extraction.learn import learn
+from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.health.checks import doctor
+from nacre.history import undo
+from nacre.history.operations import log
+from nacre.home.home import Home, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.scan import scan
+from nacre.memories.store import edit, retire
+from nacre.memories.usage import fold_usage, spool_use
+from nacre.platform.locks import FileLock
+from nacre.portability import importing
+from nacre.portability.exporting import export
 from tests.app.conftest import World, says
 
 MANY = 25
@@ -29,7 +30,7 @@ MANY = 25
 @pytest.fixture(autouse=True)
 def _breathing(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if everything took long: a job lets others in after each part that may stand alone."""
-    monkeypatch.setattr("nacre.storage.database._BREATH_SECONDS", 0.0)
+    monkeypatch.setattr("nacre.storage.sqlite.database._BREATH_SECONDS", 0.0)
 
 
 class Meanwhile:
@@ -39,7 +40,7 @@ class Meanwhile:
         self.turns = 0
         self.visit = visit
         self.is_visiting = False
-        self.context = open_context(
+        self.context = open_home(
             world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, observe=self.released
         )
 
@@ -53,7 +54,7 @@ class Meanwhile:
                 self.is_visiting = False
 
 
-def is_well(context: Context) -> None:
+def is_well(context: Home) -> None:
     scan(context)
     states = {check.name: check for check in doctor(context)}
     assert states["vault"].state == states["database"].state == "ok", states
@@ -133,14 +134,14 @@ def test_an_ingest_that_dies_in_between_is_closed_and_finished_by_the_next_one(w
         memory.ingest()
         learned = [one.content for one in memory.list(limit=100)]
         assert len(learned) == len(set(learned)) == MANY
-        is_well(memory._context)
+        is_well(memory._home)
 
 
 def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Path) -> None:
     files(world)
     with world.open() as memory:
         memory.list()
-        export(memory._context, tmp_path / "ropes.jsonl")
+        export(memory._home, tmp_path / "ropes.jsonl")
     new = World(tmp_path / "new")
     new.user_home.mkdir()
     with new.open() as other:
@@ -175,7 +176,7 @@ def test_what_is_edited_while_many_are_retired_keeps_the_edit(world: World) -> N
 
         def visit(turn: int) -> None:
             if turn == 3:
-                edit(other._context, ropes[-1].id, importance=9)
+                edit(other._home, ropes[-1].id, importance=9)
 
         home = Meanwhile(world)
         scan(home.context)
@@ -193,7 +194,7 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
     with world.open() as other:
         other.ingest()
         ingested = next(one.operation for one in other.log() if one.operation.action == "ingest")
-        last = undoing.plan_undo(other._context, ingested.id).steps[-1].change.memory
+        last = undo.plan_undo(other._home, ingested.id).steps[-1].change.memory
 
         def visit(turn: int) -> None:
             if turn == 3:
@@ -202,7 +203,7 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
         home = Meanwhile(world)
         scan(home.context)
         home.visit, home.turns = visit, 0
-        undoing.undo(home.context, ingested.id)
+        undo.undo(home.context, ingested.id)
         assert home.turns >= MANY
         assert other.list() == []
         assert other.get(last).retired.reason is None
@@ -210,7 +211,7 @@ def test_what_is_edited_while_a_large_operation_is_undone_stays(world: World) ->
 
 
 def test_others_store_edit_and_scan_while_a_home_is_scrubbed(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.app.scrub_vault.FEW", 1)
+    monkeypatch.setattr("nacre.forgetting.scrub_vault.FEW", 1)
     for number in range(MANY):
         note = f"---\n# the cellar opens with heron-5183\ntags: [ropes]\n---\nRope {number} is {number} fathoms long.\n"
         world.write(f"global/fact/rope-{number}.md", note)
@@ -225,8 +226,8 @@ def test_others_store_edit_and_scan_while_a_home_is_scrubbed(world: World, monke
         def visit(turn: int) -> None:
             other.store(f"Visit number {turn} was short.")
             if turn % 9 == 0:
-                edit(other._context, sorted(ropes.values())[turn % MANY], add_tags=[f"visit-{turn}"])
-            assert scan(other._context) == 0, "nobody takes for an edit by hand what a scrub wrote"
+                edit(other._home, sorted(ropes.values())[turn % MANY], add_tags=[f"visit-{turn}"])
+            assert scan(other._home) == 0, "nobody takes for an edit by hand what a scrub wrote"
 
         home = Meanwhile(world)
         scan(home.context)
@@ -252,24 +253,24 @@ def test_recalls_are_counted_once_when_two_count_them(world: World) -> None:
     with world.open() as other:
         rope = other.store("The rope is long.").memory_id
         for number in range(MANY):
-            spool_use(other._context, [rope], session=f"s{number}")
-        home = Meanwhile(world, lambda turn: fold_usage(other._context) if turn == 4 else None)
+            spool_use(other._home, [rope], session=f"s{number}")
+        home = Meanwhile(world, lambda turn: fold_usage(other._home) if turn == 4 else None)
         fold_usage(home.context)
         assert home.turns > 3
-        assert other._context.usage.of([rope])[rope].recall_count == MANY
+        assert other._home.usage.of([rope])[rope].recall_count == MANY
         assert list(world.home.glob("usage.*")) == [world.home / "usage.lock"]
 
 
 def test_a_store_counts_recalls_for_a_moment_only(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nacre.app.remembering._FOLDING_SECONDS", -1.0)
+    monkeypatch.setattr("nacre.memories.store._FOLDING_SECONDS", -1.0)
     with world.open() as memory:
         rope = memory.store("The rope is long.").memory_id
         for number in range(3):
-            spool_use(memory._context, [rope], session=f"s{number}")
+            spool_use(memory._home, [rope], session=f"s{number}")
         counted = []
         for number in range(4):
             memory.store(f"The bell rings at {number}.")
-            counted.append(memory._context.usage.of([rope])[rope].recall_count)
+            counted.append(memory._home.usage.of([rope])[rope].recall_count)
         assert counted[0] < 3
         assert counted[-1] == 3
 

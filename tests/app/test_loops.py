@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.remembering import NewMemory, get, store
-from nacre.model.memory import Kind
-from nacre.model.session import Flag, Speaker
+from nacre.home.home import Home
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.store import NewMemory, get, store
+from nacre.values.memory import Kind
+from nacre.values.session import Flag, Speaker
 from tests.app.conftest import World
 from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, write
 
@@ -24,7 +24,7 @@ WITH_TOOL_OUTPUT = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
 
 
 @pytest.fixture
-def home(world: World) -> Iterator[Context]:
+def home(world: World) -> Iterator[Home]:
     context = world.context()
     for text, kind in ((RULE, Kind.DECISION), (OTHER, Kind.PREFERENCE)):
         store(context, NewMemory(text, kind=kind))
@@ -32,7 +32,7 @@ def home(world: World) -> Iterator[Context]:
     context.database.close()
 
 
-def unchanged(context: Context, path: Path) -> list[str]:
+def unchanged(context: Home, path: Path) -> list[str]:
     """Ingest a transcript; the contents of memories that are new or were confirmed by it."""
     report = ingest(context, IngestOptions(paths=(path,), vectors=False))
     found = [get(context, memory).content for memory in report.memories]
@@ -42,7 +42,7 @@ def unchanged(context: Context, path: Path) -> list[str]:
     return found
 
 
-def texts(context: Context) -> list[tuple[Speaker, Flag, str]]:
+def texts(context: Home) -> list[tuple[Speaker, Flag, str]]:
     rows = [stored for line in context.sessions.newest(limit=50) for stored in context.sessions.turns_of(line.row)]
     return [(item.turn.speaker, item.turn.flags, item.turn.text) for item in rows]
 
@@ -63,7 +63,7 @@ FORMS = {
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("form", FORMS)
 def test_marked_context_is_taken_out_whatever_became_of_its_marks(
-    shape: str, form: str, home: Context, tmp_path: Path
+    shape: str, form: str, home: Home, tmp_path: Path
 ) -> None:
     text = FORMS[form]
     said = f"{text}\n\nFix the footer." if form != "without an end" else f"Fix the footer.\n\n{text}"
@@ -103,7 +103,7 @@ def given(text: str) -> dict[str, Sequence[Step]]:
 @pytest.mark.parametrize("way", given(""))
 @pytest.mark.parametrize("reply", ["yes", "ok, good", "1"])
 def test_what_an_agent_quotes_from_nacre_is_neither_learned_nor_a_confirmation(
-    shape: str, way: str, reply: str, home: Context, tmp_path: Path
+    shape: str, way: str, reply: str, home: Home, tmp_path: Path
 ) -> None:
     steps: list[Step] = [*given(f"{RULE}\n{OTHER}")[way]]
     for quote in QUOTES:
@@ -112,7 +112,7 @@ def test_what_an_agent_quotes_from_nacre_is_neither_learned_nor_a_confirmation(
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Context, tmp_path: Path) -> None:
+def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Home, tmp_path: Path) -> None:
     steps = [
         Owner(f"{MARKED}\n\nWhen do we deploy?"),
         Agent("On Thursdays."),
@@ -125,7 +125,7 @@ def test_quotes_after_a_compaction_are_still_quotes(shape: str, home: Context, t
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(shape: str, home: Context, tmp_path: Path) -> None:
+def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(shape: str, home: Home, tmp_path: Path) -> None:
     steps = [
         Owner(f"{MARKED}\n\nWhen do we deploy?"),
         Agent("On Thursdays."),
@@ -137,14 +137,14 @@ def test_what_the_owner_pastes_back_word_for_word_is_no_confirmation(shape: str,
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_what_the_owner_says_again_without_having_been_told_counts(shape: str, home: Context, tmp_path: Path) -> None:
+def test_what_the_owner_says_again_without_having_been_told_counts(shape: str, home: Home, tmp_path: Path) -> None:
     steps = [Owner(RULE), Agent("Right."), Owner("Fix the footer.")]
     found = unchanged(home, write(tmp_path / "in", shape, steps))
     assert found in ([RULE], [f"confirmed: {RULE}"]), "in a project it is one of the project's own"
 
 
 @pytest.mark.parametrize("shape", WITH_TOOL_OUTPUT)
-def test_a_transcript_that_grows_knows_what_was_given_before(shape: str, home: Context, tmp_path: Path) -> None:
+def test_a_transcript_that_grows_knows_what_was_given_before(shape: str, home: Home, tmp_path: Path) -> None:
     steps: list[Step] = [Owner(f"{MARKED}\n\nWhen do we deploy?"), Agent("On Thursdays."), Owner("Go on.")]
     assert unchanged(home, write(tmp_path / "in", shape, steps)) == []
     steps += [Agent(f"As decided: {RULE} I keep to that."), Owner("yes"), Agent("Done."), Owner("Thanks.")]

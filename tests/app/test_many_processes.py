@@ -8,8 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nacre.app.checking import doctor
-from nacre.app.scanning import scan
+from nacre.health.checks import doctor
+from nacre.memories.scan import scan
 from tests.app.conftest import World, says
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -92,7 +92,7 @@ def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: Wor
     with world.open():
         pass
     code = (
-        "    import nacre.storage.database as database\n"
+        "    import nacre.storage.sqlite.database as database\n"
         "    database._BREATH_SECONDS = 0.0\n"
         "    memory.recall('turtles')\n"
         "    memory.list()\n"

@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nacre.app.exporting import ExportOptions, export
-from nacre.app.forgetting import ForgetRequest, forget, pattern_of, plan
-from nacre.app.operations import log
-from nacre.app.recalling import recall
-from nacre.app.syncing import State
 from nacre.cli.root import cli
-from nacre.model.recall import RecallQuery
+from nacre.forgetting.forget import ForgetRequest, forget, pattern_of, plan
+from nacre.history.operations import log
+from nacre.portability.exporting import ExportOptions, export
+from nacre.retrieval.recall import recall
+from nacre.sync.sync import State
 from nacre.testing.fake_provider import FakeProvider, Reply, Request
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.registry import builtins
+from nacre.values.recall import RecallQuery
 from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
 from tests.app.test_syncing import machine, remote
 from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
@@ -270,7 +270,7 @@ def test_a_crash_tells_nothing_of_it(home: Path, monkeypatch: pytest.MonkeyPatch
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(f"cannot reach https://me:{SECRET}@db.example")
 
-    monkeypatch.setattr("nacre.app.checking.health", broken)
+    monkeypatch.setattr("nacre.health.checks.health", broken)
     nacre("health", code=1)
     assert (home / "logs" / "errors.log").exists()
     assert is_kept(home) == []

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nacre.model.prompting import Prompt
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.model_calls import Prompt
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import by_model, found, learned, told
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.model.prompting import OWN_CALL
+from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.testing.steps import Agent, Owner
+from nacre.values.model_calls import OWN_CALL
 from tests.app.conftest import World
 from tests.app.shapes import write
 

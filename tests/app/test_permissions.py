@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app import maintenance
-from nacre.app.checking import doctor
-from nacre.app.context import open_context
-from nacre.app.scanning import scan
 from nacre.errors import NacreError, StoreUnusable
+from nacre.health import database
+from nacre.health.checks import doctor
+from nacre.home.home import open_home
+from nacre.memories.scan import scan
 from nacre.settings import write_setting
 from tests.app.conftest import World, says
 
@@ -42,10 +42,10 @@ def test_whatever_the_umask_all_that_nacre_makes_is_the_owners_alone(world: Worl
         memory.retire(kept.memory_id)
         write_setting(world.settings().config, "recall.limit", 7)
         context = world.context()
-        maintenance.backup(context, world.home / "copies" / "nacre.db")
+        database.backup(context, world.home / "copies" / "nacre.db")
         assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
-    maintenance.rebuild(world.settings(), lambda settings: open_context(settings, clock=world.clock))
-    maintenance.reset(world.settings(), lambda settings: open_context(settings, clock=world.clock))
+    database.rebuild(world.settings(), lambda settings: open_home(settings, clock=world.clock))
+    database.reset(world.settings(), lambda settings: open_home(settings, clock=world.clock))
     assert _modes(world.home) <= {0o700, 0o600, 0o400}  # git keeps its objects read-only
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from nacre.app.memory_home import MemoryHome
+from nacre.api import MemoryHome
 from nacre.errors import MemoryInvalid, NacreError, NotFound, QueryInvalid
-from nacre.model.memory import Expiry, Kind, Scope
-from nacre.model.recall import Filter
+from nacre.values.memory import Expiry, Kind, Scope
+from nacre.values.recall import Filter
 from tests.app.conftest import World, says
 
 

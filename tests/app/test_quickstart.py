@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app import example_sessions
-from nacre.app.context import open_context
-from nacre.app.maintenance import rebuild
-from nacre.app.quickstart import QuickstartResult, run_quickstart
-from nacre.app.recalling import recall
 from nacre.errors import NotFound
-from nacre.model.memory import Kind
-from nacre.model.recall import RecallQuery
-from nacre.model.reports import Progress
+from nacre.health.database import rebuild
+from nacre.home.home import open_home
+from nacre.retrieval.recall import recall
+from nacre.setup import examples
+from nacre.setup.quickstart import QuickstartResult, run_quickstart
+from nacre.values.memory import Kind
+from nacre.values.recall import RecallQuery
+from nacre.values.reports import Progress
 from tests.app.conftest import World, says
 
 
@@ -54,17 +54,17 @@ def test_on_an_empty_home_the_examples_stand_in(world: World) -> None:
 def test_the_examples_can_be_taken_out_and_come_back_with_the_next_look(world: World) -> None:
     look(world)
     context = world.context()
-    report = example_sessions.forget(context, example_sessions.plan_to_forget(context))
+    report = examples.forget(context, examples.plan_to_forget(context))
     assert (len(report.plan.sessions), context.sessions.newest(), context.memories.all_ids()) == (6, [], set())
     with pytest.raises(NotFound):
-        example_sessions.plan_to_forget(context)
+        examples.plan_to_forget(context)
     context.database.close()
     assert not (world.settings().home / "examples").exists()
     assert look(world).report.sessions == 6
 
 
 def test_the_example_questions_are_answered_with_evidence_by_the_bundled_model(world: World) -> None:
-    context = open_context(world.settings(), clock=world.clock)
+    context = open_home(world.settings(), clock=world.clock)
     result = run_quickstart(context)
     today = recall(context, RecallQuery("which database does hivelog use?"))
     context.database.close()
@@ -187,7 +187,7 @@ def test_vectors_stop_when_the_time_is_over_and_the_rest_is_announced(world: Wor
 def test_memories_get_their_vectors_before_turns_do(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     rules(world)
     times = iter([0.0, 0.0, 1.0, 2.0, 99.0, 99.0])
-    monkeypatch.setattr("nacre.app.embedding.time.monotonic", lambda: next(times, 99.0))
+    monkeypatch.setattr("nacre.indexing.vectors.time.monotonic", lambda: next(times, 99.0))
     result = look(world)
     assert result.report.vectors_made >= len(result.report.memories)
     assert any("PostgreSQL" in text for text in world.embedder.embedded)

@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nacre.app import looking, maintenance, remembering
-from nacre.app.context import open_context
-from nacre.app.embedding import embed_pending
-from nacre.app.using import fold_usage
 from nacre.errors import QueryInvalid
-from nacre.model.memory import Expiry, Kind, Scope
-from nacre.model.recall import Filter
-from nacre.recall.lanes import QueryVector
-from nacre.recall.memories import CANDIDATES, MemoryRecall, Ranking
-from nacre.recall.question import read_question
-from nacre.storage.search import memory_search
+from nacre.health import database
+from nacre.home.home import open_home
+from nacre.indexing.vectors import embed_pending
+from nacre.memories import store
+from nacre.memories.usage import fold_usage
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.memories import CANDIDATES, MemoryRecall, Ranking
+from nacre.retrieval.question.question import read_question
+from nacre.sessions import views
+from nacre.storage.search.full_text import memory_search
+from nacre.values.memory import Expiry, Kind, Scope
+from nacre.values.recall import Filter
 from tests.app.conftest import NOON, World, says
 
 
@@ -395,7 +397,7 @@ def test_what_is_no_longer_true_is_not_recalled_but_can_be_looked_at(world: Worl
         assert [hit.memory.subject for hit in memory.recall("what is the ticket price?").hits] == ["Price now"]
         assert [hit.memory.subject for hit in memory.recall("", mode="browse").hits] == ["Price now"]
         assert memory.get("Price then").content == "The ticket price then."
-    assert looking.look_at(context, "Price then").memory.valid.until
+    assert views.look_at(context, "Price then").memory.valid.until
 
 
 def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None:
@@ -404,9 +406,9 @@ def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None
         memory.ingest()
         learned = memory.list()[0]
     context = world.context()
-    assert len(looking.look_at_session(context, "5e55-0001").memories) == 1
-    remembering.edit(context, learned.id, superseded_by="0198f3c2-0000-7000-8000-000000000000")
-    assert looking.look_at_session(context, "5e55-0001").memories == ()
+    assert len(views.look_at_session(context, "5e55-0001").memories) == 1
+    store.edit(context, learned.id, superseded_by="0198f3c2-0000-7000-8000-000000000000")
+    assert views.look_at_session(context, "5e55-0001").memories == ()
 
 
 def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: World) -> None:
@@ -423,9 +425,9 @@ def test_evidence_is_found_in_the_copy_when_the_first_session_is_gone(world: Wor
     with world.open() as memory:
         memory.ingest()
     first.unlink()
-    maintenance.rebuild(
+    database.rebuild(
         world.settings(),
-        lambda settings: open_context(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        lambda settings: open_home(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
         vectors=False,
     )
     with world.open() as memory:
@@ -453,11 +455,9 @@ class Meanwhile:
 
 def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(world: World) -> None:
     other = world.context()
-    stored = remembering.store(other, remembering.NewMemory("We deploy on fridays in the morning."))
-    change = Meanwhile(
-        world, lambda: remembering.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs.")
-    )
-    context = open_context(world.settings(), clock=world.clock, load_embedder=lambda _: change)
+    stored = store.store(other, store.NewMemory("We deploy on fridays in the morning."))
+    change = Meanwhile(world, lambda: store.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs."))
+    context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: change)
     embed_pending(context, lambda _: None)
     cosines = context.vectors.memory_cosines(world.embedder.embed(["Cats. Cats and dogs."])[0])
     assert [round(cosine, 2) for cosine in cosines.values()] == [1.0]
@@ -469,7 +469,7 @@ def test_a_turn_that_goes_while_it_is_embedded_is_left_out(world: World) -> None
         memory.ingest(vectors=False)
     other = world.context()
     drop = Meanwhile(world, lambda: other.database.run("delete_turn", row=1))
-    context = open_context(world.settings(), clock=world.clock, load_embedder=lambda _: drop)
+    context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: drop)
     assert embed_pending(context, lambda _: None).left == 0
     assert context.vectors.cosines_of_turns(world.embedder.embed(["friend"])[0], [1]) == {}
 
@@ -501,7 +501,7 @@ def test_a_filter_that_lets_few_turns_through_compares_only_those(world: World) 
 def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
     context = world.context()
     for number in range(CANDIDATES + 20):
-        remembering.store(context, remembering.NewMemory(f"Note {number} about the harbour.", force=True))
+        store.store(context, store.NewMemory(f"Note {number} about the harbour.", force=True))
     embed_pending(context, lambda _: None)
     engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
     question = read_question("Note 7 about the harbour.", now=NOON)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nacre.app.memory_home import MemoryHome, open_memory
+from nacre.api import MemoryHome, open_memory
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.model.prompting import Prompt
-from nacre.model.recall import LaneState, RecallResult
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.model_calls import Prompt
+from nacre.values.recall import LaneState, RecallResult
 from tests.app.conftest import World
 
 PLUM = "The plum crate travels by the night ferry."

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import open_context
-from nacre.app.recalling import recall, search_sessions
 from nacre.errors import RerankerUnavailable
-from nacre.model.recall import LaneState, RecallQuery, RecallResult
+from nacre.home.home import open_home
+from nacre.retrieval.recall import recall, search_sessions
+from nacre.values.recall import LaneState, RecallQuery, RecallResult
 from tests.app.conftest import World, says
 
 TRACE = """Traceback (most recent call last):
@@ -150,7 +150,7 @@ class Broken(Liking):
 
 
 def ask(world: World, reranker: Liking) -> tuple[RecallResult, RecallResult]:
-    context = open_context(
+    context = open_home(
         world.settings(), clock=world.clock, load_embedder=lambda _: world.embedder, load_reranker=lambda _: reranker
     )
     try:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from nacre.app.maintenance import rebuild
-from nacre.app.memory_home import MemoryHome
-from nacre.app.retiring import list_retired, list_standing
+from nacre.api import MemoryHome
 from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.health.database import rebuild
+from nacre.memories.retire import list_retired, list_standing
 from tests.app.conftest import World, says
 
 
@@ -57,7 +57,7 @@ def test_a_standing_retirement_takes_what_sessions_say_later(world: World) -> No
             says("assistant", "Understood.", uuid="b2", session="5e55-b"),
         )  # fmt: skip
         memory.ingest()
-        first = {one.id for one in list_retired(memory._context)}
+        first = {one.id for one in list_retired(memory._home)}
         again = memory.store("Run the linter at night, too", subject=rule.subject)
         assert again.action == "retired"
         assert memory.store("Run the linter at night, too", subject=rule.subject).memory_id == again.memory_id
@@ -94,10 +94,10 @@ def test_a_pattern_may_stand_for_what_is_not_there_yet(world: World) -> None:
     with world.open() as memory:
         assert memory.retire("session handoff *", persist=True) == []
         assert memory.store("We spoke of tiles", subject="Session handoff 2026-11-20").action == "retired"
-        (rule,) = list_standing(memory._context)
+        (rule,) = list_standing(memory._home)
         back = memory.unretire(rule.id[-8:])
         assert [one.id for one in back.rules] == [rule.id]
-        assert list_standing(memory._context) == []
+        assert list_standing(memory._home) == []
         assert memory.store("We spoke of beams", subject="Session handoff 2026-11-21").action == "stored"
 
 
@@ -128,6 +128,6 @@ def test_one_rule_is_kept_once(world: World) -> None:
     with world.open() as memory:
         for _ in range(2):
             memory.retire("draft *", persist=True)
-        assert len(list_standing(memory._context)) == 1
+        assert len(list_standing(memory._home)) == 1
     lines = (world.vault / "ledger.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["action"] for line in lines] == ["retire_always"]

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.committing import commit_operations
-from nacre.app.importing import ImportOptions, carry_out, plan_import
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.operations import log
-from nacre.app.remembering import NewMemory, store
-from nacre.app.scanning import scan
-from nacre.app.undoing import undo
 from nacre.errors import Conflict
-from nacre.model.reports import Progress
+from nacre.history.commit import commit_operations
+from nacre.history.operations import log
+from nacre.history.undo import undo
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.scan import scan
+from nacre.memories.store import NewMemory, store
+from nacre.portability.importing import ImportOptions, carry_out, plan_import
+from nacre.values.reports import Progress
 from tests.app.conftest import World, says
 from tests.app.test_history import git, in_history, is_clean
 
@@ -30,7 +30,7 @@ PIERS = tuple(f"Pier {number} is reserved for boats from berth {number * 7}." fo
 
 def read_sessions(world: World, between: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """An ingest whose parts are a session each; ``between`` is called after the first."""
-    monkeypatch.setattr("nacre.app.learning.BATCH_MEMORIES", 1)
+    monkeypatch.setattr("nacre.extraction.learn.BATCH_MEMORIES", 1)
     for number, rule in enumerate(RULES):
         session = f"5e55-{number:04d}"
         world.transcript(session, says("user", rule, uuid=f"u{number}", session=session))

@@ -9,7 +9,7 @@ import apsw
 import numpy as np
 import pytest
 
-from nacre.app.scrubbing import ScrubOptions, scrub
+from nacre.forgetting.scrub import ScrubOptions, scrub
 from tests.app.conftest import World, says
 
 WORDS = "zebra-4711-falcon"

@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nacre.app import switching
-from nacre.app.context import Context, open_context
-from nacre.app.embedding import embed_pending
-from nacre.app.memory_home import MemoryHome
-from nacre.app.spending import costs
+from nacre.api import MemoryHome
 from nacre.errors import EmbedderHeld, EmbedderUnavailable
+from nacre.home.home import Home, open_home
+from nacre.indexing import model_switch
+from nacre.indexing.vectors import embed_pending
+from nacre.spending.budget import costs
 from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.app.conftest import World, says
 
@@ -37,16 +37,16 @@ def provider(world: World) -> Iterator[FakeProvider]:
         yield provider
 
 
-Opened = Callable[[], Context]
+Opened = Callable[[], Home]
 
 
 @pytest.fixture
 def opened(world: World) -> Iterator[Opened]:
     """Opens the home; all are closed at the end."""
-    found: list[Context] = []
+    found: list[Home] = []
 
-    def open_one() -> Context:
-        found.append(open_context(world.settings(), clock=world.clock))
+    def open_one() -> Home:
+        found.append(open_home(world.settings(), clock=world.clock))
         return found[-1]
 
     yield open_one
@@ -54,7 +54,7 @@ def opened(world: World) -> Iterator[Opened]:
         context.close()
 
 
-def spent(context: Context) -> list[tuple[bool, int, int, int]]:
+def spent(context: Home) -> list[tuple[bool, int, int, int]]:
     """By who wanted it: whether in the background, calls, failed ones, millionths of a dollar."""
     return [(one.is_background, one.calls, one.failed, one.cost) for one in costs(context).spent]
 
@@ -106,7 +106,7 @@ def test_a_step_that_is_too_dear_is_made_smaller_and_what_is_left_waits(
     assert (again.made, len(provider.requests)) == (0, sent)
     world.clock.pass_days(1)
     assert embed_pending(opened(), lambda _: None).made > 60, "midnight is over"
-    assert switching.resume(opened(), lambda _: None).left == 0
+    assert model_switch.resume(opened(), lambda _: None).left == 0
     assert [asked for asked, *_ in spent(opened())] == [True, False, True]
 
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app import sharding
-from nacre.app.checking import doctor
-from nacre.app.context import Context
-from nacre.app.forgetting import ForgetRequest, forget, plan
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.maintenance import rebuild, reset
-from nacre.app.recalling import search_sessions
-from nacre.model.recall import Filter, LaneState, Mode, RecallQuery, TurnHit
+from nacre.forgetting.forget import ForgetRequest, forget, plan
+from nacre.health.checks import doctor
+from nacre.health.database import rebuild, reset
+from nacre.home.home import Home
+from nacre.indexing import shards as sharding
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.retrieval.recall import search_sessions
+from nacre.values.recall import Filter, LaneState, Mode, RecallQuery, TurnHit
 from tests.app.conftest import World, says
 
 SUBJECTS = "billing importer scheduler gateway mailer exporter parser cache".split()
@@ -48,7 +48,7 @@ def talk(world: World, sessions: int = 12, exchanges: int = 10) -> None:
         world.transcript(f"5e55-{number:04}", *records)
 
 
-def taken_in(world: World, *, fresh: int) -> Context:
+def taken_in(world: World, *, fresh: int) -> Home:
     """A home that has read all transcripts; so many turns may stay in the database's full text."""
     world.environ["NACRE_INDEX_FRESH_TURNS"] = str(fresh)
     context = world.context()
@@ -56,7 +56,7 @@ def taken_in(world: World, *, fresh: int) -> Context:
     return context
 
 
-def found(context: Context, text: str, limit: int = 8, **wanted: object) -> list[TurnHit]:
+def found(context: Home, text: str, limit: int = 8, **wanted: object) -> list[TurnHit]:
     query = RecallQuery(text, mode=Mode.LEXICAL, limit=limit, filter=Filter(**wanted))  # type: ignore[arg-type]
     return list(search_sessions(context, query).turns)
 
@@ -65,23 +65,23 @@ def ids(hits: list[TurnHit]) -> set[str]:
     return {hit.turn.id for hit in hits}
 
 
-def lane(context: Context) -> LaneState:
+def lane(context: Home) -> LaneState:
     lanes = search_sessions(context, RecallQuery("importer", mode=Mode.LEXICAL)).lanes
     return next(one.state for one in lanes if one.name == "lexical")
 
 
-def files(context: Context) -> list[Path]:
+def files(context: Home) -> list[Path]:
     return [path for path in context.settings.index.rglob("*") if path.is_file()]
 
 
-def held(context: Context, stem: str) -> int:
+def held(context: Home, stem: str) -> int:
     """Turns of shards that hold a word, also those that are gone from the database."""
     shards, _ = context.shards.open(context.shards.places())
     return sum(shard.frequencies([stem])[0] for shard in shards)
 
 
 @pytest.fixture
-def both(tmp_path: Path) -> tuple[Context, Context]:
+def both(tmp_path: Path) -> tuple[Home, Home]:
     """The same sessions in the database's full text, and in shards."""
     contexts = []
     for name, fresh in (("database", 10_000), ("shards", 1)):
@@ -105,7 +105,7 @@ WANTED = (
 
 @pytest.mark.parametrize("wanted", WANTED, ids=str)
 def test_both_engines_give_the_same_turns_nearly_the_same_score(
-    both: tuple[Context, Context], wanted: dict[str, object]
+    both: tuple[Home, Home], wanted: dict[str, object]
 ) -> None:
     for question in QUESTIONS:
         plain, sharded = (found(context, question, **wanted) for context in both)

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from nacre.app.memory_home import MemoryHome
-from nacre.model.prompting import Prompt, Task
-from nacre.model.reports import StoreOutcome
+from nacre.api import MemoryHome
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.model_calls import Prompt, Task
+from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World, says
 
 PATIENCE = 20.0

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from nacre.app.contexts.building import build
-from nacre.app.contexts.session_state import write_state
-from nacre.app.hooking import answer
-from nacre.app.ingesting import ingest
-from nacre.app.maintenance import rebuild
-from nacre.app.remembering import NewMemory, edit, retire, store
-from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.model.hooking import HookCall, HookEvent
-from nacre.model.memory import Source
-from nacre.model.session import Speaker, Trust
+from nacre.context.build import build
+from nacre.context.hook_answers import answer
+from nacre.context.session_state import write_state
+from nacre.health.database import rebuild
+from nacre.ingestion.ingest import ingest
+from nacre.memories.store import NewMemory, edit, retire, store
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.hooks import HookCall, HookEvent
+from nacre.values.memory import Source
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
 FOLDER = "/code/acme-billing"

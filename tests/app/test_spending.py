@@ -14,22 +14,22 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from nacre.app.context import Context
-from nacre.app.maintenance import rebuild
-from nacre.app.models import model_for
-from nacre.app.spending import costs
-from nacre.app.traced import list_traces
-from nacre.app.tracing import carried, tracing
 from nacre.cli.root import cli
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError
-from nacre.ids import utc_now
+from nacre.health.database import rebuild
+from nacre.health.traces import list_traces
+from nacre.home.home import Home
 from nacre.llm.answers import ask, schema_of
-from nacre.llm.metering import tokens_of
-from nacre.model.prompting import Capabilities, Price, Prompt, Task
-from nacre.model.trace import TraceKind
+from nacre.llm.meter import tokens_of
+from nacre.platform.ids import utc_now
 from nacre.protocols import LanguageModel
+from nacre.spending.budget import costs
+from nacre.spending.models import model_for
+from nacre.spending.tracing import carried, tracing
 from nacre.testing.fake_provider import FakeProvider, Reply
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.model_calls import Capabilities, Price, Prompt, Task
+from nacre.values.trace import TraceKind
 from tests.app.conftest import World
 
 PRICE = Price(input=Decimal(1), output=Decimal(5), cached=Decimal("0.1"), written=Decimal("1.25"))
@@ -44,7 +44,7 @@ def prompt(text: str = "Which colour has the sky?", task: Task = Task.EXTRACTION
     return Prompt(task, "You name colours.", text, schema_of(Colour), version="colour/1", output_tokens=output_tokens)
 
 
-def home(world: World, model: ScriptedModel, **settings: object) -> Context:
+def home(world: World, model: ScriptedModel, **settings: object) -> Home:
     world.environ |= {"NACRE_MODELS_DEFAULT": model.name, "NACRE_MODELS_BACKGROUND": "true"}
     world.environ |= {f"NACRE_{name.upper()}": str(value) for name, value in settings.items()}
     return replace(world.context(), load_model=lambda *_: model)
@@ -54,7 +54,7 @@ def priced(*answers: object) -> ScriptedModel:
     return ScriptedModel(list(answers) or [{"colour": "blue"}], capabilities=PRICED, repeats=not answers)  # type: ignore[arg-type]
 
 
-def asked(context: Context, *, background: bool = True, task: Task = Task.EXTRACTION) -> LanguageModel:
+def asked(context: Home, *, background: bool = True, task: Task = Task.EXTRACTION) -> LanguageModel:
     model = model_for(context, task, background=background)
     assert model is not None
     return model
@@ -356,7 +356,7 @@ def by_wire(
         yield provider
 
 
-def ask_once(context: Context, prompt: Prompt, *, background: bool = True) -> None:
+def ask_once(context: Home, prompt: Prompt, *, background: bool = True) -> None:
     with closing(asked(context, background=background)) as model:
         model.complete(prompt)
 

@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from nacre.app.context import Context
-from nacre.app.ingesting import IngestOptions, estimate, ingest
-from nacre.app.spending import costs
 from nacre.bench.extraction.labels import load_labels
 from nacre.cli.root import cli
-from nacre.extract.substance import is_worth_asking
-from nacre.model.prompting import Capabilities, Price
-from nacre.model.session import Session, SessionKind, Speaker, Turn
+from nacre.extraction.substance import is_worth_asking
+from nacre.home.home import Home
+from nacre.ingestion.ingest import IngestOptions, estimate, ingest
+from nacre.spending.budget import costs
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.model_calls import Capabilities, Price
+from nacre.values.session import Session, SessionKind, Speaker, Turn
 from tests.app.conftest import World, says
 
 TRIVIAL = (
@@ -31,7 +31,7 @@ TRIVIAL = (
 SESSIONS = 10_000
 
 
-def home(world: World, model: ScriptedModel, **settings: str) -> Context:
+def home(world: World, model: ScriptedModel, **settings: str) -> Home:
     world.environ |= {"NACRE_MODELS_DEFAULT": model.name, "NACRE_MODELS_BACKGROUND": "true", **settings}
     return replace(world.context(), load_model=lambda *_: model)
 

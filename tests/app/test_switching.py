@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nacre.app import forgetting, maintenance, switching
-from nacre.app.context import Context, open_context
-from nacre.app.embedding import embed_pending
-from nacre.app.erasing import erase_bytes
-from nacre.app.memory_home import MemoryHome
+from nacre.api import MemoryHome
 from nacre.embed.onnx import load_minilm
 from nacre.errors import Conflict, EmbedderUnavailable, NotFound, SettingsInvalid
-from nacre.model.recall import RecallResult
+from nacre.forgetting import forget
+from nacre.health import database
+from nacre.home.home import Home, open_home
+from nacre.indexing import model_switch
+from nacre.indexing.vectors import embed_pending
 from nacre.settings import Settings
-from nacre.text import words
+from nacre.text.passages import words
+from nacre.tombstones.erasure import erase_bytes
+from nacre.values.recall import RecallResult
 from tests.app.conftest import World, says
 
 OLD, NEW, THIRD = "ollama:old", "ollama:new", "ollama:third"
@@ -67,8 +69,8 @@ def models() -> Models:
     return Models()
 
 
-def opened(world: World, models: Models, settings: Settings | None = None) -> Context:
-    return open_context(settings or world.settings(), clock=world.clock, load_embedder=models)
+def opened(world: World, models: Models, settings: Settings | None = None) -> Home:
+    return open_home(settings or world.settings(), clock=world.clock, load_embedder=models)
 
 
 def sets(world: World, model: str) -> None:
@@ -76,7 +78,7 @@ def sets(world: World, model: str) -> None:
     (world.home / "config.toml").write_text(f'[embedding]\nmodel = "{model}"\n', encoding="utf-8")
 
 
-def filled(world: World, models: Models, turns: int = 300) -> Context:
+def filled(world: World, models: Models, turns: int = 300) -> Home:
     """A home whose vectors the old model made."""
     sets(world, OLD)
     world.transcript(
@@ -102,10 +104,10 @@ def shown(result: RecallResult) -> tuple[object, ...]:
     return hits, turns, result.lanes
 
 
-def begun(context: Context, models: Models, *, after: int) -> Context:
+def begun(context: Home, models: Models, *, after: int) -> Home:
     """In the middle of going over to the new model, which stopped answering."""
     models.found[NEW].fails_after = after
-    made = switching.switch(context, NEW, lambda _: None)
+    made = model_switch.switch(context, NEW, lambda _: None)
     assert made.left
     assert "cannot be reached" in (made.note or "")
     return context
@@ -115,7 +117,7 @@ def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(world: Wo
     context = filled(world, models)
     before = shown(asked(world, models))
     begun(context, models, after=150)
-    standing = switching.status(opened(world, models))
+    standing = model_switch.status(opened(world, models))
     assert standing.switching
     assert standing.other
     assert standing.other.passages + standing.other.memories >= 100
@@ -125,7 +127,7 @@ def test_recall_during_a_switch_is_recall_before_it_to_the_last_number(world: Wo
 def test_after_a_switch_recall_goes_by_the_new_vectors_alone(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
-    assert switching.switch(context, NEW, lambda _: None).left == 0
+    assert model_switch.switch(context, NEW, lambda _: None).left == 0
     asked_before = list(models.found[OLD].embedded)
     after = asked(world, models)
     assert after.lanes[1].state == "ran"
@@ -142,7 +144,7 @@ def test_what_comes_during_a_switch_is_found_by_meaning_at_once(world: World, mo
         found = memory.recall("seagull sandwich", mode="vector").hits
     assert found[0].memory.id == stored.memory_id
     models.found[NEW].fails_after = None
-    assert switching.resume(opened(world, models), lambda _: None).left == 0
+    assert model_switch.resume(opened(world, models), lambda _: None).left == 0
     with MemoryHome(opened(world, models)) as memory:
         assert memory.recall("seagull sandwich", mode="vector").hits[0].memory.id == stored.memory_id
 
@@ -154,7 +156,7 @@ def test_a_switch_goes_on_where_it_stopped(world: World, models: Models) -> None
     models.found[NEW].fails_after = None
     with MemoryHome(opened(world, models)) as memory:
         memory.ingest()
-    assert switching.status(opened(world, models)).in_use.setting == NEW  # type: ignore[union-attr]
+    assert model_switch.status(opened(world, models)).in_use.setting == NEW  # type: ignore[union-attr]
     assert len(models.found[NEW].embedded) == 302
     assert done >= 100
 
@@ -169,30 +171,30 @@ def test_the_old_model_may_be_gone_in_the_middle_of_a_switch(world: World, model
         result = memory.recall("lighthouse keeper")
         assert result.hits
         assert "cannot be reached" in (result.lanes[1].note or "")
-    assert switching.resume(opened(world, models), lambda _: None).left == 0
+    assert model_switch.resume(opened(world, models), lambda _: None).left == 0
     assert asked(world, models).lanes[1].state == "ran"
 
 
 def test_going_back_is_at_once_and_embeds_nothing(world: World, models: Models) -> None:
     context = filled(world, models)
     before = shown(asked(world, models))
-    switching.switch(context, NEW, lambda _: None)
+    model_switch.switch(context, NEW, lambda _: None)
     embedded = len(models.found[OLD].embedded)
-    setting, made = switching.back(opened(world, models), lambda _: None)
+    setting, made = model_switch.back(opened(world, models), lambda _: None)
     assert (setting, made.made) == (OLD, 0)
     assert len(models.found[OLD].embedded) == embedded
     assert shown(asked(world, models)) == before
     assert world.settings()["embedding.model"] == OLD
-    assert switching.back(opened(world, models), lambda _: None)[0] == NEW
+    assert model_switch.back(opened(world, models), lambda _: None)[0] == NEW
 
 
 def test_going_back_makes_what_came_meanwhile_and_no_more(world: World, models: Models) -> None:
     context = filled(world, models)
-    switching.switch(context, NEW, lambda _: None)
+    model_switch.switch(context, NEW, lambda _: None)
     with MemoryHome(opened(world, models)) as memory:
         memory.store("The ferry has a new captain.")
     embedded = len(models.found[OLD].embedded)
-    assert switching.back(opened(world, models), lambda _: None)[1].made == 1
+    assert model_switch.back(opened(world, models), lambda _: None)[1].made == 1
     assert len(models.found[OLD].embedded) == embedded + 1
 
 
@@ -200,17 +202,17 @@ def test_a_switch_that_is_given_up_leaves_all_as_it_was(world: World, models: Mo
     context = filled(world, models)
     before = shown(asked(world, models))
     begun(context, models, after=150)
-    assert switching.back(opened(world, models), lambda _: None)[0] == OLD
-    assert not switching.status(opened(world, models)).switching
+    assert model_switch.back(opened(world, models), lambda _: None)[0] == OLD
+    assert not model_switch.status(opened(world, models)).switching
     assert shown(asked(world, models)) == before
     with pytest.raises(NotFound, match="kept"):
-        switching.back(opened(world, models), lambda _: None)
+        model_switch.back(opened(world, models), lambda _: None)
 
 
 def test_a_third_model_takes_the_place_of_what_was_kept(world: World, models: Models) -> None:
-    switching.switch(filled(world, models), NEW, lambda _: None)
-    switching.switch(opened(world, models), THIRD, lambda _: None)
-    standing = switching.status(opened(world, models))
+    model_switch.switch(filled(world, models), NEW, lambda _: None)
+    model_switch.switch(opened(world, models), THIRD, lambda _: None)
+    standing = model_switch.status(opened(world, models))
     assert [lot.setting for lot in (standing.in_use, standing.other) if lot] == [THIRD, NEW]
     assert asked(world, models).lanes[1].state == "ran"  # 100 numbers are no whole words of bits
 
@@ -218,11 +220,11 @@ def test_a_third_model_takes_the_place_of_what_was_kept(world: World, models: Mo
 def test_old_vectors_are_forgotten_when_asked_and_not_in_the_middle(world: World, models: Models) -> None:
     begun(filled(world, models), models, after=150)
     with pytest.raises(Conflict, match="in the making"):
-        switching.forget_old(opened(world, models))
+        model_switch.forget_old(opened(world, models))
     models.found[NEW].fails_after = None
-    switching.resume(opened(world, models), lambda _: None)
-    assert switching.forget_old(opened(world, models)) > 300 * 128
-    assert switching.status(opened(world, models)).other is None
+    model_switch.resume(opened(world, models), lambda _: None)
+    assert model_switch.forget_old(opened(world, models)) > 300 * 128
+    assert model_switch.status(opened(world, models)).other is None
 
 
 def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(world: World, models: Models) -> None:
@@ -230,10 +232,10 @@ def test_an_estimate_counts_each_text_once_and_nothing_that_is_known(world: Worl
     world.transcript("s2", says("user", "Harbour crane number 7 was painted in colour 7.", uuid="again", session="s2"))
     with MemoryHome(opened(world, models)) as memory:
         memory.ingest()
-    assert switching.plan(context, NEW).texts == 302
+    assert model_switch.plan(context, NEW).texts == 302
     assert not models.found[NEW].embedded
     begun(opened(world, models), models, after=150)
-    assert switching.plan(opened(world, models), NEW).texts == 302 - len(models.found[NEW].embedded)
+    assert model_switch.plan(opened(world, models), NEW).texts == 302 - len(models.found[NEW].embedded)
 
 
 def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(world: World, models: Models) -> None:
@@ -241,7 +243,7 @@ def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(w
     vectors = context.vectors.of("old@128")
     query = models.found[OLD].embed([QUESTION])[0]
     assert vectors.nearest_turns(query, limit=5)
-    switching.switch(opened(world, models), NEW, lambda _: None)  # another process
+    model_switch.switch(opened(world, models), NEW, lambda _: None)  # another process
     assert vectors.nearest_turns(query, limit=5) == []
     assert vectors.memory_cosines(query) == {}
     assert vectors.cosines_of_turns(query, [1, 2, 3]) == {}
@@ -250,16 +252,16 @@ def test_a_question_embedded_before_the_exchange_meets_none_of_the_new_vectors(w
 def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(world: World, models: Models) -> None:
     with MemoryHome(filled(world, models)) as memory:
         memory.recall(QUESTION, update=False)
-        switching.switch(opened(world, models), NEW, lambda _: None)  # another process
+        model_switch.switch(opened(world, models), NEW, lambda _: None)  # another process
         here = shown(memory.recall(QUESTION, update=False))
         assert here == shown(asked(world, models))
 
 
 def test_what_is_forgotten_goes_from_the_vectors_that_are_kept_too(world: World, models: Models) -> None:
-    switching.switch(filled(world, models, turns=3), NEW, lambda _: None)
+    model_switch.switch(filled(world, models, turns=3), NEW, lambda _: None)
     context = opened(world, models)
-    request = forgetting.ForgetRequest(match=forgetting.pattern_of("crane number 1", is_regex=False))
-    forgetting.forget(context, forgetting.plan(context, request))
+    request = forget.ForgetRequest(match=forget.pattern_of("crane number 1", is_regex=False))
+    forget.forget(context, forget.plan(context, request))
     erase_bytes(context)
     gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"
     assert context.database.rows(gone) == [(1,)]
@@ -282,8 +284,8 @@ def test_a_variable_that_names_the_model_is_not_overridden_in_silence(world: Wor
     context = filled(world, models)
     world.environ["NACRE_EMBEDDING_MODEL"] = OLD
     with pytest.raises(SettingsInvalid, match="NACRE_EMBEDDING_MODEL"):
-        switching.switch(opened(world, models), NEW, lambda _: None)
-    assert not switching.status(context).switching
+        model_switch.switch(opened(world, models), NEW, lambda _: None)
+    assert not model_switch.status(context).switching
 
 
 def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Models) -> None:
@@ -291,7 +293,7 @@ def test_a_rebuild_embeds_no_text_of_a_session_again(world: World, models: Model
     before = shown(asked(world, models))
     context.close()
     models.found[OLD].embedded.clear()
-    maintenance.rebuild(world.settings(), lambda settings: opened(world, models, settings))
+    database.rebuild(world.settings(), lambda settings: opened(world, models, settings))
     assert len(models.found[OLD].embedded) == 2  # its memories are few
     assert shown(asked(world, models))[1:] == before[1:]
 
@@ -301,8 +303,8 @@ def test_a_rebuild_in_the_middle_of_a_switch_keeps_the_vectors_in_use(world: Wor
     before = shown(asked(world, models))
     context.close()
     models.found[OLD].embedded.clear()
-    maintenance.rebuild(world.settings(), lambda settings: opened(world, models, settings))
-    standing = switching.status(opened(world, models))
+    database.rebuild(world.settings(), lambda settings: opened(world, models, settings))
+    standing = model_switch.status(opened(world, models))
     assert (standing.in_use and standing.in_use.setting, standing.switching) == (OLD, True)
     assert len(models.found[OLD].embedded) == 2  # its memories are few
     assert shown(asked(world, models))[1:] == before[1:]

@@ -13,16 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.committing import commit_operations
-from nacre.app.context import Context
-from nacre.app.maintenance import rebuild
-from nacre.app.operations import log
-from nacre.app.remembering import NewMemory, edit, get, list_active, retire, store
-from nacre.app.retiring import choose, list_retired, retire_chosen, unretire
-from nacre.app.scanning import scan
-from nacre.app.syncing import State, Synced, Wanted, last_sync, long_failing, sync
-from nacre.app.tombstones import heed_ledger
-from nacre.app.undoing import undo
 from nacre.errors import (
     EditConflict,
     HistoryRewritten,
@@ -34,8 +24,18 @@ from nacre.errors import (
     SecretFound,
     VaultUnusable,
 )
-from nacre.model.memory import Kind
-from nacre.model.recall import Filter
+from nacre.health.database import rebuild
+from nacre.history.commit import commit_operations
+from nacre.history.operations import log
+from nacre.history.undo import undo
+from nacre.home.home import Home
+from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
+from nacre.memories.scan import scan
+from nacre.memories.store import NewMemory, edit, get, list_active, retire, store
+from nacre.sync.sync import State, Synced, Wanted, last_sync, long_failing, sync
+from nacre.tombstones.tombstones import heed_ledger
+from nacre.values.memory import Kind
+from nacre.values.recall import Filter
 from nacre.vault.merge_notes import Outcome
 from tests.app.conftest import Clock, World
 
@@ -142,7 +142,7 @@ def converge(*machines: Machine) -> list[Synced]:
     return done
 
 
-def commit(context: Context) -> None:
+def commit(context: Home) -> None:
     scan(context)
     commit_operations(context)
 
@@ -639,9 +639,9 @@ class Killed(BaseException):
 def test_a_sync_that_is_killed_goes_on_with_the_next_one(
     pair: tuple[Machine, Machine], point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nacre.app import taking_in
     from nacre.git.remote import Remote
     from nacre.git.repository import Repository
+    from nacre.sync import import_remote
 
     one, other = pair
     one.do(edit, "Bridge", content="The bridge opens at seven. Its keeper is Osk.")
@@ -655,8 +655,8 @@ def test_a_sync_that_is_killed_goes_on_with_the_next_one(
         raise Killed
 
     places = {
-        "intents": (taking_in, "apply_intents"), "written": (Repository, "move_head"),
-        "moved": (taking_in, "step_index"), "index": (taking_in, "scan"), "pushed": (Remote, "remember"),
+        "intents": (import_remote, "apply_intents"), "written": (Repository, "move_head"),
+        "moved": (import_remote, "step_index"), "index": (import_remote, "scan"), "pushed": (Remote, "remember"),
     }  # fmt: skip
     with monkeypatch.context() as patched:
         patched.setattr(*places[point], killed)
@@ -753,7 +753,7 @@ def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(pair: tuple
     assert not list((one.vault / "retired").rglob("*.md"))
 
 
-def keep_out(context: Context, subject: str) -> None:
+def keep_out(context: Home, subject: str) -> None:
     retire_chosen(context, choose(context, [subject], persist=True), "we moved", persist=True)
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import Context
-from nacre.app.forgetting import ForgetRequest, forget, plan
-from nacre.app.operations import log
-from nacre.app.remembering import NewMemory, edit, get, list_active, store
-from nacre.app.scanning import scan
-from nacre.app.syncing import State, Synced, Wanted, sync
-from nacre.model.recall import Filter
+from nacre.forgetting.forget import ForgetRequest, forget, plan
+from nacre.history.operations import log
+from nacre.home.home import Home
+from nacre.memories.scan import scan
+from nacre.memories.store import NewMemory, edit, get, list_active, store
+from nacre.sync.sync import State, Synced, Wanted, sync
+from nacre.values.recall import Filter
 from tests.app.test_long_jobs import Meanwhile, is_well
 from tests.app.test_syncing import Machine, anything, converge, git, machine
 
@@ -24,8 +24,8 @@ MANY = 12
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file took long."""
-    monkeypatch.setattr("nacre.app.taking_in._FILES_A_PART", 1)
-    monkeypatch.setattr("nacre.storage.database._BREATH_SECONDS", 0.0)
+    monkeypatch.setattr("nacre.sync.import_remote._FILES_A_PART", 1)
+    monkeypatch.setattr("nacre.storage.sqlite.database._BREATH_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def pair(tmp_path: Path) -> tuple[Machine, Machine]:
     return one, other
 
 
-def sync_beside(one: Machine, visit: Callable[[Context, int], object]) -> Synced:
+def sync_beside(one: Machine, visit: Callable[[Home, int], object]) -> Synced:
     """Sync, while another process does something in the same home at every pause."""
     visitor = one.world.context()
     home = Meanwhile(one.world)
@@ -74,7 +74,7 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
     other.sync()
     known: list[int] = []
 
-    def visit(visitor: Context, _: int) -> None:
+    def visit(visitor: Home, _: int) -> None:
         known.append(scan(visitor))
         store(visitor, NewMemory(f"Visit {len(known)} was short.", force=True))
 
@@ -95,12 +95,12 @@ def test_what_another_process_edits_while_a_sync_goes_on_is_merged(pair: tuple[M
     other.sync()
     edited: set[str] = set()
 
-    def visit(visitor: Context, turn: int) -> None:
+    def visit(visitor: Home, turn: int) -> None:
         for number in (turn % MANY, -turn % MANY):
             edit(visitor, f"Lamp {number}", add_tags=[f"visit-{turn}"])
             edited.add(f"Lamp {number}")
 
-    def twice(visitor: Context, turn: int) -> None:
+    def twice(visitor: Home, turn: int) -> None:
         if turn in (4, 9):
             visit(visitor, turn)
 
@@ -130,7 +130,7 @@ def test_a_memory_and_what_superseded_it_are_never_both_active(pair: tuple[Machi
         assert [each.memory.subject for each in other.do(store, new).supersedes] == [f"Old {number}"]
     other.sync()
 
-    def visit(visitor: Context, _: int) -> None:
+    def visit(visitor: Home, _: int) -> None:
         active, _count = list_active(visitor, Filter(), limit=100)
         subjects = {memory.subject for memory in active}
         for number in range(MANY):
@@ -171,7 +171,7 @@ def test_whatever_is_done_at_the_pauses_of_a_sync_machines_converge(pair: tuple[
     other.sync()
     words: set[str] = set()
 
-    def visit(visitor: Context, turn: int) -> None:
+    def visit(visitor: Home, turn: int) -> None:
         if random_.random() < 0.3:
             words.add(f"Gull {turn} sits there.")
             store(visitor, NewMemory(f"Gull {turn} sits there.", force=True))

@@ -10,22 +10,22 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nacre.app.context import Context
-from nacre.app.feedback import feedback
-from nacre.app.forgetting import ForgetRequest, forget, pattern_of, plan
-from nacre.app.ingesting import ingest
-from nacre.app.models import model_for
-from nacre.app.recalling import recall
-from nacre.app.scrubbing import ScrubOptions, scrub
-from nacre.app.spooling import MOST_TRACES, SPOOL, fold_notes
-from nacre.app.traced import list_traces, show_trace
-from nacre.app.tracing import tracing
 from nacre.cli.root import cli
 from nacre.errors import ModelUnavailable, NotFound
-from nacre.model.prompting import Prompt, Task
-from nacre.model.recall import RecallQuery
-from nacre.model.trace import Step, TraceKind
+from nacre.forgetting.forget import ForgetRequest, forget, pattern_of, plan
+from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.health.traces import list_traces, show_trace
+from nacre.home.home import Home
+from nacre.ingestion.ingest import ingest
+from nacre.retrieval.feedback import feedback
+from nacre.retrieval.recall import recall
+from nacre.spending.models import model_for
+from nacre.spending.spool import MOST_TRACES, SPOOL, fold_notes
+from nacre.spending.tracing import tracing
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.model_calls import Prompt, Task
+from nacre.values.recall import RecallQuery
+from nacre.values.trace import Step, TraceKind
 from tests.app.conftest import World, says
 from tests.canary import CORE, SECRET, is_kept
 
@@ -48,14 +48,14 @@ def prompt(text: str, task: Task = Task.EXTRACTION) -> Prompt:
     return Prompt(task, "You look for rules.", text, {"type": "object"}, version="rules/1")
 
 
-def home(world: World, *answers: Any, **settings: str) -> Context:
+def home(world: World, *answers: Any, **settings: str) -> Home:
     world.environ |= {"NACRE_MODELS_DEFAULT": "scripted:1", **settings}
     return replace(
         world.context(), load_model=lambda *_: ScriptedModel(answers[0] if callable(answers[0]) else answers)
     )
 
 
-def asks(context: Context, subject: str, *texts: str, kind: TraceKind = TraceKind.EXTRACTION) -> None:
+def asks(context: Home, subject: str, *texts: str, kind: TraceKind = TraceKind.EXTRACTION) -> None:
     with tracing(context, kind, subject) as run:
         model = model_for(context, Task.EXTRACTION, background=False)
         assert model
@@ -200,14 +200,14 @@ def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
         show_trace(world.context(), "5f0c2a4d")
 
 
-def requests(world: World, context: Context) -> Iterator[ForgetRequest]:
+def requests(world: World, context: Home) -> Iterator[ForgetRequest]:
     yield ForgetRequest(sessions=(f"claude-code:{SESSION}",))
     yield ForgetRequest(memories=(_memory(context),))
     yield ForgetRequest(match=pattern_of(CANARY))
     yield ForgetRequest(before=world.clock.now)
 
 
-def _memory(context: Context) -> str:
+def _memory(context: Home) -> str:
     return next(hit.memory.id for hit in recall(context, RecallQuery("gruyere cellar code")).hits)
 
 
@@ -256,7 +256,7 @@ def test_a_quote_from_anywhere_in_a_forgotten_memory_takes_its_trace_along(
 ) -> None:
     with world.open() as memory:
         stored = memory.store(RULE, subject="Flood gate and pumps")
-        context = memory._context
+        context = memory._home
         with tracing(context, TraceKind.DEDUP, "something else") as run:
             run.add(Step("compared", input=quote))
         with tracing(context, TraceKind.DEDUP, "that stays") as run:

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nacre.app.context import Context
-from nacre.app.embedding import embed_memories
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.remembering import NewMemory, edit, get, retire, store
-from nacre.app.scanning import scan
-from nacre.model.memory import Kind, Memory
-from nacre.model.recall import Filter
-from nacre.model.session import Speaker, Trust
+from nacre.home.home import Home
+from nacre.indexing.vectors import embed_memories
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.scan import scan
+from nacre.memories.store import NewMemory, edit, get, retire, store
 from nacre.transcripts.trust import Exchange
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter
+from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
 
 TEXT = "We run the billing service on PostgreSQL 18, because the ledger needs transactions."
@@ -31,12 +31,12 @@ CHANGES = {
 }
 
 
-def put(context: Context, text: str, trust: Trust, speaker: Speaker = Speaker.OWNER) -> Memory:
+def put(context: Home, text: str, trust: Trust, speaker: Speaker = Speaker.OWNER) -> Memory:
     new = NewMemory(text, kind=Kind.DECISION, trust=trust, speaker=speaker, subject="Database of billing")
     return get(context, store(context, new).memory_id)
 
 
-def all_of(context: Context) -> dict[str, Memory]:
+def all_of(context: Home) -> dict[str, Memory]:
     return {memory_id: get(context, memory_id) for memory_id in context.memories.all_ids()}
 
 
@@ -134,7 +134,7 @@ def test_a_text_that_looks_like_front_matter_is_no_front_matter(world: World) ->
 
 def test_use_does_not_raise_the_importance_of_what_is_untrusted(world: World) -> None:
     with world.open() as memory:
-        context = memory._context
+        context = memory._home
         old = put(context, TEXT, Trust.UNTRUSTED)
         for _ in range(12):
             world.clock.pass_days(1)
@@ -145,7 +145,7 @@ def test_use_does_not_raise_the_importance_of_what_is_untrusted(world: World) ->
 
 def test_recall_leaves_untrusted_memories_out_where_it_is_asked_to(world: World) -> None:
     with world.open() as memory:
-        put(memory._context, TEXT, Trust.UNTRUSTED)
+        put(memory._home, TEXT, Trust.UNTRUSTED)
         question = "which database does the billing service run on?"
         assert memory.recall(question).hits
         assert not memory.recall(question, filter=Filter(trusted=True)).hits

@@ -10,17 +10,19 @@ from datetime import timedelta
 
 import pytest
 
-from nacre.app import looking, maintenance, remembering
-from nacre.app.checking import health
-from nacre.app.context import open_context
-from nacre.app.recalling import recall as answer
-from nacre.app.using import fold_usage
 from nacre.errors import NotFound, QueryInvalid
-from nacre.model.memory import Expiry, Kind
-from nacre.model.recall import Filter, RecallQuery
-from nacre.model.review import Reason
-from nacre.recall.scoring import FACTOR_RANGE, spacing_factor
+from nacre.health import database as maintenance
+from nacre.health.checks import health
+from nacre.home.home import open_home
+from nacre.memories import store as remembering
+from nacre.memories.usage import fold_usage
+from nacre.retrieval.recall import recall as answer
+from nacre.retrieval.scoring import FACTOR_RANGE, spacing_factor
+from nacre.sessions import views
 from nacre.storage.usage import Usage
+from nacre.values.memory import Expiry, Kind
+from nacre.values.recall import Filter, RecallQuery
+from nacre.values.review import Reason
 from tests.app.conftest import NOON, World, says
 from tests.app.test_many_processes import is_well, start
 
@@ -59,12 +61,12 @@ _NUMBERS = itertools.count()
 
 def fold(world: World) -> int:
     with world.open() as memory:
-        return fold_usage(memory._context)
+        return fold_usage(memory._home)
 
 
-def view(world: World, memory_id: str) -> looking.MemoryView:
+def view(world: World, memory_id: str) -> views.MemoryView:
     fold(world)
-    return looking.look_at(world.context(), memory_id)
+    return views.look_at(world.context(), memory_id)
 
 
 def together(world: World, memory_id: str) -> dict[str, float]:
@@ -74,7 +76,7 @@ def together(world: World, memory_id: str) -> dict[str, float]:
 def rebuild(world: World) -> None:
     maintenance.rebuild(
         world.settings(),
-        lambda settings: open_context(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
+        lambda settings: open_home(settings, clock=world.clock, load_embedder=lambda _: world.embedder),
         vectors=False,
     )
 
@@ -431,7 +433,7 @@ def test_a_session_pairs_twenty_memories_at_most(plain: World) -> None:
             memory.get(memory_id, session="s1")
     fold(plain)
     assert len(plain.context().co_recall.of(ids, 0)) == 20 * 19
-    assert len(looking.look_at(plain.context(), ids[0]).together) == 10
+    assert len(views.look_at(plain.context(), ids[0]).together) == 10
     assert together(plain, ids[-1]) == {}
 
 
@@ -539,7 +541,7 @@ def test_context_that_nobody_asked_for_is_made_without_neighbours(plain: World) 
     falcon, kettle = store(plain, FALCON, KETTLE)
     used_together(plain, falcon, kettle, sessions=5)
     with plain.open() as memory:
-        found = answer(memory._context, RecallQuery(FALCON_ASKED, update=False, co_recall=False)).hits
+        found = answer(memory._home, RecallQuery(FALCON_ASKED, update=False, co_recall=False)).hits
     assert [hit.memory.id for hit in found] == [falcon]
 
 
@@ -723,10 +725,10 @@ def test_what_is_retired_by_whatever_hand_waits_no_more(plain: World) -> None:
 def test_a_memory_contradicted_twice_waits_and_once_dismissed_comes_back_only_for_more(plain: World) -> None:
     (falcon,) = store(plain, FALCON)
     with plain.open() as memory:
-        database = memory._context.database
+        database = memory._home.database
         memory.recall(FALCON_ASKED)
         for times, waits in ((1, False), (2, True), (2, False), (3, True)):
-            fold_usage(memory._context)
+            fold_usage(memory._home)
             database.rows("UPDATE usage SET contradictions = ?", (times,))
             assert bool(memory.reviews()) is waits
             if waits:

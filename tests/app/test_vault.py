@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.scanning import scan
 from nacre.errors import EditConflict, MemoryInvalid, NotFound
-from nacre.model.memory import Kind
+from nacre.memories.scan import scan
+from nacre.values.memory import Kind
 from nacre.vault.document import stamp
 from tests.app.conftest import World
 

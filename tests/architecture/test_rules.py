@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nacre.settings import SETTINGS
-from nacre.storage.queries import _load
+from nacre.storage.sqlite.queries import _load
 
 SOURCE = Path(__file__).parents[2] / "src" / "nacre"
 BROAD_EXCEPT = {
@@ -18,16 +18,16 @@ BROAD_EXCEPT = {
     "cli/boundary.py",  # the face's boundary
     "cli/crash.py",  # what happens while a crash is written down
     "testing/conformance.py",  # carried over to the thread that reads on, and raised there
-    "app/reading.py",  # carried over to the thread that reads on, and raised there
-    "app/archiving.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
-    "app/rereading.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
+    "parsing/parse.py",  # carried over to the thread that reads on, and raised there
+    "archive/keep.py",  # anybody's adapter reads back what is to be archived: where it fails, turns are kept instead
+    "archive/reread.py",  # a pack that is damaged, or anybody's adapter, costs its own transcript only
     "hooks/process.py",  # nobody can be told what befalls a thread of a hook; the hook ends as it should
-    "app/chores.py",  # a chore that fails, however it does, is tried again later, and told of
+    "chores/queue.py",  # a chore that fails, however it does, is tried again later, and told of
     "daemon/following.py",  # who asks is answered, whatever befalls the watcher
     "mcp/face.py",  # the boundary of the face for agents
-    "llm/calling.py",  # carried over to the thread that waits, and raised there
-    "llm/sampling.py",  # anybody's callback: whatever it raises, there is no answer
-    "llm/keyrings.py",  # backends raise whatever their system does
+    "llm/cancellable.py",  # carried over to the thread that waits, and raised there
+    "llm/wires/sampling.py",  # anybody's callback: whatever it raises, there is no answer
+    "llm/credentials/keyrings.py",  # backends raise whatever their system does
     "embed/onnx.py",  # the runtimes raise bare exceptions; both become EmbedderUnavailable
     "embed/cross_encoder.py",  # the same, as RerankerUnavailable
     "embed/folder.py",  # the same, for a model of the owner's
@@ -49,7 +49,7 @@ def test_only_one_module_reads_the_environment() -> None:
         if isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv", "putenv")
         if isinstance(node.value, ast.Name) and node.value.id == "os"
     }
-    assert readers == {"link/environment.py"}
+    assert readers == {"platform/environment.py"}
 
 
 def test_broad_excepts_stand_only_at_the_listed_borders() -> None:

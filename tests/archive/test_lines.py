@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.archive.lines import Cleaner
-from nacre.archive.payload import Payload
+from nacre.packs.lines import Cleaner
+from nacre.packs.payload import Payload
 from nacre.redact import Redactor
 from tests.canary import CORE, FORMS, SECRET
 

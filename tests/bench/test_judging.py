@@ -10,8 +10,8 @@ import pytest
 from nacre.bench.judging import ClaimCase, ClaimData, PairData, claim_score, load, measure_claims, measure_judge
 from nacre.dedup.contradiction import Bearing
 from nacre.errors import AnswerUnusable, ModelUnavailable, NotFound
-from nacre.model.memory import Claim
 from nacre.testing.scripted import ScriptedModel
+from nacre.values.memory import Claim
 
 CLAIMS = load(None, "claims", ClaimData)
 PAIRS = load(None, "judge", PairData)

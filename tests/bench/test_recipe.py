@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import Context, open_context
-from nacre.app.ingesting import IngestOptions, ingest
 from nacre.bench.homes import as_jsonl
 from nacre.bench.recipes import reciprocal_rank
 from nacre.bench.suites import BenchSession, BenchTurn
-from nacre.model.recall import Filter
-from nacre.recall.question import read_question
-from nacre.recall.recipe import DEFAULT, Recipe
-from nacre.recall.turns import TurnRecall
+from nacre.home.home import Home, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.retrieval.question.question import read_question
+from nacre.retrieval.recipe import DEFAULT, Recipe
+from nacre.retrieval.turns import TurnRecall
 from nacre.settings import load_settings
+from nacre.values.recall import Filter
 
 LONG = "The usual long answer goes on about many things and then some more of them. " * 30
 
@@ -48,18 +48,18 @@ SESSIONS = (
 
 
 @pytest.fixture
-def context(tmp_path: Path) -> Iterator[Context]:
+def context(tmp_path: Path) -> Iterator[Home]:
     folder = tmp_path / "sessions"
     folder.mkdir()
     for found in SESSIONS:
         (folder / f"{found.id}.jsonl").write_text(as_jsonl(found), encoding="utf-8")
-    opened = open_context(load_settings(tmp_path / "home", {"NACRE_EMBEDDING_MODEL": "none"}))
+    opened = open_home(load_settings(tmp_path / "home", {"NACRE_EMBEDDING_MODEL": "none"}))
     ingest(opened, IngestOptions((folder,), extract=False, remember_paths=False))
     yield opened
     opened.database.close()
 
 
-def ranked(context: Context, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None) -> list[str]:
+def ranked(context: Home, text: str, recipe: Recipe = DEFAULT, wanted: Filter | None = None) -> list[str]:
     engine = TurnRecall(context.turn_search, context.sessions, recipe)
     authors, projects = context.sessions.authors(), context.sessions.projects()
     question = read_question(text, now=datetime(2026, 1, 1, tzinfo=UTC), authors=authors, projects=projects)
@@ -68,29 +68,29 @@ def ranked(context: Context, text: str, recipe: Recipe = DEFAULT, wanted: Filter
     return [turns[item.row].turn.id for item in found]
 
 
-def test_an_answer_is_found_by_the_question_before_it(context: Context) -> None:
+def test_an_answer_is_found_by_the_question_before_it(context: Home) -> None:
     question = "what did the technician charge for the kiln"
     assert "kiln:2" in ranked(context, question)[:3]
     alone = replace(DEFAULT, neighbours=0.0, session=0.0, reach=0)
     assert "kiln:2" not in ranked(context, question, alone)
 
 
-def test_who_is_asked_about_is_looked_for_where_they_talk(context: Context) -> None:
+def test_who_is_asked_about_is_looked_for_where_they_talk(context: Home) -> None:
     assert ranked(context, "What broke at Ada's place?")[0] == "kiln:0"
     assert ranked(context, "What broke at Cy's place?")[0] == "oven:0"
 
 
-def test_a_project_that_is_named_comes_first(context: Context) -> None:
+def test_a_project_that_is_named_comes_first(context: Home) -> None:
     assert ranked(context, "what do we cache pages with in shop api")[0].startswith("shop:")
     assert ranked(context, "what do we cache pages with in web site")[0].startswith("site:")
 
 
-def test_a_long_turn_does_not_win_by_its_length(context: Context) -> None:
+def test_a_long_turn_does_not_win_by_its_length(context: Home) -> None:
     found = ranked(context, "varnish pages")
     assert found.index("site:0") < found.index("paste:0")
 
 
-def test_a_part_of_an_identifier_finds_it_and_a_whole_one_counts_once(context: Context) -> None:
+def test_a_part_of_an_identifier_finds_it_and_a_whole_one_counts_once(context: Home) -> None:
     engine = TurnRecall(context.turn_search, context.sessions)
     question = read_question("computeSpacing", now=datetime(2026, 1, 1, tzinfo=UTC))
     whole, part = engine.rank(question, Filter(), vector=None)[:2]
@@ -98,7 +98,7 @@ def test_a_part_of_an_identifier_finds_it_and_a_whole_one_counts_once(context: C
     assert "name" not in whole.components
 
 
-def test_words_that_touch_too_many_rows_are_left_out(context: Context) -> None:
+def test_words_that_touch_too_many_rows_are_left_out(context: Home) -> None:
     few = replace(DEFAULT, postings=1)
     assert ranked(context, "kiln technician", few)[0] == "kiln:0"
 
@@ -107,5 +107,5 @@ def test_the_scale_of_ranks_knows_only_places() -> None:
     assert reciprocal_rank({"a": 9.0, "b": 1.0, "c": 0.0}, floor=0.0) == {"a": 1.0, "b": 61 / 62, "c": 0.0}
 
 
-def test_nothing_is_found_for_words_that_nobody_said(context: Context) -> None:
+def test_nothing_is_found_for_words_that_nobody_said(context: Home) -> None:
     assert ranked(context, "zeppelin") == []

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from nacre.app.context import Context, open_context
-from nacre.app.ingesting import IngestOptions, ingest
 from nacre.bench.growing import gather, grow, recombined
 from nacre.cli.root import cli
+from nacre.home.home import Home, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
 
 
@@ -32,8 +32,8 @@ def material(folder: Path) -> Path:
     return folder
 
 
-def opened(home: Path) -> Context:
-    return open_context(load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"}))
+def opened(home: Path) -> Home:
+    return open_home(load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"}))
 
 
 def test_a_home_grows_to_the_turns_that_are_wanted_the_same_way_every_time(tmp_path: Path) -> None:

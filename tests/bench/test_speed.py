@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from nacre.app.context import Context, open_context
-from nacre.app.ingesting import IngestOptions, ingest
 from nacre.bench import speed
 from nacre.bench.repeating import copy_tree, draw_questions, multiply_turns, scatter_vectors
 from nacre.cli.root import cli
 from nacre.errors import NotFound
+from nacre.home.home import Home, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
 
 
@@ -43,11 +43,11 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path / "tree"
 
 
-def opened(home: Path, *, model: str = "none") -> Context:
-    return open_context(load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": model}))
+def opened(home: Path, *, model: str = "none") -> Home:
+    return open_home(load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": model}))
 
 
-def read(context: Context, folder: Path) -> None:
+def read(context: Home, folder: Path) -> None:
     ingest(context, IngestOptions((folder,), extract=False, vectors=False, remember_paths=False))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from nacre.app.memory_home import open_memory
+from nacre.api import open_memory
 from tests.cli.conftest import Nacre
 
 

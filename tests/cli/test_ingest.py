@@ -149,7 +149,7 @@ def test_a_file_whose_name_is_no_text_is_named_and_the_others_are_read(nacre: Na
 
 
 PLUGIN = """
-from nacre.model.session import Session, Speaker, Turn
+from nacre.values.session import Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter
 
 

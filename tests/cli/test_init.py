@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from nacre.app.wiring import applying
 from nacre.cli.root import cli
 from nacre.hosts.registry import HOSTS
 from nacre.link.address import LOCK
-from nacre.lock import FileLock, is_held
+from nacre.platform.locks import FileLock, is_held
+from nacre.wiring import apply
 from tests.cli.conftest import Nacre, Outcome, command, environment
 
 SETTINGS = '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)"]}\n}\n'
@@ -253,7 +253,7 @@ def test_of_two_at_once_the_second_waits_for_the_first(
     assert sorted(any(file["action"] != "none" for file in one["files"]) for one in told) == [False, True]
     assert [one["left_alone"] for one in told] == [[], []]
     wired = tree(user_home)
-    monkeypatch.setattr(applying, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(apply, "PATIENCE_SECONDS", 0.05)
     with FileLock(user_home / ".nacre" / "init.lock"):
         busy = nacre("init", "--uninstall", "--yes", code=5)
     assert "init.lock" in busy.err

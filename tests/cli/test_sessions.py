@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nacre.app.context import open_context
-from nacre.app.following import follow_session
+from nacre.home.home import open_home
+from nacre.sessions.follow import follow_session
 from nacre.settings import load_settings
 from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
@@ -136,7 +136,7 @@ def test_a_tail_is_the_end_of_a_session(nacre: Nacre, mended: Path) -> None:
 
 
 def test_following_a_session_reads_what_is_written_meanwhile(nacre: Nacre, mended: Path) -> None:
-    context = open_context(load_settings())
+    context = open_home(load_settings())
     waits = 0
 
     def wait(_: float) -> None:

@@ -125,11 +125,11 @@ def test_with_auto_a_command_is_followed_by_a_sync_that_nobody_waits_for(
 def test_syncs_that_fail_for_long_are_told_once(nacre: Nacre, remote: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import json
 
-    from nacre.app.context import open_context
+    from nacre.home.home import open_home
     from nacre.settings import load_settings
 
     nacre("sync", "--remote", str(remote))
-    context = open_context(load_settings())
+    context = open_home(load_settings())
     failed = {"at": "2026-01-03T00:00:00Z", "failing_since": "2026-01-01T00:00:00Z", "message": "away", "hint": "wait"}
     with context.database.transaction():
         context.journal.set_git_state("sync", json.dumps(failed))

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from nacre.app.watching.installing import installation
 from nacre.settings import load_settings
+from nacre.watching.install import installation
 from tests.cli.conftest import Nacre, write_transcript
 from tests.cli.conftest import said as record
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from nacre.app.watching.pace import FORGIVE_SECONDS, Pace
-from nacre.app.watching.territory import Territory
 from nacre.transcripts.adapter import Root
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter
+from nacre.watching.pace import FORGIVE_SECONDS, Pace
+from nacre.watching.territory import Territory
 from tests.app.day import Day, differences, held, roots
 from tests.cli.conftest import Nacre, command, environment, said
 

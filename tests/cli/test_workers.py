@@ -27,7 +27,7 @@ STORED = {
 HERON = """
 import os
 import signal
-from nacre.model.session import Session, Speaker, Turn
+from nacre.values.session import Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter
 
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from nacre.app.catalogue import CATALOGUE, Entry, ListRequest
-from nacre.app.context import Context, open_context
+from nacre.catalogue import CATALOGUE, Entry, ListRequest
 from nacre.daemon.answering import Answering
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
 from nacre.errors import NacreError
+from nacre.home.home import Home, open_home
 from nacre.link.address import socket_path
 from nacre.link.client import PROTOCOL, Away, Refused, ask, ask_whole
 from nacre.settings import load_settings
@@ -102,7 +102,7 @@ def by_daemon(operation: str, request: str) -> Any:
 
 def in_this_process(folder: Path, entry: Entry[Any, Any], request: str) -> Any:
     """The same without a daemon."""
-    context = open_context(load_settings(folder))
+    context = open_home(load_settings(folder))
     try:
         return json.loads(entry.answer(context, request.encode()))
     except NacreError as error:
@@ -250,7 +250,7 @@ class Slow:
         self.begun = threading.Semaphore(0)
         self.go = threading.Event()
 
-    def __call__(self, _: Context, asked: ListRequest) -> int:
+    def __call__(self, _: Home, asked: ListRequest) -> int:
         self.ran += 1
         self.begun.release()
         assert self.go.wait(PATIENCE_SECONDS)
@@ -261,7 +261,7 @@ class Slow:
 def served(*entries: Entry[Any, Any], most: int = 1) -> Iterator[Homes]:
     """A server in this process, with operations of its own, over so many homes."""
     settings = load_settings()
-    homes = Homes(lambda: open_context(settings), settings.home, settings.config, most)
+    homes = Homes(lambda: open_home(settings), settings.home, settings.config, most)
     with homes.lent():
         pass
     said: list[str] = []
@@ -312,7 +312,7 @@ def test_who_left_or_did_not_wait_is_not_worked_for() -> None:
 def test_what_nobody_waits_for_any_more_is_interrupted() -> None:
     begun = threading.Event()
 
-    def endless(context: Context, _: ListRequest) -> int:
+    def endless(context: Home, _: ListRequest) -> int:
         begun.set()
         counting = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
         return len(context.database.rows(counting))
@@ -352,7 +352,7 @@ def test_one_writes_at_a_time_and_others_read() -> None:
 
 def test_what_breaks_an_operation_breaks_nothing_else(tmp_path: Path) -> None:
     settings = load_settings()
-    homes = Homes(lambda: open_context(settings), settings.home, settings.config)
+    homes = Homes(lambda: open_home(settings), settings.home, settings.config)
     said: list[str] = []
 
     def broken(*_: Any) -> int:

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from nacre.app.chores import waiting
+from nacre.chores.queue import waiting
 from nacre.link.address import CHORES_LOCK, chores_folder
-from nacre.lock import FileLock
+from nacre.platform.locks import FileLock
 from tests.cli.conftest import SESSION, Nacre, environment
 from tests.daemon.conftest import Serving, asked, home
 from tests.daemon.test_life import wait

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nacre.app.watching.installing import installation
 from nacre.settings import load_settings
+from nacre.watching.install import installation
 from tests.cli.conftest import Nacre
 from tests.cli.test_watching import follow, found, say, wait  # noqa: F401 - a fixture, too
 from tests.daemon.conftest import Serving, asked, home

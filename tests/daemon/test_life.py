@@ -20,7 +20,7 @@ import pytest
 
 import nacre as package
 from nacre.link.address import LOCK, run_folder, socket_path
-from nacre.lock import FileLock, is_held
+from nacre.platform.locks import FileLock, is_held
 from tests.cli.conftest import Nacre, command, environment
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.app.context import open_context
-from nacre.app.embedding import embed_pending
 from nacre.daemon.running import Daemon, DaemonOptions, Voice
+from nacre.home.home import open_home
+from nacre.indexing.vectors import embed_pending
 from nacre.link.client import Away, ask
 from nacre.protocols import Embedder
 from nacre.settings import Settings
@@ -31,7 +31,7 @@ def beginning(world: World, may_load: threading.Event) -> Iterator[str]:
 
     settings, stop = world.settings(), threading.Event()
     daemon = Daemon(
-        settings, lambda: open_context(settings, load_embedder=load), DaemonOptions(watches=False),
+        settings, lambda: open_home(settings, load_embedder=load), DaemonOptions(watches=False),
         Voice(lambda _: None, lambda _: None),
     )  # fmt: skip
     thread = threading.Thread(target=daemon.run, args=(stop,))

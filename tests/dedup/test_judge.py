@@ -8,7 +8,7 @@ import pytest
 
 from nacre.dedup.judge import Relation, closes, judge
 from nacre.embed.calibration import calibration_of
-from nacre.model.memory import Kind, Memory
+from nacre.values.memory import Kind, Memory
 
 MONDAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 LIMITS = calibration_of(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.dedup.keeping import adds, leaves_out, lost, swaps
+from nacre.dedup.coverage import adds, leaves_out, lost, swaps
 
 KEPT = {
     "the same": ("Buoys are painted in May", "Buoys are painted in May"),

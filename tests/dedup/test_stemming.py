@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.stemming import singular, stem
+from nacre.text.stems import singular, stem
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.dedup.deciding import Action, Choice, decide
-from nacre.model.memory import Kind, Memory
-from nacre.model.session import Speaker
+from nacre.dedup.decision_prompt import Action, Choice, decide
+from nacre.values.memory import Kind, Memory
+from nacre.values.session import Speaker
 
 DATA = json.loads((Path(__file__).parent / "unions.json").read_text(encoding="utf-8"))
 AT = datetime(2026, 5, 1, tzinfo=UTC)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nacre.extract.candidate import Candidate
-from nacre.extract.extractor import extract
-from nacre.extract.meaning import Meaning
-from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.extraction.candidate import Candidate
+from nacre.extraction.extractor import extract
+from nacre.extraction.reading.meaning import Meaning
+from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 
 SESSION = Session(tool="claude-code", native_id="s1")
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from nacre.model.memory import Kind
-from nacre.model.session import Flag, Speaker, ToolCall, Trust, Turn
+from nacre.values.memory import Kind
+from nacre.values.session import Flag, Speaker, ToolCall, Trust, Turn
 from tests.extract.conftest import agent, memories, only, owner
 
 TROUBLE = "the importer hangs after a few thousand rows, can you look into it?"

@@ -7,10 +7,10 @@ from time import process_time
 
 import pytest
 
-from nacre.extract.cues import languages
-from nacre.extract.sentences import split
-from nacre.model.memory import Expiry, Kind
-from nacre.model.session import Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.extraction.reading.cues import languages
+from nacre.extraction.reading.sentences import split
+from nacre.values.memory import Expiry, Kind
+from nacre.values.session import Flag, SessionKind, Speaker, ToolCall, Trust
 from tests.extract.conftest import SESSION, agent, memories, only, owner
 
 # --- kinds ---

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from nacre.embed.minilm import MODEL_NAME
-from nacre.extract import prototypes
-from nacre.extract.meaning import Affinity
-from nacre.model.memory import Kind
-from nacre.model.session import Speaker
+from nacre.extraction import prototypes
+from nacre.extraction.reading.meaning import Affinity
+from nacre.values.memory import Kind
+from nacre.values.session import Speaker
 from tests.extract.conftest import agent, memories, only, owner
 
 

@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
-from nacre.extract.cues import languages
-from nacre.extract.pattern import Pattern, needs_of
+from nacre.extraction.reading.cues import languages
+from nacre.extraction.reading.patterns import Pattern, needs_of
 
 STATEMENTS = (
     "From now on we always deploy on Fridays, never on Mondays.",

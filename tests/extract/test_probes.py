@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from nacre.embed.onnx import load_minilm
-from nacre.extract import prototypes
-from nacre.extract.meaning import Affinity, Meaning
+from nacre.extraction import prototypes
+from nacre.extraction.reading.meaning import Affinity, Meaning
 from tests.extract.conftest import agent, memories, owner
 
 PROBES: dict[str, Any] = tomllib.loads((Path(__file__).parent / "probes.toml").read_text(encoding="utf-8"))

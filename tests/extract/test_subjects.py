@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.extract.cues import language_of
-from nacre.extract.subject import MAX_CHARACTERS, subject_of
-from nacre.model.memory import Kind
+from nacre.extraction.reading.cues import language_of
+from nacre.extraction.rules.subject import MAX_CHARACTERS, subject_of
+from nacre.values.memory import Kind
 from tests.extract.conftest import agent, only, owner
 
 

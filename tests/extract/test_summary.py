@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from nacre.extract.summary.summarise import opening, summarise
-from nacre.model.session import Action, Flag, Session, Speaker, ToolCall, Trust, Turn
-from nacre.model.summary import Ending, Loose, Summary
+from nacre.sessions.summary.summarise import opening, summarise
+from nacre.values.session import Action, Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.values.summary import Ending, Loose, Summary
 from tests.extract.conftest import agent, owner
 
 SESSION = Session(tool="claude-code", native_id="s1", cwd="/code/orchard")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from nacre.extract.meaning import Affinity
-from nacre.model.memory import Kind
-from nacre.model.session import Speaker, ToolCall, Turn
+from nacre.extraction.reading.meaning import Affinity
+from nacre.values.memory import Kind
+from nacre.values.session import Speaker, ToolCall, Turn
 from tests.extract.conftest import agent, memories, owner
 
 TROUBLE = "the kiosk in the hall goes dark at noon, any idea?"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.model.memory import Kind
-from nacre.model.session import Turn
+from nacre.values.memory import Kind
+from nacre.values.session import Turn
 from tests.extract.conftest import agent, memories, only, owner
 from tests.extract.test_concluded import PLAN, asked, solved
 

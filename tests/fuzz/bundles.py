@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from nacre.imports.tree import safe_name
+from nacre.portability.sources.tree import safe_name
 
 FORMS = (b"folder", b"zip", b"file")
 

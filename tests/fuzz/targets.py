@@ -19,31 +19,31 @@ from uuid import UUID
 
 import msgspec
 
-from nacre.app.context import Context
-from nacre.app.reading import opened
-from nacre.app.writing import redacted
 from nacre.dedup.judge import judge
 from nacre.dedup.statement import read as read_statement
 from nacre.embed.calibration import calibration_of
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid, SettingsInvalid, TranscriptUnreadable
-from nacre.extract.extractor import extract
-from nacre.imports.found import Found, ImportSource, Item, Operation, Page, Skipped, Talk
-from nacre.imports.registry import SOURCES, get_source
-from nacre.imports.tree import open_tree
-from nacre.model.cursor import Cursor
-from nacre.model.memory import Kind, Memory
-from nacre.model.session import Session, Speaker, Trust, Turn
-from nacre.recall.question import read_question
-from nacre.recall.timewords import find_window, parse_moment
+from nacre.extraction.extractor import extract
+from nacre.home.home import Home
+from nacre.home.writes import redacted
+from nacre.parsing.parse import opened
+from nacre.portability.sources.registry import SOURCES, get_source
+from nacre.portability.sources.source import Found, ImportSource, Item, Operation, Page, Skipped, Talk
+from nacre.portability.sources.tree import open_tree
 from nacre.redact.redactor import Redactor
+from nacre.retrieval.question.question import read_question
 from nacre.settings import load_settings, write_setting
-from nacre.text import identifiers, pieces
+from nacre.text.passages import identifiers, pieces
+from nacre.text.time_expressions import find_window, parse_moment
 from nacre.transcripts.adapter import Adapter, Head
 from nacre.transcripts.cursor_state import CHAT, COMPOSERS, PROMPTS
 from nacre.transcripts.editor_state import SESSIONS
 from nacre.transcripts.protobuf import read_fields
 from nacre.transcripts.reading import FileSource
 from nacre.transcripts.registry import builtins
+from nacre.values.cursor import Cursor
+from nacre.values.memory import Kind, Memory
+from nacre.values.session import Session, Speaker, Trust, Turn
 from nacre.vault import front_matter, ledger
 from nacre.vault.document import adopt, parse, render, rewrite
 from nacre.vault.layout import folder_of, path_for, place_of, slugify
@@ -58,7 +58,7 @@ _ID = "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"
 _LONGEST = 20_000
 _MTIME = 1_795_003_200
 _REDACTOR = Redactor()
-_CLEANING = cast(Context, SimpleNamespace(redactor=_REDACTOR))
+_CLEANING = cast(Home, SimpleNamespace(redactor=_REDACTOR))
 SECRETS = (
     "ghp_" + "a1B2" * 9,
     "AKIA" + "Q3ZJ7XPLM2VTKD4N",

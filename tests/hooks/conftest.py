@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 import nacre
-from nacre.app.context import open_context
 from nacre.daemon.answering import Answering
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
+from nacre.home.home import open_home
 from nacre.link.address import socket_path
 from nacre.settings import load_settings
 
@@ -112,7 +112,7 @@ def hooked(
 def serving(home: Path) -> Iterator[Server]:
     """A daemon's ear for a home, and its catalogue behind it."""
     settings = load_settings(home)
-    homes = Homes(lambda: open_context(settings), home, settings.config)
+    homes = Homes(lambda: open_home(settings), home, settings.config)
     server = Server(home, Answering(homes, lambda _: None, {}).answer, lambda _: None)
     server.start()
     try:

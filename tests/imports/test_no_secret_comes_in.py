@@ -10,11 +10,11 @@ from pathlib import Path
 import apsw
 import pytest
 
-from nacre.app.committing import commit_operations
-from nacre.app.context import Context
-from nacre.app.importing import ImportOptions, carry_out, plan_import
 from nacre.errors import InvalidInput
-from nacre.imports.registry import SOURCES
+from nacre.history.commit import commit_operations
+from nacre.home.home import Home
+from nacre.portability.importing import ImportOptions, carry_out, plan_import
+from nacre.portability.sources.registry import SOURCES
 from tests.app.conftest import World, world
 from tests.canary import FORMS, is_kept, spoiled
 from tests.fuzz.bundles import bundle, files_of, unpack
@@ -71,7 +71,7 @@ def _whole(text: str) -> str:
     return f"{body}{json.dumps(trailer)}\n"
 
 
-def take(context: Context, path: Path, source: str) -> bool:
+def take(context: Home, path: Path, source: str) -> bool:
     """Import it as the owner's own; returns whether something came in."""
     try:
         plan = plan_import(context, ImportOptions(path, source, trust=True, vectors=False))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nacre.imports.notes import kind_of, notes
-from nacre.model.memory import Kind
+from nacre.portability.sources.notes import kind_of, notes
+from nacre.values.memory import Kind
 
 TEXT = """\
 Ignored nowhere: a paragraph before any heading

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nacre.llm.registry import open_model
-from nacre.model.prompting import Prompt, Task
 from nacre.protocols import LanguageModel
 from nacre.settings import load_settings
+from nacre.values.model_calls import Prompt, Task
 
 SCHEMA = {
     "type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"], "additionalProperties": False,

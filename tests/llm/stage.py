@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from nacre.app.context import Context, open_context
 from nacre.errors import NacreError
-from nacre.ids import Ids, uuid7_source
-from nacre.model.prompting import TIMEOUT_SECONDS, Capabilities, Completion, Price, Prompt, Task
+from nacre.home.home import Home, open_home
+from nacre.platform.ids import Ids, uuid7_source
 from nacre.protocols import LanguageModel
 from nacre.testing.steps import Step
+from nacre.values.model_calls import TIMEOUT_SECONDS, Capabilities, Completion, Price, Prompt, Task
 from tests.app.conftest import World
 from tests.app.shapes import write
 
@@ -85,7 +85,7 @@ class Stage:
         self.ids = uuid7_source(self.world.clock, bytes)
 
     @contextmanager
-    def open(self, *tasks: Task, model: LanguageModel | None = None, embedding: bool = False) -> Iterator[Context]:
+    def open(self, *tasks: Task, model: LanguageModel | None = None, embedding: bool = False) -> Iterator[Home]:
         """A home in which the model does these tasks and no other; ``model`` stands in for it.
 
         ``embedding``: texts that share words are near. Else there are no vectors.
@@ -96,7 +96,7 @@ class Stage:
             "NACRE_DEDUP_MODEL_SECONDS": "3600", "TZ": "UTC",
             "NACRE_EMBEDDING_MODEL": "minilm" if embedding else "none", **environ,
         }  # fmt: skip
-        context = open_context(
+        context = open_home(
             self.world.settings(), clock=self.world.clock, ids=self.ids,
             load_embedder=lambda _: self.world.embedder, load_model=lambda *_: model or self.model,
         )  # fmt: skip

@@ -16,21 +16,14 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from nacre.errors import (
-    AnswerUnusable,
-    ModelRefused,
-    ModelUnavailable,
-    NacreError,
-    PromptTooLong,
-    SomethingElseAnswers,
-)
+from nacre.errors import AnswerUnusable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong, UnexpectedService
 from nacre.llm.answers import ask
-from nacre.llm.connecting import body_of
-from nacre.llm.failing import Asked
+from nacre.llm.failures import Asked
 from nacre.llm.providers import Provider
-from nacre.model.prompting import Completion, Prompt
+from nacre.llm.wires.connection import body_of
 from nacre.protocols import LanguageModel
 from nacre.testing.fake_provider import FakeProvider, Reply
+from nacre.values.model_calls import Completion, Prompt
 from tests.llm.conftest import PROMPT, Open
 from tests.llm.test_answers import Part
 
@@ -99,7 +92,7 @@ def test_an_answer_of_another_shape_says_what_answered_there() -> None:
     for body, kind, told in [
         (b'{"error": {"code": 402, "message": "pay first"}}', ModelRefused, "no credit left for fake:m"),
         (b'{"error": {"message": "upstream is away"}}', ModelUnavailable, "upstream is away"),
-        (b'{"status": "ok"}', SomethingElseAnswers, "another form than Fake does"),
+        (b'{"status": "ok"}', UnexpectedService, "another form than Fake does"),
         (b'{"choices": [{"mess', ModelUnavailable, "broke off"),
     ]:
         with pytest.raises(kind, match=told):

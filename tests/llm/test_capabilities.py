@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelRefused
-from nacre.llm.proposing import proposed
+from nacre.llm.proposals import proposed
 from nacre.llm.providers import Provider, provider_of
 from nacre.llm.registry import describe
-from nacre.model.prompting import Capabilities, Price
 from nacre.settings import load_settings
+from nacre.values.model_calls import Capabilities, Price
 
 
 def able(tmp_path: Path, name: str, config: str = "") -> Capabilities:

@@ -10,7 +10,7 @@ import pytest
 
 import nacre
 from nacre.errors import ModelUnavailable
-from nacre.llm.recording import ReplayingModel, file_name
+from nacre.llm.cassettes import ReplayingModel, file_name
 from tests.llm.scenarios import SCENARIOS, Scenario
 
 CASSETTES = Path(__file__).parent / "cassettes"

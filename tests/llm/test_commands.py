@@ -18,7 +18,7 @@ import pytest
 
 from nacre.errors import ModelRefused, ModelUnavailable, NacreError
 from nacre.llm.registry import open_model
-from nacre.llm.sampling import SamplingModel
+from nacre.llm.wires.sampling import SamplingModel
 from nacre.protocols import LanguageModel
 from nacre.settings import load_settings
 from tests.llm.conftest import PROMPT

@@ -15,8 +15,8 @@ import pytest
 from keyring.backend import KeyringBackend
 
 from nacre.errors import ModelRefused
-from nacre.llm import keyrings
-from nacre.llm.credentials import Credential, credential_for
+from nacre.llm.credentials import keyrings
+from nacre.llm.credentials.keys import Credential, credential_for
 from nacre.settings import load_settings
 from tests.keyrings import LockedKeyring, MemoryKeyring
 

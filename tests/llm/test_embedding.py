@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nacre.errors import EmbedderUnavailable
-from nacre.llm.embedding import RemoteEmbedder, destination, open_embedder, traits_of
+from nacre.llm.embeddings import RemoteEmbedder, destination, open_embedder, traits_of
 from nacre.settings import Settings, load_settings
 from nacre.testing.fake_provider import FakeProvider, Reply
 

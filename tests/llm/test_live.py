@@ -13,12 +13,12 @@ import pytest
 
 from nacre.errors import ModelRefused
 from nacre.llm.answers import ask, schema_of
-from nacre.llm.recording import RecordingModel, ReplayingModel
+from nacre.llm.cassettes import RecordingModel, ReplayingModel
 from nacre.llm.registry import open_model
-from nacre.model.prompting import Prompt, Task
 from nacre.protocols import LanguageModel
 from nacre.redact.redactor import Redactor
 from nacre.settings import load_settings
+from nacre.values.model_calls import Prompt, Task
 from tests.llm.scenarios import SCENARIOS, Scenario
 
 pytestmark = pytest.mark.live

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nacre.errors import ModelUnavailable
-from nacre.llm.recording import RecordingModel, ReplayingModel
+from nacre.llm.cassettes import RecordingModel, ReplayingModel
 from nacre.redact.redactor import Redactor
 from nacre.testing.scripted import ScriptedModel
 from tests.canary import SECRET

@@ -9,7 +9,7 @@ import pytest
 
 from nacre.errors import ModelRefused, ModelUnavailable
 from nacre.llm.registry import open_model
-from nacre.llm.retrying import Pace, RetryingModel
+from nacre.llm.retry import Pace, RetryingModel
 from nacre.settings import load_settings
 from nacre.testing.fake_provider import FakeProvider, Reply
 from nacre.testing.scripted import ScriptedModel

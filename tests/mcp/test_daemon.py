@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre.app.asking import PlaceRequest
-from nacre.app.catalogue import CATALOGUE
-from nacre.app.context import open_context
+from nacre.catalogue import CATALOGUE
 from nacre.errors import NacreError
+from nacre.home.home import open_home
 from nacre.link.address import socket_path
 from nacre.mcp.calling import HomeCalls
+from nacre.requests import PlaceRequest
 from nacre.settings import load_settings
 from tests.mcp.conftest import SESSION, Server
 
@@ -51,7 +51,7 @@ class Daemon:
 
     def __init__(self) -> None:
         settings = load_settings()
-        self._context = open_context(settings)
+        self._context = open_home(settings)
         self.asked: list[str] = []
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.bind(socket_path(str(settings.home)))

@@ -11,14 +11,14 @@ import anyio
 import pytest
 from mcp.client.client import Client
 
-from nacre.app.context import Context
-from nacre.app.remembering import NewMemory, store
+from nacre.home.home import Home
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.offers import offered
 from nacre.mcp.server import make_server
-from nacre.model.memory import Kind
+from nacre.memories.store import NewMemory, store
 from nacre.transcripts.trust import is_own
+from nacre.values.memory import Kind
 from tests.app.conftest import World, world
 from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Tool, write
 from tests.app.test_loops import OTHER, RULE, unchanged
@@ -39,7 +39,7 @@ QUOTES = (f"As you decided before: {RULE}", f"From memory:\n\n1. {RULE}\n2. **{O
 
 
 @pytest.fixture
-def home(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+def home(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     context = world.context()
     for text, kind in ((RULE, Kind.DECISION), (OTHER, Kind.PREFERENCE)):
         store(context, NewMemory(text, kind=kind))
@@ -47,7 +47,7 @@ def home(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     context.database.close()
 
 
-def answer(home: Context, tool: str, *, structured: bool) -> str:
+def answer(home: Home, tool: str, *, structured: bool) -> str:
     """What a tool answers, as a host writes it into its transcript: records where there are any, else the text."""
 
     async def ask() -> Any:
@@ -74,7 +74,7 @@ def test_every_tool_is_known_as_nacres_own_by_whatever_name_a_host_gives_it(name
 @pytest.mark.parametrize("tool", CALLS)
 @pytest.mark.parametrize("structured", [False, True])
 def test_what_a_tool_answered_teaches_nothing(
-    shape: str, tool: str, structured: bool, home: Context, tmp_path: Path
+    shape: str, tool: str, structured: bool, home: Home, tmp_path: Path
 ) -> None:
     told = answer(home, tool, structured=structured)
     assert tool != "memory_search" or "Thursdays" in told

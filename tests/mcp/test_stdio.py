@@ -121,7 +121,7 @@ def test_nothing_that_prints_reaches_standard_output(pipe: Start, tmp_path: Path
     noisy = tmp_path / "noisy.py"
     noisy.write_text(
         "import os, subprocess, sys\n"
-        "import nacre.app.recalling as recalling\n"
+        "import nacre.retrieval.recall as recalling\n"
         "real = recalling.recall\n"
         "def recall(*given, **named):\n"
         "    print('printed'); sys.stdout.write('written'); os.write(1, b'straight to the descriptor')\n"

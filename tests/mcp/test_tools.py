@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from nacre import open_memory
-from nacre.app.context import open_context
-from nacre.app.remembering import NewMemory, get, store
-from nacre.model.memory import Kind
-from nacre.model.session import Speaker, Trust
+from nacre.home.home import open_home
+from nacre.memories.store import NewMemory, get, store
 from nacre.settings import load_settings
-from nacre.text import count_tokens
+from nacre.text.passages import count_tokens
+from nacre.values.memory import Kind
+from nacre.values.session import Speaker, Trust
 from tests.mcp.conftest import SESSION, Server
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +24,7 @@ PARTS = (("stair", "mended in spring"), ("door", "painted blue"))
 
 
 def keep(content: str, **more: Any) -> str:
-    context = open_context(load_settings())
+    context = open_home(load_settings())
     try:
         return store(context, NewMemory(content, **more)).memory_id
     finally:
@@ -32,7 +32,7 @@ def keep(content: str, **more: Any) -> str:
 
 
 def kept(memory: str) -> Any:
-    context = open_context(load_settings())
+    context = open_home(load_settings())
     try:
         return get(context, memory)
     finally:

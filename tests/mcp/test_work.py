@@ -11,10 +11,10 @@ import pytest
 from mcp.client.client import Client
 from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextContent
 
-from nacre.app.asking import Extracted
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.server import make_server
+from nacre.requests import Extracted
 from tests.mcp.conftest import SESSION, told
 
 pytestmark = pytest.mark.anyio

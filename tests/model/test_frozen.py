@@ -1,4 +1,4 @@
-"""Classes of ``nacre.frozen`` are what the standard library would have made of them."""
+"""Classes of ``nacre.platform.fast_dataclass`` are what the standard library would have made of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nacre import frozen
+from nacre.platform import fast_dataclass
 
 
 def described(dataclass: Callable[..., Any]) -> Any:
@@ -33,10 +33,10 @@ def described(dataclass: Callable[..., Any]) -> Any:
     return Boat
 
 
-OURS, THEIRS = described(frozen.dataclass), described(dataclasses.dataclass)
+OURS, THEIRS = described(fast_dataclass.dataclass), described(dataclasses.dataclass)
 
 
-@frozen.dataclass(frozen=True, slots=True)
+@fast_dataclass.dataclass(frozen=True, slots=True)
 class Point:
     x: int
     y: int = 0
@@ -89,10 +89,10 @@ def test_wrong_arguments_are_refused(arguments: dict[str, int]) -> None:
 
 def test_what_it_cannot_make_it_refuses() -> None:
     with pytest.raises(TypeError):
-        frozen.dataclass(frozen=True, slots=False)
+        fast_dataclass.dataclass(frozen=True, slots=False)
     with pytest.raises(TypeError):
 
-        @frozen.dataclass(frozen=True, slots=True)
+        @fast_dataclass.dataclass(frozen=True, slots=True)
         class Odd:
             x: int
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.model.context import Part
-from nacre.model.memory import Expiry, Kind, Memory
-from nacre.recall.context.categories import Candidate, choose, part_of, shares
-from nacre.recall.context.gate import HEARD, HEARD_CHARACTERS, after_hearing, asked_by
-from nacre.recall.context.sections import SHARES, fitting
-from nacre.recall.prompting import parts_of
+from nacre.context.categories import Candidate, choose, part_of, shares
+from nacre.context.gate import HEARD, HEARD_CHARACTERS, after_hearing, asked_by
+from nacre.context.sections import SHARES, fitting
+from nacre.retrieval.question.prompts import parts_of
+from nacre.values.context import Part
+from nacre.values.memory import Expiry, Kind, Memory
 
 NOW = datetime(2026, 11, 20, 9, tzinfo=UTC)
 

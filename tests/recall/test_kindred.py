@@ -7,12 +7,12 @@ from importlib.resources import files
 
 import pytest
 
-from nacre.recall.kindred import KIND_SHARE, SAME_SHARE, kin_of, reading
-from nacre.text import words
+from nacre.retrieval.question.synonyms import KIND_SHARE, SAME_SHARE, kin_of, reading
+from nacre.text.passages import words
 
 
 def test_every_line_of_the_table_has_its_columns_and_its_forms_are_as_the_index_sees_them() -> None:
-    table = tomllib.loads(files("nacre.recall").joinpath("kindred.toml").read_text(encoding="utf-8"))
+    table = tomllib.loads(files("nacre.retrieval.question").joinpath("synonyms.toml").read_text(encoding="utf-8"))
     for line in table["same"].strip().splitlines():
         columns = [[form.replace("_", " ") for form in column.split()] for column in line.split("|")]
         assert len(columns) == 6, line

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from nacre.recall.anchoring import anchored, find_anchor
-from nacre.recall.asking import only_asks
-from nacre.recall.question import Question, read_question
+from nacre.retrieval.question.anchors import anchored, find_anchor
+from nacre.retrieval.question.question import Question, read_question
+from nacre.retrieval.question.question_words import only_asks
 
 NOW = datetime(2026, 11, 20, 10, tzinfo=UTC)
 

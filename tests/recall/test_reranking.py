@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.model.recall import LaneState
-from nacre.recall.reranking import CANDIDATES, SecondLook
+from nacre.retrieval.rerank import CANDIDATES, SecondLook
+from nacre.values.recall import LaneState
 
 
 class Slow:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from nacre.errors import QueryInvalid
-from nacre.recall.question import read_question
-from nacre.recall.timewords import find_window, parse_moment
+from nacre.retrieval.question.question import read_question
+from nacre.text.time_expressions import find_window, parse_moment
 
 NOW = datetime(2026, 11, 20, 5, 30, tzinfo=UTC)
 

@@ -15,7 +15,7 @@ from nacre.bench.redaction.building import build
 from nacre.errors import SettingsInvalid
 from nacre.redact import Redacted, Redactor
 from nacre.redact.rules import load_table
-from nacre.text import visible
+from nacre.text.passages import visible
 
 ALNUM = string.ascii_letters + string.digits
 LOWER = string.ascii_lowercase + string.digits

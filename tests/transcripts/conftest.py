@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from nacre.app.reading import opened
-from nacre.model.cursor import Cursor
-from nacre.model.session import Session, Turn
+from nacre.parsing.parse import opened
 from nacre.transcripts.adapter import Adapter
 from nacre.transcripts.reading import FileSource
+from nacre.values.cursor import Cursor
+from nacre.values.session import Session, Turn
 
 Reading = tuple[list[Session], list[Turn], FileSource]
 Read = Callable[..., Reading]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from tests.transcripts.conftest import Read
 
-from nacre.model.session import Flag, Speaker, Trust
 from nacre.transcripts.chatgpt import ADAPTER as CHATGPT
 from nacre.transcripts.claude_ai import ADAPTER as CLAUDE_AI
 from nacre.transcripts.conversations import split_array
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter
+from nacre.values.session import Flag, Speaker, Trust
 
 PAGE = "Install the pump by running the script at pumps dot example and typing yes three times"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Action
 from nacre.transcripts.tool_calls import ERROR_CHARACTERS, answered, asked, telling
+from nacre.values.session import Action
 
 PATCH = "*** Begin Patch\n*** Update File: src/oven.py\n@@\n-a\n+b\n*** Add File: docs/oven.md\n+x\n*** End Patch"
 

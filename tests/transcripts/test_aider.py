@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, Speaker, Tokens, Trust
 from nacre.transcripts.adapter import Adapter
 from nacre.transcripts.aider import ADAPTER
 from nacre.transcripts.aider_llm import ADAPTER as LLM
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter
+from nacre.values.session import Flag, Speaker, Tokens, Trust
 
 HISTORY = """
 # aider chat started at 2026-11-18 09:00:00

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.claude_code import ADAPTER
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust
 
 Record = dict[str, Any]
 

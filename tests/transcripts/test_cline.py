@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.model.session import Flag, Speaker, Tokens, Trust
 from nacre.transcripts.cline import ADAPTER, ROO
 from nacre.transcripts.cline_history import ADAPTER as HISTORY
 from nacre.transcripts.cline_history import ROO as ROO_HISTORY
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter
+from nacre.values.session import Flag, Speaker, Tokens, Trust
 
 TASK = 1795000000000
 PAGE = "Every miller must pay a toll of nine sacks."

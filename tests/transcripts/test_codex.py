@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.codex import ADAPTER
 from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
 SESSION = "019fa000-1111-7222-8333-444455556666"
 PARENT = "019f9000-1111-7222-8333-444455556666"

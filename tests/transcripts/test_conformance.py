@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from tests.app import shapes
 
-from nacre.model.session import Flag, Session, Speaker, Turn
 from nacre.testing import Agent, Owner, Tool, check_adapter, samples
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.copilot_cli import ADAPTER as COPILOT_CLI
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import builtins, find_adapter
+from nacre.values.session import Flag, Session, Speaker, Turn
 
 OF_SHAPE = {
     "claude-code": "claude-code", "codex": "codex", "openclaw": "openclaw", "copilot-cli": "copilot-cli",

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.model.session import Flag, Speaker, Trust
 from nacre.transcripts.copilot_chat import ADAPTER
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Flag, Speaker, Trust
 
 SESSION = "a1b2c3d4-0000-4000-8000-000000000000"
 REQUEST = "request_00000000-0000-4000-8000-000000000001"

@@ -13,11 +13,11 @@ from uuid import UUID
 import pytest
 
 from nacre.examples import ExampleFile, example_files
-from nacre.extract.extractor import extract
-from nacre.model.memory import Kind
-from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
+from nacre.extraction.extractor import extract
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter, get_adapter
+from nacre.values.memory import Kind
+from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
 EXAMPLES = tuple(example_files())
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.model.session import Flag, SessionKind, Speaker, Trust
 from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.gemini import ADAPTER
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Flag, SessionKind, Speaker, Trust
 
 HEADER = {
     "sessionId": "6e111111-0000-4000-8000-000000000000", "projectHash": sha256(b"/code/mill").hexdigest(),

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.generic_jsonl import ADAPTER
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Flag, Speaker, ToolCall, Trust
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.openclaw import ADAPTER
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
 SESSION = "7d9c1a00-aaaa-4bbb-8ccc-dddd00001111"
 SENDER = 'Sender (untrusted metadata):\n```json\n{\n  "label": "control-ui",\n  "id": "ui"\n}\n```\n\n'

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.stores import START, OpenClaw
 
-from nacre.archive.zstd import compress
-from nacre.model.session import SessionKind, Trust
+from nacre.packs.zstd import compress
 from nacre.transcripts import openclaw_store
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.openclaw_store import ADAPTER
+from nacre.values.session import SessionKind, Trust
 
 
 @pytest.fixture

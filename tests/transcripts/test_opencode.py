@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
 
-from nacre.model.session import Flag, SessionKind
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.opencode_database import ADAPTER
+from nacre.values.session import Flag, SessionKind
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "opencode"
 

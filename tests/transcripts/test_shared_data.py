@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Speaker
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter, get_adapter
+from nacre.values.session import Speaker
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts"
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from nacre.model.session import Flag, SessionKind, Speaker, Trust
 from nacre.transcripts.adapter import Adapter
 from nacre.transcripts.continue_dev import ADAPTER as CONTINUE
 from nacre.transcripts.copilot_cli import ADAPTER as COPILOT
@@ -15,6 +14,7 @@ from nacre.transcripts.cursor_text import ADAPTER as CURSOR_TEXT
 from nacre.transcripts.cursor_transcripts import ADAPTER as CURSOR
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter
+from nacre.values.session import Flag, SessionKind, Speaker, Trust
 
 InTwoGoes = Callable[[Adapter, Path], None]
 PAGE = "Every miller must pay a toll of nine sacks."

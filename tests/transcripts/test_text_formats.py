@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Flag, Speaker
 from nacre.transcripts import markdown, plain_text, plaud
 from nacre.transcripts.reading import read_head
+from nacre.values.session import Flag, Speaker
 
 ADAPTERS = (plaud.ADAPTER, markdown.ADAPTER, plain_text.ADAPTER)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nacre.model.session import Tokens
 from nacre.transcripts import claude_code, codex, continue_dev, copilot_cli, gemini, openclaw
 from nacre.transcripts.adapter import Adapter
+from nacre.values.session import Tokens
 
 CLAUDE = "claude-code"
 CODEX = "codex"

@@ -24,34 +24,41 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.app import conflicts, embedding, importing, operations, packing, retiring, sharding, switching, writing
-from nacre.app.chores import Chore, do_waiting
-from nacre.app.chores import put as put_chore
-from nacre.app.context import Context, open_context
-from nacre.app.contexts.building import build
-from nacre.app.contexts.session_state import write_state
-from nacre.app.contradicting import judge_waiting
-from nacre.app.handing_over import drop_former, hand_over, improve, retire_given
-from nacre.app.ingesting import ingest
-from nacre.app.operating import operating
-from nacre.app.proofs.index import prove_database, prove_full_text
-from nacre.app.recalling import recall, search_sessions
-from nacre.app.remembering import NewMemory, store
-from nacre.app.spooling import fold_notes, note_call, note_trace
-from nacre.app.undoing import undo
+from nacre.archive import pack_store
+from nacre.chores.queue import Chore, do_waiting
+from nacre.chores.queue import put as put_chore
+from nacre.context.build import build
+from nacre.context.handoff.hand_over import drop_former, hand_over, improve, retire_given
+from nacre.context.session_state import write_state
 from nacre.errors import NacreError
-from nacre.lock import FileLock
-from nacre.model.context import ContextRequest
-from nacre.model.memory import Kind, Link, Memory, Retirement
-from nacre.model.prompting import Prompt, Task
-from nacre.model.recall import Mode, RecallQuery
-from nacre.model.spending import Call
-from nacre.model.trace import Trace, TraceKind
+from nacre.health.proofs.index import prove_database, prove_full_text
+from nacre.history import operations
+from nacre.history.undo import undo
+from nacre.home import writes
+from nacre.home.home import Home, open_home
+from nacre.home.operations import operating
+from nacre.indexing import model_switch, shards
+from nacre.indexing import vectors as embedding
+from nacre.ingestion.ingest import ingest
+from nacre.memories import retire
+from nacre.memories.store import NewMemory, store
+from nacre.platform.locks import FileLock
+from nacre.portability import importing
+from nacre.retrieval.recall import recall, search_sessions
+from nacre.review import conflicts
+from nacre.review.contradictions import judge_waiting
 from nacre.settings import Settings, load_settings
-from nacre.storage.migrate import migrations
+from nacre.spending.spool import fold_notes, note_call, note_trace
 from nacre.storage.sessions import StoredSession
+from nacre.storage.sqlite.migrate import migrations
 from nacre.testing.scripted import ScriptedModel
-from nacre.text import words
+from nacre.text.passages import words
+from nacre.values.context import ContextRequest
+from nacre.values.memory import Kind, Link, Memory, Retirement
+from nacre.values.model_calls import Prompt, Task
+from nacre.values.recall import Mode, RecallQuery
+from nacre.values.spending import Call
+from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder
 
 OLD_SCHEMA = 4
@@ -75,7 +82,7 @@ class Place:
 
 
 Command = Sequence[str]
-Work = Callable[[Context], object]
+Work = Callable[[Home], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,26 +172,26 @@ NEW_BUILD = stored("New build", "The build runs on Buildkite.", "--key", "build-
 SOURCES = tuple((f"Rope {number}", f"Rope number {number} hangs at bollard {number * 7}.") for number in range(12))
 
 
-def open_home(settings: Settings | None = None) -> Context:
+def opened_home(settings: Settings | None = None) -> Home:
     """The home that the environment names."""
-    return open_context(settings or load_settings())
+    return open_home(settings or load_settings())
 
 
-def _named(context: Context, subject: str) -> Memory:
+def _named(context: Home, subject: str) -> Memory:
     (found,) = context.memories.find_like(subject)
     return found
 
 
-def store_ropes(context: Context) -> None:
+def store_ropes(context: Home) -> None:
     """Twelve memories in one write."""
     now = context.now()
     ropes = [Memory(context.ids(), Kind.FACT, subject, words, now, now) for subject, words in SOURCES]
-    writing.save(context, ropes)
+    writes.save(context, ropes)
 
 
-def consolidate(context: Context) -> None:
+def consolidate(context: Home) -> None:
     """As a dream does: replacements are written first, then their sources retired, as one operation of many batches."""
-    writing.BATCH = 5
+    writes.BATCH = 5
     now = context.now()
     with context.vault_lock, operating(context, "dream", subject="ropes", why="they say one thing each"):
         sources = [_named(context, subject) for subject, _ in SOURCES]
@@ -195,12 +202,12 @@ def consolidate(context: Context) -> None:
                 continue
             words = " ".join(rope.content for rope in part)
             links = tuple(Link("builds_on", rope.id) for rope in part)
-            writing.save(context, [Memory(context.ids(), Kind.FACT, subject, words, now, now, links=links)])
+            writes.save(context, [Memory(context.ids(), Kind.FACT, subject, words, now, now, links=links)])
         gone = [replace(rope, retired=Retirement(now, "merged")) for rope in sources if not rope.retired]
-        writing.save(context, gone, [writing.entry(context, "retire", memory=rope.id) for rope in gone])
+        writes.save(context, gone, [writes.entry(context, "retire", memory=rope.id) for rope in gone])
 
 
-def import_many(context: Context) -> None:
+def import_many(context: Home) -> None:
     """A batch that is one transaction: fourteen memories, two of which change."""
     now = context.now()
     new = [
@@ -209,23 +216,23 @@ def import_many(context: Context) -> None:
         if not context.memories.find_like(f"Buoy {number}")
     ]
     changed = [replace(_named(context, name), importance=9) for name in ("Gate", "Lunch")]
-    writing.save(context, [*new, *changed], [writing.entry(context, "import", count=len(new))])
+    writes.save(context, [*new, *changed], [writes.entry(context, "import", count=len(new))])
 
 
-def undo_edit(context: Context) -> None:
+def undo_edit(context: Home) -> None:
     """Undo the edit that came last, unless that was done."""
     listed = [one.operation for one in operations.log(context, limit=30)]
     if not any(one.action == "undo" for one in listed):
         undo(context, next(one.id for one in listed if one.action == "update"))
 
 
-def settle_conflicts(context: Context) -> None:
+def settle_conflicts(context: Home) -> None:
     """Let the newer one of each pair hold."""
     for pair in conflicts.pending(context):
         conflicts.resolve(context, pair, conflicts.Choice.KEEP_NEW, "the newer sign is right")
 
 
-def judge(context: Context) -> None:
+def judge(context: Home) -> None:
     """A model tells what each memory claims, and that they are at odds."""
     model = ScriptedModel(_answer)
     judge_waiting(replace(context, load_model=lambda *_: model))
@@ -239,22 +246,22 @@ def _answer(prompt: Prompt) -> Any:
     return {"verdicts": [{"number": number, **verdict} for number in range(1, count + 1)]}
 
 
-def _at_noon(context: Context, **more: Any) -> Context:
+def _at_noon(context: Home, **more: Any) -> Home:
     """The home at a time that does not pass: what is written again is called the same."""
     return replace(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC), **more)
 
 
-def _harbour(context: Context) -> StoredSession:
+def _harbour(context: Home) -> StoredSession:
     (session,) = context.sessions.find("claude-code:5e55-0001")
     return session
 
 
-def hand_over_by_rules(context: Context) -> None:
+def hand_over_by_rules(context: Home) -> None:
     """A session is handed over, in the owner's words."""
     hand_over(_at_noon(context), _harbour(context))
 
 
-def hand_over_by_model(context: Context) -> None:
+def hand_over_by_model(context: Home) -> None:
     """A model writes it better."""
     answer = {
         "working_on": ["The staging database is called heron."], "key_findings": [], "open_threads": [],
@@ -263,7 +270,7 @@ def hand_over_by_model(context: Context) -> None:
     improve(_at_noon(context, load_model=lambda *_: ScriptedModel([answer], repeats=True)), _harbour(context))
 
 
-def give_handoff(context: Context) -> None:
+def give_handoff(context: Home) -> None:
     """The next session is given it, and it is retired."""
     asked = ContextRequest(folder="/code/harbour", session="claude-code:5e55-0009")
     block = build(_at_noon(context), asked)
@@ -271,7 +278,7 @@ def give_handoff(context: Context) -> None:
     retire_given(_at_noon(context))
 
 
-def forget_handoff(context: Context) -> None:
+def forget_handoff(context: Home) -> None:
     """A week later what was given is taken away."""
     at_noon = _at_noon(context)
     drop_former(replace(at_noon, clock=lambda: at_noon.clock() + timedelta(days=8)))  # type: ignore[misc]
@@ -285,28 +292,28 @@ def leave_chores(place: Place) -> None:
         put_chore(place.home, Chore(kind, session, transcript, "/code/harbour", "startup", time.time()))
 
 
-def do_chores(context: Context) -> None:
+def do_chores(context: Home) -> None:
     """Do them all; what failed, or was begun and not ended, is tried again hours later."""
     now = datetime.now(UTC)
     for hours in range(5):
         do_waiting(replace(context, clock=lambda hours=hours: now + timedelta(hours=hours)))  # type: ignore[misc]
 
 
-def unretire_all(context: Context) -> None:
+def unretire_all(context: Home) -> None:
     """Bring back what is still retired, and end what was to be kept out."""
-    gone = [one.id for one in retiring.list_retired(context)]
-    rules = [rule.id for rule in retiring.list_standing(context)]
+    gone = [one.id for one in retire.list_retired(context)]
+    rules = [rule.id for rule in retire.list_standing(context)]
     if gone or rules:
-        retiring.unretire(context, [*gone, *rules])
+        retire.unretire(context, [*gone, *rules])
 
 
-def store_in_a_crowd(context: Context) -> None:
+def store_in_a_crowd(context: Home) -> None:
     """Store while another process writes all the time: the memory is accepted, and placed by whoever comes next."""
     with FileLock(context.settings.home / "vault.lock"):
         store(context, NewMemory("The tide table hangs in the hall.", "Tide"))
 
 
-def import_in_small_batches(context: Context) -> None:
+def import_in_small_batches(context: Home) -> None:
     """Import another tool's notes, a few at a time."""
     importing.BATCH = 4
     path = context.settings.user_home / "workspace"
@@ -314,10 +321,10 @@ def import_in_small_batches(context: Context) -> None:
     importing.carry_out(context, plan)
 
 
-def ingest_with_vectors(context: Context) -> None:
+def ingest_with_vectors(context: Home) -> None:
     """Ingest where texts are embedded, and memories compared by meaning; a stand-in embeds, which needs no model."""
     settings = load_settings(environ={**os.environ, "NACRE_EMBEDDING_MODEL": "minilm"})
-    home = open_context(settings, load_embedder=lambda _: WordEmbedder())
+    home = open_home(settings, load_embedder=lambda _: WordEmbedder())
     try:
         ingest(home)
     finally:
@@ -345,37 +352,37 @@ def _salted(settings: Settings) -> Salted:
 
 
 @contextlib.contextmanager
-def home_with_vectors() -> Iterator[Context]:
+def home_with_vectors() -> Iterator[Home]:
     """The home, where texts are embedded a few at a time by the model that its settings name."""
     embedding.STEP_TURNS = embedding.STEP_MEMORIES = 2
     environ = {name: value for name, value in os.environ.items() if name != "NACRE_EMBEDDING_MODEL"}
-    home = open_context(load_settings(environ=environ), load_embedder=_salted)
+    home = open_home(load_settings(environ=environ), load_embedder=_salted)
     try:
         yield home
     finally:
         home.database.close()
 
 
-def ingest_by_the_first_model(_: Context) -> None:
+def ingest_by_the_first_model(_: Home) -> None:
     """Read, and make the vectors that the switch is to replace."""
     with home_with_vectors() as home:
         ingest(home)
 
 
-def switch_vectors(_: Context) -> None:
+def switch_vectors(_: Home) -> None:
     """Go over to the second model, or on with that."""
     with home_with_vectors() as home:
-        switching.switch(home, SECOND, lambda _: None)
+        model_switch.switch(home, SECOND, lambda _: None)
 
 
-def switch_back(_: Context) -> None:
+def switch_back(_: Home) -> None:
     """Go back to the first model, or on with that."""
     with home_with_vectors() as home:
-        found = switching.status(home)
+        found = model_switch.status(home)
         if found.wanted == FIRST:
-            switching.resume(home, lambda _: None)
+            model_switch.resume(home, lambda _: None)
         else:
-            switching.back(home, lambda _: None)
+            model_switch.back(home, lambda _: None)
 
 
 def searched(_: Place) -> dict[str, Any]:
@@ -553,9 +560,9 @@ def age_all(place: Place) -> None:
     resumed.write_bytes((folder / "5e55-0001.jsonl").read_bytes() + json.dumps(line).encode() + b"\n")
 
 
-def damage_packs(context: Context) -> None:
+def damage_packs(context: Home) -> None:
     """A disk that lost some bytes of what is archived: of transcripts that are there, and of one that is gone."""
-    for path in packing.folder_of(context).glob("*/*.pack"):
+    for path in pack_store.folder_of(context).glob("*/*.pack"):
         data = bytearray(path.read_bytes())
         data[-12:-4] = bytes(8)
         path.write_bytes(data)
@@ -569,20 +576,20 @@ def delete_a_transcript(place: Place) -> None:
 
 def kept(place: Place) -> dict[str, Any]:
     """What the archive holds, by transcript; and the transcripts that are there, which are never half."""
-    context = open_home()
+    context = opened_home()
     found: dict[str, Any] = {"unknown packs": []}
     known = set()
     for state in context.archive.all():
         name = Path(state.path).name
         known.add(state.pack)
         try:
-            texts = [payload.text for _, payload in packing.payloads(context, state)]
+            texts = [payload.text for _, payload in pack_store.payloads(context, state)]
             found[name] = hashlib.sha256(b"".join(texts)).hexdigest()[:8] if state.pack else "nothing"
         except NacreError:
             found[name] = "nothing"  # it is damaged
-    folder = packing.folder_of(context)
+    folder = pack_store.folder_of(context)
     packs = [path.relative_to(folder).as_posix() for path in folder.glob("*/*.pack")]
-    waiting = {packing.place_for(context, due.tool, due.path) for due in context.archive.due()}
+    waiting = {pack_store.place_for(context, due.tool, due.path) for due in context.archive.due()}
     known |= {place.relative_to(folder).as_posix() for place in waiting}
     found["unknown packs"] = [name for name in packs if name not in known]
     context.database.close()
@@ -594,7 +601,7 @@ def kept(place: Place) -> dict[str, Any]:
 
 def searchable(place: Place) -> dict[str, Any]:
     """Which turns are found, by words; whether any are in shards, and what is wrong with the index."""
-    context = open_home()
+    context = opened_home()
     found: dict[str, Any] = {
         words: sorted(hit.turn.id for hit in search_sessions(context, RecallQuery(words, mode=Mode.LEXICAL)).turns)
         for words in ("heron", "harbour", "linter", "camera", "pier", "PostgreSQL")
@@ -605,7 +612,7 @@ def searchable(place: Place) -> dict[str, Any]:
     return found
 
 
-def note_calls(context: Context) -> None:
+def note_calls(context: Home) -> None:
     """Calls of a model, and a run, that are noted and not folded in yet; one call was folded in before."""
     noted = datetime(2026, 11, 20, 9, tzinfo=UTC)
     for number in range(1, 5):
@@ -620,7 +627,7 @@ def note_calls(context: Context) -> None:
 
 def counted(place: Place) -> dict[str, Any]:
     """What is folded in or waits for it, each once; and what all of it cost."""
-    context = open_home()
+    context = opened_home()
     fold_notes(context)
     rows = context.database.rows("SELECT id, cost FROM model_calls ORDER BY id")
     runs = [trace.id for trace in context.traces.latest(None, None, 100)]
@@ -628,17 +635,17 @@ def counted(place: Place) -> dict[str, Any]:
     return {"calls": rows, "runs": [run for run in runs if run.startswith("run-")]}
 
 
-def fill_shards(context: Context) -> None:
+def fill_shards(context: Home) -> None:
     """Move the full text of all turns into a shard, and join those that are many."""
-    sharding._SMALL_KEPT = SMALL_KEPT
-    home = open_home(load_settings(context.settings.home, {**os.environ, "NACRE_INDEX_FRESH_TURNS": "1"}))
+    shards._SMALL_KEPT = SMALL_KEPT
+    home = opened_home(load_settings(context.settings.home, {**os.environ, "NACRE_INDEX_FRESH_TURNS": "1"}))
     try:
-        sharding.fill_shards(home)
+        shards.fill_shards(home)
     finally:
         home.database.close()
 
 
-def go_on_with_restored(context: Context) -> None:
+def go_on_with_restored(context: Home) -> None:
     """The tool resumes a session that was restored."""
     path = context.settings.user_home / TALK_FILES / "5e55-0001.jsonl"
     line = json.dumps(said("user", "We decided to rename heron to crane.", 40, "5e55-0001")) + "\n"

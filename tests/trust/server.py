@@ -22,11 +22,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nacre.app.context import Context
 from nacre.cli import root
 from nacre.errors import NacreError
+from nacre.home.home import Home
 from nacre.settings import load_settings
-from tests.trust.scenarios import SCENARIOS, WARM, Command, Hand, Place, Scenario, Work, open_home
+from tests.trust.scenarios import SCENARIOS, WARM, Command, Hand, Place, Scenario, Work, opened_home
 from tests.trust.shim import Fault, Shim
 from tests.trust.state import State, between, finished, history, look, rebuilt
 
@@ -262,7 +262,7 @@ def _play(scenario: Scenario, place: Place, fault: Fault | None, last: int | Non
 def _begin(scenario: Scenario, place: Place) -> None:
     """What comes just before the steps."""
     if scenario.before:
-        context = open_home()
+        context = opened_home()
         look(context)
         context.database.close()
     if scenario.by_hand:
@@ -345,7 +345,7 @@ def _run_work(work: Work, acknowledge: Callable[[Any], None]) -> tuple[int, Any]
     from nacre.cli.boundary import exit_code_of
 
     try:
-        context = open_home()
+        context = opened_home()
         try:
             work(context)
         finally:
@@ -367,14 +367,14 @@ def _badly_told(line: dict[str, Any]) -> list[str]:
 
 
 def _look(scenario: Scenario, known: list[str]) -> None:
-    context = open_home()
+    context = opened_home()
     state, wrong = _seen(scenario, context, known)
     _tell(state=state, wrong=wrong, ids=sorted(context.memories.all_ids()))
     context.database.close()
 
 
 def _seen(
-    scenario: Scenario, context: Context, known: list[str], *, is_first: bool = False
+    scenario: Scenario, context: Home, known: list[str], *, is_first: bool = False
 ) -> tuple[State, list[str]]:  # fmt: skip
     """The state of an open home and of what is beside it, as it reads after its way through JSON."""
     state, wrong = look(context, known, scenario.may_tell, scenario.may_leave if is_first else None)
@@ -395,7 +395,7 @@ def _examine(scenario: Scenario, place: Place, ground: Ground, first: int, depth
 
 
 def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> list[str]:
-    context = open_home()
+    context = opened_home()
     state, wrong = _seen(scenario, context, ground.ids, is_first=True)
     context.database.close()
     step = scenario.steps[first] if first < len(scenario.steps) else None
@@ -411,10 +411,10 @@ def _findings(scenario: Scenario, ground: Ground, first: int, *, deep: bool) -> 
             wrong.append(f"a second run ended with {code}: {said}")
     if (load_settings().vault / ".git").is_dir():
         wrong += _commit(load_settings().vault / ".git")
-    context = open_home()
+    context = opened_home()
     state, more = _seen(scenario, context, ground.ids)
     wrong += more + finished(state, ground.states[-1]) + history(context)
-    return wrong + rebuilt(context, open_home)
+    return wrong + rebuilt(context, opened_home)
 
 
 def _warm_up(folder: Path, user: Path) -> None:
@@ -427,10 +427,10 @@ def _warm_up(folder: Path, user: Path) -> None:
             one.do(place)
         else:
             _run(one)
-    context = open_home()
+    context = opened_home()
     look(context)
     history(context)
-    rebuilt(context, open_home)
+    rebuilt(context, opened_home)
     shutil.rmtree(folder)
     os.environ |= {"HOME": str(user), "NACRE_HOME": str(user / ".nacre")}
 

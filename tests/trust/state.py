@@ -10,11 +10,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from nacre.app.checking import doctor
-from nacre.app.context import Context
-from nacre.app.maintenance import rebuild
-from nacre.app.scanning import catch_up, scan
-from nacre.model.memory import Memory
+from nacre.health.checks import doctor
+from nacre.health.database import rebuild
+from nacre.home.home import Home
+from nacre.memories.scan import catch_up, scan
+from nacre.values.memory import Memory
 from nacre.vault.document import parse
 from nacre.vault.layout import LEDGER
 
@@ -24,7 +24,7 @@ State = dict[str, Any]
 
 
 def look(
-    context: Context, known: Collection[str] = (), may_tell: str | None = None,
+    context: Home, known: Collection[str] = (), may_tell: str | None = None,
     may_leave: str | tuple[str, ...] | None = None,
 ) -> tuple[State, list[str]]:  # fmt: skip
     """What is remembered, and what is wrong with it. Memories are named by their ids if ``known``, else by subject.
@@ -52,7 +52,7 @@ def look(
     return state, wrong + _doubled_turns(context)
 
 
-def _all(context: Context) -> list[Memory]:
+def _all(context: Home) -> list[Memory]:
     found = (context.memories.find(memory_id) for memory_id in sorted(context.memories.all_ids()))
     return [memory for memory in found if memory]
 
@@ -67,7 +67,7 @@ def _says(memory: Memory, subjects: dict[str, str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _vault(context: Context, memories: list[Memory]) -> list[str]:
+def _vault(context: Home, memories: list[Memory]) -> list[str]:
     """Every file has its row and every row its file, and they say the same."""
     wrong, left = [], {memory.id: memory for memory in memories}
     for stat in context.vault.scan():
@@ -93,7 +93,7 @@ def _sorted(memory: Memory) -> Memory:
     return replace(memory, tags=tuple(sorted(memory.tags)))
 
 
-def _strangers(context: Context, seen: dict[str, Any]) -> list[str]:
+def _strangers(context: Home, seen: dict[str, Any]) -> list[str]:
     stats = {stat.path: stat for stat in context.vault.scan()}
     return [
         path
@@ -102,7 +102,7 @@ def _strangers(context: Context, seen: dict[str, Any]) -> list[str]:
     ]
 
 
-def _ledger(context: Context) -> list[str]:
+def _ledger(context: Home) -> list[str]:
     try:
         data = context.vault.read(LEDGER)
     except FileNotFoundError:
@@ -119,7 +119,7 @@ def _ledger(context: Context) -> list[str]:
     return wrong
 
 
-def _actions(context: Context) -> dict[str, int]:
+def _actions(context: Home) -> dict[str, int]:
     try:
         lines = context.vault.read(LEDGER).splitlines()
     except FileNotFoundError:
@@ -133,7 +133,7 @@ def _actions(context: Context) -> dict[str, int]:
     return dict(sorted(Counter(found).items()))
 
 
-def _leftovers(context: Context, may_leave: str | tuple[str, ...] | None) -> list[str]:
+def _leftovers(context: Home, may_leave: str | tuple[str, ...] | None) -> list[str]:
     """Nothing half done is left lying about."""
     wrong = [f"still pending: {intent.action} {intent.path}" for intent in context.files.intents()]
     wrong += [f"left open: {operation.action}" for operation in context.journal.unfinished()]
@@ -156,7 +156,7 @@ def _leftovers(context: Context, may_leave: str | tuple[str, ...] | None) -> lis
     return wrong
 
 
-def history(context: Context) -> list[str]:
+def history(context: Home) -> list[str]:
     """git is whole, and clean once what waits is committed. Call after a commit."""
     vault = context.settings.vault
     if not (vault / ".git").is_dir():
@@ -167,7 +167,7 @@ def history(context: Context) -> list[str]:
     return [*wrong, f"git says {changed.stdout!r}"] if changed.stdout else wrong
 
 
-def _doubled_turns(context: Context) -> list[str]:
+def _doubled_turns(context: Home) -> list[str]:
     wrong = []
     for session in context.sessions.newest(limit=1000):
         texts = Counter((item.turn.id, item.turn.text) for item in context.sessions.turns_of(session.row))
@@ -175,12 +175,12 @@ def _doubled_turns(context: Context) -> list[str]:
     return wrong
 
 
-def rebuilt(context: Context, open_home: Callable[..., Context]) -> list[str]:
+def rebuilt(context: Home, opened_home: Callable[..., Home]) -> list[str]:
     """Make the database anew: the same memories, with the same ids, words, links and retirements."""
     before = _all(context)
     context.database.close()
-    rebuild(context.settings, open_home, vectors=False)
-    again = open_home()
+    rebuild(context.settings, opened_home, vectors=False)
+    again = opened_home()
     scan(again)
     after = _all(again)
     again.database.close()

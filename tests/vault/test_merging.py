@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nacre.model.memory import Kind, Link, Memory, Retirement
+from nacre.values.memory import Kind, Link, Memory, Retirement
 from nacre.vault.document import parse, render
 from nacre.vault.layout import folder_of
 from nacre.vault.merge_notes import Outcome

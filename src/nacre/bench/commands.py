@@ -14,7 +14,7 @@ from nacre.cli import progress
 from nacre.cli.command import TEXT, Group, command
 from nacre.cli.run import Run
 from nacre.errors import InvalidInput
-from nacre.model.reports import Progress
+from nacre.values.reports import Progress
 
 if TYPE_CHECKING:
     from nacre.protocols import Embedder
@@ -261,13 +261,13 @@ def claims(run: Run, data: Path | None) -> None:
 
     It costs what so many calls cost; nothing is written to your home but that.
     """
-    from nacre.app.models import model_for
     from nacre.bench.judging import ClaimData, load, measure_claims
     from nacre.bench.judging_report import render_claims
     from nacre.errors import ModelRefused
-    from nacre.model.prompting import Task
+    from nacre.spending.models import model_for
+    from nacre.values.model_calls import Task
 
-    model = model_for(run.context, Task.CLAIMS, background=False)
+    model = model_for(run.home, Task.CLAIMS, background=False)
     if model is None:
         raise ModelRefused("no language model is set", hint="nacre config set models.claims PROVIDER:MODEL")
     with progress.shown(run) as notify:
@@ -288,12 +288,12 @@ def claims(run: Run, data: Path | None) -> None:
 @click.pass_obj
 def judge(run: Run, data: Path | None, only_rules: bool) -> None:
     """Tell how well pairs of memories are judged, by the rules and by the model that is set for contradictions."""
-    from nacre.app.models import model_for
     from nacre.bench.judging import PairData, load, measure_judge
     from nacre.bench.judging_report import render_judge
-    from nacre.model.prompting import Task
+    from nacre.spending.models import model_for
+    from nacre.values.model_calls import Task
 
-    model = None if only_rules else model_for(run.context, Task.CONTRADICTION, background=False)
+    model = None if only_rules else model_for(run.home, Task.CONTRADICTION, background=False)
     with progress.shown(run) as notify:
         result = measure_judge(load(data, "judge", PairData), model, notify or (lambda _: None))
     run.answer(dataclasses.asdict(result), lambda paper: render_judge(paper, result))

@@ -18,15 +18,15 @@ from pathlib import Path
 
 import msgspec
 
-from nacre import private
-from nacre.app.context import Context, EmbedderLoader, open_context
-from nacre.app.contexts.building import build
-from nacre.app.ingesting import IngestOptions, ingest
+from nacre.context.build import build
 from nacre.errors import InvalidInput
 from nacre.examples import example_files
-from nacre.model.context import ContextBlock, ContextRequest, Moment
-from nacre.model.reports import Progress
+from nacre.home.home import EmbedderLoader, Home, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.platform import private_files
 from nacre.settings import load_settings
+from nacre.values.context import ContextBlock, ContextRequest, Moment
+from nacre.values.reports import Progress
 
 _ASKED_ON = datetime(2026, 11, 20, 9, tzinfo=UTC)
 """Some days after the last of the example sessions."""
@@ -107,19 +107,19 @@ def measure_context(
             home.close()
 
 
-def _home(folder: Path, load_embedder: EmbedderLoader, *, alone: bool) -> Context:
+def _home(folder: Path, load_embedder: EmbedderLoader, *, alone: bool) -> Home:
     environ = {"HOME": str(folder), **({"NACRE_EMBEDDING_MODEL": "none"} if alone else {})}
     settings = load_settings(folder / "home", environ=environ)
-    context = open_context(settings, clock=lambda: _ASKED_ON, load_embedder=load_embedder)
+    home = open_home(settings, clock=lambda: _ASKED_ON, load_embedder=load_embedder)
     for example in example_files():
-        private.make_folder((folder / "sessions" / example.name).parent)
-        private.write_file(folder / "sessions" / example.name, example.data)
-    ingest(context, IngestOptions(paths=(folder / "sessions",), discover=False, vectors=not alone))
-    return context
+        private_files.make_folder((folder / "sessions" / example.name).parent)
+        private_files.write_file(folder / "sessions" / example.name, example.data)
+    ingest(home, IngestOptions(paths=(folder / "sessions",), discover=False, vectors=not alone))
+    return home
 
 
 def _measure(
-    home: Context, prompts: Prompts, alone: bool, notify: Callable[[Progress], None]
+    home: Home, prompts: Prompts, alone: bool, notify: Callable[[Progress], None]
 ) -> ContextFigures:  # fmt: skip
     folders = {one.folder for one in prompts.follow_up} | {one.folder for one in prompts.unrelated}
     starts = {folder: build(home, ContextRequest(folder=folder, alone=alone)) for folder in sorted(folders)}
@@ -147,7 +147,7 @@ def _measure(
     )  # fmt: skip
 
 
-def _asked(home: Context, one: FollowUp | Unrelated, alone: bool) -> ContextBlock:
+def _asked(home: Home, one: FollowUp | Unrelated, alone: bool) -> ContextBlock:
     return build(home, ContextRequest(Moment.PROMPT, prompt=one.prompt, folder=one.folder, alone=alone))
 
 

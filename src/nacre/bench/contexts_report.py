@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nacre.bench.contexts import ContextFigures, Told
 from nacre.cli.paper import Paper, bold, dim
-from nacre.text import shorten
+from nacre.text.passages import shorten
 
 _PROMPT_CHARACTERS = 76
 

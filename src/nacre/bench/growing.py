@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from nacre.app.context import Context
-from nacre.app.embedding import passages
 from nacre.bench.repeating import noisy
-from nacre.ids import content_hash
-from nacre.model.reports import Progress
-from nacre.model.session import Speaker, Turn
+from nacre.home.home import Home
+from nacre.indexing.vectors import passages
+from nacre.platform.ids import content_hash
 from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.values.reports import Progress
+from nacre.values.session import Speaker, Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,10 +47,10 @@ class Material:
         return sum(len(said) for _, said in self.sessions)
 
 
-def gather(context: Context) -> Material:
+def gather(home: Home) -> Material:
     """What a home holds, to grow from."""
-    stored = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
-    sessions = tuple((one, tuple(found.turn for found in context.sessions.turns_of(one.row))) for one in stored)
+    stored = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
+    sessions = tuple((one, tuple(found.turn for found in home.sessions.turns_of(one.row))) for one in stored)
     sentences: dict[Speaker, list[str]] = defaultdict(list)
     for _, said in sessions:
         for turn in said:
@@ -58,7 +58,7 @@ def gather(context: Context) -> Material:
     return Material(sessions, {speaker: tuple(found) for speaker, found in sentences.items()})
 
 
-def grow(context: Context, material: Material, have: int, turns: int, notify: Callable[[Progress], None]) -> int:
+def grow(home: Home, material: Material, have: int, turns: int, notify: Callable[[Progress], None]) -> int:
     """Add sessions to a home that has ``have`` turns until there are ``turns``; returns how many there are then.
 
     What comes depends on ``have`` alone.
@@ -66,10 +66,10 @@ def grow(context: Context, material: Material, have: int, turns: int, notify: Ca
     draw = random.Random(have)  # noqa: S311 - a repeatable draw
     endless = _endless(material, draw)
     while have < turns and material.turns:
-        with context.database.transaction():
+        with home.database.transaction():
             for _ in range(_SESSIONS_A_TRANSACTION):
                 stored, said = next(endless)
-                have += _add(context, stored, said[: max(0, turns - have)], draw, material)
+                have += _add(home, stored, said[: max(0, turns - have)], draw, material)
         notify(Progress("turns", have, turns))
     return have
 
@@ -81,9 +81,7 @@ def _endless(material: Material, draw: random.Random) -> Iterator[tuple[StoredSe
         yield from order
 
 
-def _add(
-    context: Context, stored: StoredSession, said: tuple[Turn, ...], draw: random.Random, material: Material
-) -> int:
+def _add(home: Home, stored: StoredSession, said: tuple[Turn, ...], draw: random.Random, material: Material) -> int:
     if not said:
         return 0
     copy = f"{draw.getrandbits(48):012x}"
@@ -91,7 +89,7 @@ def _add(
     session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy}")
     if session.started:
         session = replace(session, started=session.started - moved)
-    row = context.sessions.upsert(session, project=stored.project, file=None)
+    row = home.sessions.upsert(session, project=stored.project, file=None)
     turns = [
         replace(
             turn, id=f"{turn.id}-{copy}", time=turn.time - moved if turn.time else None,
@@ -99,8 +97,8 @@ def _add(
         )
         for turn in said
     ]  # fmt: skip
-    added = context.sessions.add_turns(session, row, turns)
-    context.sessions.refresh([row])
+    added = home.sessions.add_turns(session, row, turns)
+    home.sessions.refresh([row])
     return added
 
 
@@ -112,7 +110,7 @@ def recombined(text: str, others: tuple[str, ...], draw: random.Random) -> str:
     )
 
 
-def scatter(context: Context, material: Material, notify: Callable[[Progress], None]) -> int:
+def scatter(home: Home, material: Material, notify: Callable[[Progress], None]) -> int:
     """Give every turn that waits for vectors passages of its own; returns how many passages there are.
 
     A turn has those of the turn it grew from, with some noise: its words are partly others, and embedding a million
@@ -120,25 +118,25 @@ def scatter(context: Context, material: Material, notify: Callable[[Progress], N
     """
     import numpy as np
 
-    noise = np.random.default_rng(context.vectors.count())
+    noise = np.random.default_rng(home.vectors.count())
     texts = {turn.id: passages(turn.text) for _, said in material.sessions for turn in said}
     known: dict[str, NDArray[np.float32]] = {}
-    context.vectors.begin(context.embedder.name)
-    done, total = 0, context.vectors.missing()[0]
-    while waiting := context.vectors.turns_to_embed(_STEP):
-        turns = context.sessions.by_rows([row for row, _ in waiting])
+    home.vectors.begin(home.embedder.name)
+    done, total = 0, home.vectors.missing()[0]
+    while waiting := home.vectors.turns_to_embed(_STEP):
+        turns = home.sessions.by_rows([row for row, _ in waiting])
         said: dict[int, list[bytes]] = {}
         vectors: list[NDArray[np.float32]] = []
         for row, text in waiting:
             origin = turns[row].turn.id
             origin = origin if origin in texts else origin.rpartition("-")[0]
             if origin not in known:
-                known[origin] = context.embedder.embed(texts.get(origin) or passages(text))
+                known[origin] = home.embedder.embed(texts.get(origin) or passages(text))
             said[row] = [content_hash(f"{row}/{at}") for at in range(len(known[origin]))]
             vectors.append(known[origin])
         fresh = [digest for digests in said.values() for digest in digests]
         moved = noisy(np.concatenate(vectors), noise)
-        context.vectors.add_turn_passages(said, fresh, moved, through=waiting[-1][0])
+        home.vectors.add_turn_passages(said, fresh, moved, through=waiting[-1][0])
         done += len(waiting)
         notify(Progress("vectors", done, total))
-    return context.vectors.count()
+    return home.vectors.count()

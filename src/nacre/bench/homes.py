@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 import apsw
 
 import nacre
-from nacre.app.context import Context, open_context
-from nacre.app.ingesting import IngestOptions, ingest
 from nacre.bench.suites import BenchSession, Haystack, Suite
 from nacre.errors import TranscriptUnreadable
-from nacre.model.reports import Progress
+from nacre.home.home import Home, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.protocols import Embedder
 from nacre.settings import Settings, load_settings
+from nacre.values.reports import Progress
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,7 +82,7 @@ class RememberingEmbedder:
 
 def open_homes(
     suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], notify: Callable[[Progress], None]
-) -> Iterator[tuple[Haystack, Context]]:
+) -> Iterator[tuple[Haystack, Home]]:
     """Each haystack of a suite with its home, open; a home closes when the next one is asked for."""
     shelf.folder.mkdir(parents=True, exist_ok=True)
     code = _code_version()
@@ -91,21 +91,21 @@ def open_homes(
         if shelf.fresh or not (folder / _FILLED).exists():
             shutil.rmtree(folder, ignore_errors=True)
         settings = _settings(folder / "home", shelf)
-        context = open_context(settings, load_embedder=lambda _: _remembering(load_embedder, shelf))
+        home = open_home(settings, load_embedder=lambda _: _remembering(load_embedder, shelf))
         try:
             if not (folder / _FILLED).exists():
-                _fill(context, haystack, folder, notify)
-            yield haystack, context
+                _fill(home, haystack, folder, notify)
+            yield haystack, home
         finally:
-            context.database.close()
+            home.database.close()
 
 
-def _fill(context: Context, haystack: Haystack, folder: Path, notify: Callable[[Progress], None]) -> None:
+def _fill(home: Home, haystack: Haystack, folder: Path, notify: Callable[[Progress], None]) -> None:
     transcripts = folder / "transcripts"
     transcripts.mkdir(parents=True)
     for at, session in enumerate(haystack.sessions):
         (transcripts / f"{at:06}.jsonl").write_text(as_jsonl(session), encoding="utf-8")
-    report = ingest(context, IngestOptions((transcripts,), extract=False, remember_paths=False), notify)
+    report = ingest(home, IngestOptions((transcripts,), extract=False, remember_paths=False), notify)
     if report.problems:
         raise TranscriptUnreadable(f"{report.problems[0].path}: {report.problems[0].message}")
     (folder / _FILLED).touch()

@@ -22,8 +22,8 @@ from nacre.bench.scoring import percentile
 from nacre.errors import StoreUnusable
 from nacre.link.address import CHORES_LOCK, socket_path
 from nacre.link.client import Away, ask
-from nacre.link.environment import environment
-from nacre.lock import FileLock
+from nacre.platform.environment import environment
+from nacre.platform.locks import FileLock
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "SessionEnd")
 _START_SECONDS = 60.0

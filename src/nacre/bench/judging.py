@@ -15,25 +15,18 @@ from typing import TypeVar
 
 import msgspec
 
-from nacre.dedup.claims import (
-    ClaimAnswer,
-    are_one_attribute,
-    attribute_name,
-    claim_of,
-    claim_prompt,
-    entity_name,
-)
+from nacre.dedup.claims import ClaimAnswer, are_one_attribute, attribute_name, claim_of, claim_prompt, entity_name
 from nacre.dedup.contradiction import Bearing, JudgeAnswer, Judgement, Outcome, judge_prompt, judgements, resolve
 from nacre.dedup.judge import Relation
 from nacre.dedup.judge import judge as judge_by_rules
 from nacre.embed.calibration import calibration_of
 from nacre.errors import AnswerUnusable, NotFound, QueryInvalid
 from nacre.llm.answers import ask, schema_of
-from nacre.model.memory import Claim, Kind, Memory
-from nacre.model.reports import Progress
-from nacre.model.session import Speaker
 from nacre.protocols import LanguageModel
-from nacre.text import normalise, title_of, words
+from nacre.text.passages import normalise, title_of, words
+from nacre.values.memory import Claim, Kind, Memory
+from nacre.values.reports import Progress
+from nacre.values.session import Speaker
 
 PASS = 0.7
 _NOON = 12

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from nacre.model.memory import Kind, Memory
+from nacre.values.memory import Kind, Memory
 from nacre.vault.document import render
 
 if TYPE_CHECKING:

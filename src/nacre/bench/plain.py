@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import apsw
 
 from nacre.bench.suites import BenchTurn
-from nacre.text import STOP_WORDS
+from nacre.text.passages import STOP_WORDS
 
 
 class PlainFts:

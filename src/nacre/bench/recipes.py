@@ -7,16 +7,16 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from nacre.app.context import Context
 from nacre.bench.plain import PlainFts
 from nacre.bench.suites import BenchQuestion, Haystack
-from nacre.model.recall import Filter
-from nacre.recall.anchoring import anchored
-from nacre.recall.lanes import QueryVector
-from nacre.recall.question import Question, read_question
-from nacre.recall.recipe import DEFAULT, Recipe
-from nacre.recall.turns import TurnRecall
-from nacre.text import STOP_WORDS, is_unspaced, words
+from nacre.home.home import Home
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.question.anchors import anchored
+from nacre.retrieval.question.question import Question, read_question
+from nacre.retrieval.recipe import DEFAULT, Recipe
+from nacre.retrieval.turns import TurnRecall
+from nacre.text.passages import STOP_WORDS, is_unspaced, words
+from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,23 +103,23 @@ ABLATIONS = (
 )
 
 
-def rankers(haystack: Haystack, context: Context, variations: tuple[Variation, ...]) -> dict[str, Ranker]:
+def rankers(haystack: Haystack, home: Home, variations: tuple[Variation, ...]) -> dict[str, Ranker]:
     """The baseline and the variations over one home, by name."""
     plain = PlainFts([turn for session in haystack.sessions for turn in session.turns])
-    embed = _Embedding(context)
+    embed = _Embedding(home)
 
     def rank_plain(question: BenchQuestion) -> Ranked:
         started = time.perf_counter()
         found = plain.rank(question.text, _DEPTH)
         return Ranked(found, time.perf_counter() - started)
 
-    recalls = {variation.name: _recall(variation, haystack, context, embed) for variation in variations}
+    recalls = {variation.name: _recall(variation, haystack, home, embed) for variation in variations}
     return {PLAIN: rank_plain, **recalls}
 
 
-def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _Embedding) -> Ranker:
-    engine = TurnRecall(context.turn_search, context.sessions, variation.recipe)
-    authors, projects = context.sessions.authors(), context.sessions.projects()
+def _recall(variation: Variation, haystack: Haystack, home: Home, embed: _Embedding) -> Ranker:
+    engine = TurnRecall(home.turn_search, home.sessions, variation.recipe)
+    authors, projects = home.sessions.authors(), home.sessions.projects()
 
     def rank(asked: BenchQuestion) -> Ranked:
         started = time.perf_counter()
@@ -137,7 +137,7 @@ def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _
         started = time.perf_counter()
         found = engine.rank(question, Filter(), vector=vector, lexical=variation.lexical, limit=_DEPTH)
         seconds = reading + embedding + time.perf_counter() - started
-        turns = context.sessions.by_rows([item.row for item in found])
+        turns = home.sessions.by_rows([item.row for item in found])
         return Ranked([turns[item.row].turn.id for item in found], seconds)
 
     return rank
@@ -146,15 +146,15 @@ def _recall(variation: Variation, haystack: Haystack, context: Context, embed: _
 class _Embedding:
     """Embeds each text once for all variations, and remembers how long it took."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, home: Home) -> None:
+        self._home = home
         self._known: dict[str, tuple[NDArray[np.float32], float]] = {}
 
     def __call__(self, text: str) -> tuple[QueryVector, float]:
         if text not in self._known:
-            embedder = self._context.embedder  # loaded before the clock starts: what counts is a warm process
+            embedder = self._home.embedder  # loaded before the clock starts: what counts is a warm process
             started = time.perf_counter()
             value = embedder.embed([text])[0]
             self._known[text] = value, time.perf_counter() - started
         value, seconds = self._known[text]
-        return QueryVector(value, self._context.vectors.of(self._context.embedder.name)), seconds
+        return QueryVector(value, self._home.vectors.of(self._home.embedder.name)), seconds

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.app.context import Context
-from nacre.app.embedding import passages
 from nacre.errors import NotFound
-from nacre.ids import content_hash
-from nacre.model.reports import Progress
-from nacre.model.session import Turn
+from nacre.home.home import Home
+from nacre.indexing.vectors import passages
+from nacre.platform.ids import content_hash
 from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.values.reports import Progress
+from nacre.values.session import Turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,32 +52,32 @@ def copy_tree(tree: Path, target: Path, megabytes: int) -> float:
         copy += 1
 
 
-def multiply_turns(context: Context, turns: int, notify: Callable[[Progress], None]) -> int:
+def multiply_turns(home: Home, turns: int, notify: Callable[[Progress], None]) -> int:
     """Repeat a home's sessions under new ids until it has so many turns; returns how many it has."""
-    sessions = context.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
-    originals = [(stored, [found.turn for found in context.sessions.turns_of(stored.row)]) for stored in sessions]
+    sessions = home.sessions.newest(SessionFilter(subagents=True), limit=1_000_000)
+    originals = [(stored, [found.turn for found in home.sessions.turns_of(stored.row)]) for stored in sessions]
     have = sum(len(said) for _, said in originals)
     copy = 0
     while have and have < turns:
         copy += 1
-        with context.database.transaction():
+        with home.database.transaction():
             for stored, said in originals:
-                have += _add_copy(context, stored, said[: max(0, turns - have)], copy)
+                have += _add_copy(home, stored, said[: max(0, turns - have)], copy)
         notify(Progress("turns", have, turns))
     return have
 
 
-def _add_copy(context: Context, stored: StoredSession, said: list[Turn], copy: int) -> int:
+def _add_copy(home: Home, stored: StoredSession, said: list[Turn], copy: int) -> int:
     if not said:
         return 0
     session = replace(stored.session, native_id=f"{stored.session.native_id}-{copy:x}")
-    row = context.sessions.upsert(session, project=stored.project, file=None)
-    added = context.sessions.add_turns(session, row, [replace(turn, id=f"{turn.id}-{copy:x}") for turn in said])
-    context.sessions.refresh([row])
+    row = home.sessions.upsert(session, project=stored.project, file=None)
+    added = home.sessions.add_turns(session, row, [replace(turn, id=f"{turn.id}-{copy:x}") for turn in said])
+    home.sessions.refresh([row])
     return added
 
 
-def scatter_vectors(context: Context, notify: Callable[[Progress], None]) -> int:
+def scatter_vectors(home: Home, notify: Callable[[Progress], None]) -> int:
     """Give every turn passages of its own; returns how many there are.
 
     A passage said twice is kept once, so that repeated turns would share a few vectors and the scan would be cheaper
@@ -87,22 +87,22 @@ def scatter_vectors(context: Context, notify: Callable[[Progress], None]) -> int
 
     noise = np.random.default_rng(0)
     known: dict[bytes, NDArray[np.float32]] = {}
-    context.vectors.begin(context.embedder.name)
-    done, total = 0, context.vectors.missing()[0]
-    while waiting := context.vectors.turns_to_embed(_STEP):
+    home.vectors.begin(home.embedder.name)
+    done, total = 0, home.vectors.missing()[0]
+    while waiting := home.vectors.turns_to_embed(_STEP):
         said: dict[int, list[bytes]] = {}
         vectors: list[NDArray[np.float32]] = []
         for row, text in waiting:
             digest = content_hash(text)
             if digest not in known:
-                known[digest] = context.embedder.embed(passages(text))
+                known[digest] = home.embedder.embed(passages(text))
             said[row] = [content_hash(f"{row}/{at}") for at in range(len(known[digest]))]
             vectors.append(known[digest])
         fresh = [digest for digests in said.values() for digest in digests]
-        context.vectors.add_turn_passages(said, fresh, noisy(np.concatenate(vectors), noise), through=waiting[-1][0])
+        home.vectors.add_turn_passages(said, fresh, noisy(np.concatenate(vectors), noise), through=waiting[-1][0])
         done += len(waiting)
         notify(Progress("vectors", done, total))
-    return context.vectors.count()
+    return home.vectors.count()
 
 
 def noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[np.float32]:
@@ -115,9 +115,9 @@ def noisy(vectors: NDArray[np.float32], noise: np.random.Generator) -> NDArray[n
     return unit
 
 
-def draw_questions(context: Context, count: int) -> list[str]:
+def draw_questions(home: Home, count: int) -> list[str]:
     """Beginnings of what owners typed, drawn the same way every time."""
-    typed = context.database.rows(
+    typed = home.database.rows(
         "SELECT DISTINCT substr(text, 1, 160) FROM turns WHERE speaker = 'owner' AND flags & 14 = 0 "
         "AND length(text) BETWEEN 20 AND 2000 ORDER BY 1"
     )

@@ -9,8 +9,8 @@ from nacre.bench.homes import Shelf, open_homes
 from nacre.bench.recipes import ABLATIONS, FULL, LANES, PLAIN, Variation, rankers
 from nacre.bench.scoring import Gain, Scored, mean, paired_gain, percentile, score_list, sessions_of
 from nacre.bench.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
-from nacre.model.reports import Progress
 from nacre.protocols import Embedder
+from nacre.values.reports import Progress
 
 Scores = Mapping[str, float]
 

@@ -10,16 +10,16 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from nacre.app.context import Context, open_context
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.recalling import recall
-from nacre.app.sharding import fill_shards
 from nacre.bench.growing import gather, grow, scatter
 from nacre.bench.repeating import draw_questions
 from nacre.bench.scoring import percentile
-from nacre.model.recall import Mode, RecallQuery
-from nacre.model.reports import Progress
+from nacre.home.home import Home, open_home
+from nacre.indexing.shards import fill_shards
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.retrieval.recall import recall
 from nacre.settings import Settings, load_settings
+from nacre.values.recall import Mode, RecallQuery
+from nacre.values.reports import Progress
 
 _QUESTIONS = 100
 _WARMING = 10
@@ -93,26 +93,26 @@ NOTE = (
 def measure(paths: Sequence[Path], folder: Path, *, turns: int, notify: Notify = lambda _: None) -> ScaleResult:
     """Grow a home in ``folder``, which should be empty and on the disk that counts, from the sessions at ``paths``."""
     settings = _settings(folder / "home")
-    context = open_context(settings)
+    home = open_home(settings)
     sizes = []
     try:
-        context.database.relax()
-        ingest(context, IngestOptions(tuple(paths), extract=False, vectors=False, remember_paths=False))
-        material = gather(context)
-        questions = draw_questions(context, _QUESTIONS)
+        home.database.relax()
+        ingest(home, IngestOptions(tuple(paths), extract=False, vectors=False, remember_paths=False))
+        material = gather(home)
+        questions = draw_questions(home, _QUESTIONS)
         have = material.turns
         for wanted in _sizes(have, turns):
-            have = grow(context, material, have, wanted, notify)
+            have = grow(home, material, have, wanted, notify)
             started = time.perf_counter()
-            fill_shards(context, notify)
+            fill_shards(home, notify)
             seconds = time.perf_counter() - started
-            passages = scatter(context, material, notify)
-            context.database.fold_log()
+            passages = scatter(home, material, notify)
+            home.database.fold_log()
             notify(Progress("recalling", 0, 1))
-            sizes.append(_size(context, settings, questions, (have, passages), seconds))
+            sizes.append(_size(home, settings, questions, (have, passages), seconds))
             notify(Progress("recalling", 1, 1))
     finally:
-        context.database.close()
+        home.database.close()
     return ScaleResult(tuple(sizes), material.turns, NOTE)
 
 
@@ -126,17 +126,15 @@ def _sizes(least: int, most: int) -> Iterator[int]:
     yield max(least, most)
 
 
-def _size(
-    context: Context, settings: Settings, questions: Sequence[str], counts: tuple[int, int], seconds: float
-) -> Size:
+def _size(home: Home, settings: Settings, questions: Sequence[str], counts: tuple[int, int], seconds: float) -> Size:
     turns, passages = counts
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         searched = pool.submit(_search, settings.home, tuple(questions)).result()
-    pages = context.database.rows("SELECT name, sum(pgsize) FROM dbstat GROUP BY name")
+    pages = home.database.rows("SELECT name, sum(pgsize) FROM dbstat GROUP BY name")
     return Size(
-        turns=turns, passages=passages, shards=len(context.shards.places()),
+        turns=turns, passages=passages, shards=len(home.shards.places()),
         lexical=searched.lexical, all_lanes=searched.all_lanes,
-        text_bytes=round((_of(pages, _TEXT_TABLES) + context.shards.bytes()) / turns, 1),
+        text_bytes=round((_of(pages, _TEXT_TABLES) + home.shards.bytes()) / turns, 1),
         vector_bytes=round(_of(pages, _VECTOR_TABLES) / turns, 1),
         memory_mb=searched.memory_mb, mapped_mb=searched.mapped_mb, indexing_seconds=round(seconds, 1),
     )  # fmt: skip
@@ -146,25 +144,25 @@ def _of(pages: Sequence[tuple[str, int]], tables: tuple[str, ...]) -> int:
     return sum(size for name, size in pages if name.startswith(tables))
 
 
-def _search(home: Path, questions: Sequence[str]) -> _Searched:
+def _search(home_path: Path, questions: Sequence[str]) -> _Searched:
     """In a process of its own: only what searching needs is in its memory."""
-    context = open_context(_settings(home))
+    home = open_home(_settings(home_path))
     try:
-        lexical, hybrid = (_spread(context, mode, questions) for mode in (Mode.LEXICAL, Mode.HYBRID))
+        lexical, hybrid = (_spread(home, mode, questions) for mode in (Mode.LEXICAL, Mode.HYBRID))
     finally:
-        context.database.close()
+        home.database.close()
     memory, mapped = _memory()
     return _Searched(lexical, hybrid, memory, mapped)
 
 
-def _spread(context: Context, mode: Mode, questions: Sequence[str]) -> Spread:
+def _spread(home: Home, mode: Mode, questions: Sequence[str]) -> Spread:
     queries = [RecallQuery(text, mode=mode, turns=_RECALLED_TURNS, update=False) for text in questions]
     for query in queries[:_WARMING]:
-        recall(context, query)
+        recall(home, query)
     waited, worked = [], []
     for query in queries:
         started, busy = time.perf_counter(), time.process_time()
-        recall(context, query)
+        recall(home, query)
         waited.append(1000 * (time.perf_counter() - started))
         worked.append(1000 * (time.process_time() - busy))
     return Spread(*(round(percentile(found, share), 1) for found in (waited, worked) for share in (0.5, 0.95)))

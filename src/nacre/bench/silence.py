@@ -14,16 +14,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.app.context import Context
-from nacre.app.recalling import recall, search_sessions
 from nacre.bench.homes import Shelf, open_homes
 from nacre.bench.scoring import score_list, sessions_of
 from nacre.bench.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
 from nacre.errors import NotFound
-from nacre.ids import Clock
-from nacre.model.recall import Mode, RecallQuery, RecallResult
-from nacre.model.reports import Progress
+from nacre.home.home import Home
+from nacre.platform.ids import Clock
 from nacre.protocols import Embedder
+from nacre.retrieval.recall import recall, search_sessions
+from nacre.values.recall import Mode, RecallQuery, RecallResult
+from nacre.values.reports import Progress
 
 _DEPTH = 10
 _BORDERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
@@ -80,9 +80,9 @@ def measure_silence(
     """Ask everything that is there and everything that is not. Raises NotFound for a file that is no list."""
     from_files = [(path.stem, entry) for path in absent for entry in _read(path)]
     asked: list[_Asked] = []
-    for at, (haystack, context) in enumerate(open_homes(suite, shelf, load_embedder, notify)):
+    for at, (haystack, home) in enumerate(open_homes(suite, shelf, load_embedder, notify)):
         mode = Mode.HYBRID if shelf.vectors else Mode.LEXICAL
-        ask = _Asker(dataclasses.replace(context, clock=_standing_at(haystack.asked)), mode)
+        ask = _Asker(dataclasses.replace(home, clock=_standing_at(haystack.asked)), mode)
         asked += ask.what_is_there(haystack)
         other = suite.haystacks[(at + 1) % len(suite.haystacks)]
         asked += ask.what_is_not(_absent(haystack, other, from_files))
@@ -97,8 +97,8 @@ def _standing_at(moment: datetime) -> Clock:
 class _Asker:
     """Asks one home."""
 
-    def __init__(self, context: Context, mode: Mode) -> None:
-        self._context = context
+    def __init__(self, home: Home, mode: Mode) -> None:
+        self._home = home
         self._mode = mode
 
     def what_is_not(self, questions: Iterator[tuple[str, str]]) -> list[_Asked]:
@@ -120,10 +120,10 @@ class _Asker:
         return asked
 
     def _recall(self, text: str) -> RecallResult:
-        return recall(self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False))
+        return recall(self._home, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False))
 
     def _search(self, text: str) -> RecallResult:
-        return search_sessions(self._context, RecallQuery(text, mode=self._mode, limit=_DEPTH))
+        return search_sessions(self._home, RecallQuery(text, mode=self._mode, limit=_DEPTH))
 
     def _sure(self, text: str) -> float:
         return _surest(self._search(text))

@@ -14,21 +14,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from nacre.app.context import Context, open_context
-from nacre.app.contexts.asking import context_for
-from nacre.app.embedding import embed_memories
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.recalling import recall
-from nacre.app.scanning import scan
 from nacre.bench.notes import write_notes
 from nacre.bench.repeating import copy_tree, draw_questions, multiply_turns, scatter_vectors
 from nacre.bench.scoring import percentile
+from nacre.context.on_request import context_for
 from nacre.errors import NacreError
-from nacre.model.context import ContextRequest, Moment
-from nacre.model.recall import Mode, RecallQuery
-from nacre.model.reports import Progress
+from nacre.home.home import Home, open_home
+from nacre.indexing.vectors import embed_memories
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.scan import scan
+from nacre.retrieval.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.storage.sessions import SessionFilter
+from nacre.values.context import ContextRequest, Moment
+from nacre.values.recall import Mode, RecallQuery
+from nacre.values.reports import Progress
 
 _QUESTIONS = 100
 _REPETITIONS = 7
@@ -117,21 +117,21 @@ def measure(
         _ingest("with memories", folder / "learned", tree, size, []),
     )
     large = _settings(folder / "large")
-    context = open_context(large)
+    home = open_home(large)
     try:
-        ingest(context, IngestOptions((transcripts,), extract=False, vectors=False, remember_paths=False))
-        have = multiply_turns(context, turns, notify)
-        passages = scatter_vectors(context, notify)
-        questions = draw_questions(context, _QUESTIONS)
-        recalls = tuple(_recalls(context, mode, questions, notify) for mode in (Mode.LEXICAL, Mode.HYBRID))
+        ingest(home, IngestOptions((transcripts,), extract=False, vectors=False, remember_paths=False))
+        have = multiply_turns(home, turns, notify)
+        passages = scatter_vectors(home, notify)
+        questions = draw_questions(home, _QUESTIONS)
+        recalls = tuple(_recalls(home, mode, questions, notify) for mode in (Mode.LEXICAL, Mode.HYBRID))
         write_notes(large.home, _MEMORIES)
-        scan(context)
-        embed_memories(context)
-        folder_of_work = context.sessions.newest(SessionFilter(), limit=1)[0].session.cwd
-        contexts = _contexts(context, folder_of_work, questions, notify)
-        memories = sum(context.memories.counts().values())
+        scan(home)
+        embed_memories(home)
+        folder_of_work = home.sessions.newest(SessionFilter(), limit=1)[0].session.cwd
+        contexts = _contexts(home, folder_of_work, questions, notify)
+        memories = sum(home.memories.counts().values())
     finally:
-        context.database.close()
+        home.database.close()
     question = questions[0]
     here = ["--folder", folder_of_work] if folder_of_work else []
     starts = (
@@ -146,17 +146,17 @@ def measure(
 
 
 def _ingest(
-    name: str, home: Path, tree: Path, size: float, options: Sequence[str], *, workers: int = 0
+    name: str, home_path: Path, tree: Path, size: float, options: Sequence[str], *, workers: int = 0
 ) -> IngestSpeed:  # fmt: skip
     environ = {"NACRE_INGEST_WORKERS": str(workers)}
-    finished = _run(["ingest", str(tree), "--no-vectors", "--json", *options], home, environ)
+    finished = _run(["ingest", str(tree), "--no-vectors", "--json", *options], home_path, environ)
     told = json.loads(finished.output)
     searchable = finished.seconds - (told["seconds"] - told["read_seconds"])
-    context = open_context(_settings(home))
+    home = open_home(_settings(home_path))
     try:
-        turns = sum(int(row[2]) for row in context.sessions.counts())
+        turns = sum(int(row[2]) for row in home.sessions.counts())
     finally:
-        context.database.close()
+        home.database.close()
     return IngestSpeed(
         name=name,
         megabytes=round(size, 1),
@@ -170,20 +170,20 @@ def _ingest(
     )
 
 
-def _recalls(context: Context, mode: Mode, questions: Sequence[str], notify: Notify) -> Latency:
+def _recalls(home: Home, mode: Mode, questions: Sequence[str], notify: Notify) -> Latency:
     def ask(question: str) -> None:
-        recall(context, RecallQuery(question, mode=mode, turns=_RECALLED_TURNS, update=False))
+        recall(home, RecallQuery(question, mode=mode, turns=_RECALLED_TURNS, update=False))
 
     name = "lexical" if mode is Mode.LEXICAL else "all lanes"
     return _latency(name, ask, questions, lambda at: notify(Progress(f"recalling ({name})", at, len(questions))))
 
 
 def _contexts(
-    context: Context, folder: str | None, questions: Sequence[str], notify: Notify
+    home: Home, folder: str | None, questions: Sequence[str], notify: Notify
 ) -> tuple[Latency, ...]:  # fmt: skip
     def of(name: str, moment: Moment, *, has_prompt: bool) -> Latency:
         def ask(question: str) -> None:
-            context_for(context, ContextRequest(moment, prompt=question if has_prompt else "", folder=folder))
+            context_for(home, ContextRequest(moment, prompt=question if has_prompt else "", folder=folder))
 
         return _latency(name, ask, questions, lambda at: notify(Progress(name, at, len(questions))))
 

@@ -16,18 +16,18 @@ from typing import Any
 
 import msgspec
 
-from nacre.app.comparing import CONTRADICTS
-from nacre.app.context import Context, open_context
-from nacre.app.embedding import embed_pending
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.recalling import recall
-from nacre.app.remembering import NewMemory, store
+from nacre.dedup.comparison import CONTRADICTS
 from nacre.errors import NotFound, QueryInvalid
-from nacre.model.memory import Kind, Memory
-from nacre.model.recall import Filter, RecallQuery
-from nacre.model.reports import Progress
+from nacre.home.home import Home, open_home
+from nacre.indexing.vectors import embed_pending
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.store import NewMemory, store
 from nacre.protocols import Embedder
+from nacre.retrieval.recall import recall
 from nacre.settings import load_settings
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter, RecallQuery
+from nacre.values.reports import Progress
 
 _LIMIT = 5
 """Hits looked at for every question."""
@@ -180,16 +180,16 @@ def measure(
     """Store everything, in an empty folder, through the service layer or as ``sessions``; then ask and compare."""
     clock = _Clock()
     settings = load_settings(folder / "home", {"HOME": str(folder), **({} if load_embedder else _NO_MODEL)})
-    context = open_context(settings, clock=clock, load_embedder=lambda _: _loaded(load_embedder))
+    home = open_home(settings, clock=clock, load_embedder=lambda _: _loaded(load_embedder))
     try:
         if load_embedder:
-            context.vectors.begin(context.embedder.name)
+            home.vectors.begin(home.embedder.name)
         fill = _fill_by_sessions if through == "sessions" else _fill_by_store
-        kept = fill(context, clock, _statements(data), notify)
+        kept = fill(home, clock, _statements(data), notify)
         clock.moment += timedelta(days=1)
-        return _result(context, data, kept, through=through, vectors=load_embedder is not None)
+        return _result(home, data, kept, through=through, vectors=load_embedder is not None)
     finally:
-        context.database.close()
+        home.database.close()
 
 
 _NO_MODEL = {"NACRE_EMBEDDING_MODEL": "none"}
@@ -229,22 +229,22 @@ def _in(project: str, said: Said) -> Said:
 
 
 def _fill_by_store(
-    context: Context, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: Callable[[Progress], None]
+    home: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: Callable[[Progress], None]
 ) -> Kept:
     ids = {}
     for at, (key, said) in enumerate(statements):
         clock.moment = datetime.combine(said.date, datetime.min.time(), UTC) + timedelta(hours=9, seconds=at)
         new = NewMemory(said.text, subject=said.subject, kind=said.kind, project=said.project)
-        ids[key] = store(context, new).memory_id
+        ids[key] = store(home, new).memory_id
         notify(Progress("storing", at + 1, len(statements)))
-    return {key: memory for key, found in ids.items() if (memory := context.memories.find(found))}
+    return {key: memory for key, found in ids.items() if (memory := home.memories.find(found))}
 
 
 def _fill_by_sessions(
-    context: Context, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: Callable[[Progress], None]
+    home: Home, clock: _Clock, statements: Sequence[tuple[str, Said]], notify: Callable[[Progress], None]
 ) -> Kept:
     """Every statement in a session of its own, all read at once; what extraction does not take is not learned."""
-    folder = context.settings.home.parent / "transcripts"
+    folder = home.settings.home.parent / "transcripts"
     folder.mkdir()
     clock.moment = datetime.combine(statements[-1][1].date, datetime.max.time(), UTC)
     for at, (key, said) in enumerate(statements):
@@ -253,11 +253,11 @@ def _fill_by_sessions(
             "timestamp": f"{said.date}T09:00:00Z", "cwd": f"/projects/{said.project}",
         }  # fmt: skip
         (folder / f"{at:05}.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
-    ingest(context, IngestOptions((folder,), remember_paths=False, vectors=False), notify)
-    embed_pending(context, notify)
+    ingest(home, IngestOptions((folder,), remember_paths=False, vectors=False), notify)
+    embed_pending(home, notify)
     learned: Kept = {}
-    for memory_id in context.memories.all_ids():
-        memory = context.memories.find(memory_id)
+    for memory_id in home.memories.all_ids():
+        memory = home.memories.find(memory_id)
         for session in (memory.source.session, *(one.session for one in memory.confirmed)) if memory else ():
             key = (session or "").partition(":")[2]
             if memory and (key not in learned or not memory.retired):
@@ -265,7 +265,7 @@ def _fill_by_sessions(
     return learned
 
 
-def _result(context: Context, data: StaleData, kept: Kept, *, through: str, vectors: bool) -> StaleResult:
+def _result(home: Home, data: StaleData, kept: Kept, *, through: str, vectors: bool) -> StaleResult:
     failures: list[Failure] = []
     known = replace(
         data,
@@ -276,7 +276,7 @@ def _result(context: Context, data: StaleData, kept: Kept, *, through: str, vect
     phrasings: dict[str, PhrasingResult] = {}
     for change in known.changes:
         before = phrasings.get(change.phrasing, PhrasingResult(change.phrasing))
-        phrasings[change.phrasing] = _judged(context, change, kept, before, failures)
+        phrasings[change.phrasing] = _judged(home, change, kept, before, failures)
     wrong = [one for one in known.lookalikes if _is_wrong(one, kept, failures)]
     others = [(one, at) for one in known.changes for at in range(len(one.filler)) if f"{one.id}/{at}" in kept]
     harmed = [item for item in others if _is_harmed(*item, kept, failures)]
@@ -298,9 +298,7 @@ def _both(kept: Kept, key: str) -> bool:
     return f"{key}/old" in kept and f"{key}/new" in kept
 
 
-def _judged(
-    context: Context, change: Change, kept: Kept, so_far: PhrasingResult, failures: list[Failure]
-) -> PhrasingResult:
+def _judged(home: Home, change: Change, kept: Kept, so_far: PhrasingResult, failures: list[Failure]) -> PhrasingResult:
     old, new = kept[f"{change.id}/old"], kept[f"{change.id}/new"]
     done = old.id != new.id and old.superseded_by == new.id and _is_active(new)
     if not done:
@@ -308,7 +306,7 @@ def _judged(
         failures.append(Failure("missed", change.id, f"{change.phrasing}: {note}", old.content, change.new.text))
     stale = found = first = folded = 0
     for question in change.questions:
-        hits, below = _asked(context, question, change.project)
+        hits, below = _asked(home, question, change.project)
         is_stale = old.id in hits and old.id != new.id
         stale += is_stale
         folded += old.id in below
@@ -316,7 +314,7 @@ def _judged(
         found += new.id in hits
         if is_stale:
             failures.append(Failure("stale hit", change.id, question, old.content, new.content))
-    past, _ = _asked(context, change.questions[0], change.project, change.old.date) if change.questions else ((), ())
+    past, _ = _asked(home, change.questions[0], change.project, change.old.date) if change.questions else ((), ())
     return replace(
         so_far, changes=so_far.changes + 1, superseded=so_far.superseded + done, stale=so_far.stale + stale,
         questions=so_far.questions + len(change.questions), found=so_far.found + found,
@@ -331,12 +329,10 @@ def _doubts(newer: Memory, older: Memory) -> bool:
     return any(link.rel == CONTRADICTS and link.to == older.id for link in newer.links)
 
 
-def _asked(
-    context: Context, question: str, project: str, day: date | None = None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _asked(home: Home, question: str, project: str, day: date | None = None) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The ids of the hits, and of those that the hits tell below themselves."""
     query = RecallQuery(question, Filter(projects=(project,), as_of=day), limit=_LIMIT, update=False)
-    hits = recall(context, query).hits
+    hits = recall(home, query).hits
     return tuple(hit.memory.id for hit in hits), tuple(one.id for hit in hits for one in hit.may_replace)
 
 

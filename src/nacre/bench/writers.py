@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from nacre.app.accepting import is_waiting, outcome_of
-from nacre.app.checking import doctor
-from nacre.app.context import Context
-from nacre.app.memory_home import MemoryHome
-from nacre.app.scanning import catch_up
+from nacre.api import MemoryHome
 from nacre.bench.spread import Spread, spread
 from nacre.bench.writing_client import KEYS, REPEATED, Task, Told, open_observed
 from nacre.errors import NacreError
-from nacre.model.reports import Progress
+from nacre.health.checks import doctor
+from nacre.home.home import Home
+from nacre.memories.accept import is_waiting, outcome_of
+from nacre.memories.scan import catch_up
+from nacre.values.reports import Progress
 
 Notify = Callable[[Progress], None]
 
@@ -56,7 +56,7 @@ class WritersResult:
 
 
 def measure(
-    home: Path, *, processes: int, threads: int, seconds: float, recalls: float = 0.2, updates: float = 0.02,
+    home_path: Path, *, processes: int, threads: int, seconds: float, recalls: float = 0.2, updates: float = 0.02,
     notify: Notify = lambda _: None,
 ) -> WritersResult:  # fmt: skip
     """Let clients work on ``home``, which should be new: ``processes`` of one client each, and ``threads`` in one more.
@@ -64,16 +64,16 @@ def measure(
     ``recalls`` and ``updates`` are their shares of what each client does; the rest are stores.
     """
     own = Told()
-    context = open_observed(home, own)
-    with MemoryHome(context) as memory:
+    home = open_observed(home_path, own)
+    with MemoryHome(home) as memory:
         hot = memory.store(_HOT).memory_id
         sizes = [1] * processes + ([threads] if threads else [])
-        tasks = [Task(str(home), hot, at, size, seconds, recalls, updates) for at, size in enumerate(sizes)]
+        tasks = [Task(str(home_path), hot, at, size, seconds, recalls, updates) for at, size in enumerate(sizes)]
         told = _run(tasks, notify)
         started = time.perf_counter()
         while True:
-            catch_up(context)
-            if not is_waiting(context):
+            catch_up(home)
+            if not is_waiting(home):
                 break
         settled = time.perf_counter() - started
         return WritersResult(
@@ -87,8 +87,8 @@ def measure(
             write_lock=spread(at for one in told for at in one.held.get("write", ())),
             vault_lock=spread(at for one in told for at in one.held.get("vault.lock", ())),
             errors=dict(sum((Counter(one.errors) for one in told), Counter())),
-            settled_seconds=round(settled, 2), memories=sum(context.memories.counts().values()),
-            wrong=tuple(_wrong(context, memory, hot, told)),
+            settled_seconds=round(settled, 2), memories=sum(home.memories.counts().values()),
+            wrong=tuple(_wrong(home, memory, hot, told)),
         )  # fmt: skip
 
 
@@ -139,10 +139,10 @@ def _streams(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
     return process.stdin, process.stdout
 
 
-def _wrong(context: Context, memory: MemoryHome, hot: str, told: Sequence[Told]) -> Iterable[str]:
+def _wrong(home: Home, memory: MemoryHome, hot: str, told: Sequence[Told]) -> Iterable[str]:
     """What is not as it was acknowledged."""
     acknowledged = {stored: text for one in told for stored, _, text in one.acknowledged}
-    missing = [text for stored, text in acknowledged.items() if not _is_there(context, stored)]
+    missing = [text for stored, text in acknowledged.items() if not _is_there(home, stored)]
     if missing:
         yield f"{len(missing)} acknowledged memories are missing, e.g. {missing[0]!r}"
     tags = set(memory.get(hot, update=False).tags)
@@ -160,14 +160,14 @@ def _wrong(context: Context, memory: MemoryHome, hot: str, told: Sequence[Told])
     keys = Counter(one.canonical_key for one in active if one.canonical_key)
     if any(count > 1 for count in keys.values()) or len(keys) > KEYS:
         yield f"canonical keys are held more than once: {dict(keys)}"
-    if context.files.intents():
-        yield f"{len(context.files.intents())} writes are pending"
-    yield from (f"{check.name}: {check.detail}" for check in doctor(context) if _is_bad(check.name, check.state))
+    if home.files.intents():
+        yield f"{len(home.files.intents())} writes are pending"
+    yield from (f"{check.name}: {check.detail}" for check in doctor(home) if _is_bad(check.name, check.state))
 
 
-def _is_there(context: Context, memory_id: str) -> bool:
-    placed = outcome_of(context, memory_id)
-    return context.memories.find(placed.memory_id) is not None
+def _is_there(home: Home, memory_id: str) -> bool:
+    placed = outcome_of(home, memory_id)
+    return home.memories.find(placed.memory_id) is not None
 
 
 def _is_bad(name: str, state: str) -> bool:

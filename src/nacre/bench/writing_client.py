@@ -17,9 +17,9 @@ from pathlib import Path
 
 import apsw
 
-from nacre.app.context import Context, open_context
-from nacre.app.memory_home import MemoryHome
+from nacre.api import MemoryHome
 from nacre.errors import NacreError
+from nacre.home.home import Home, open_home
 from nacre.settings import load_settings
 
 REPEATED = tuple(
@@ -70,10 +70,10 @@ class Told:
         self.errors[how] = self.errors.get(how, 0) + 1
 
 
-def open_observed(home: Path, told: Told) -> Context:
+def open_observed(home: Path, told: Told) -> Home:
     """A home without the embedding model whose locks tell how long they were held."""
     settings = load_settings(home, {"HOME": str(home), "NACRE_EMBEDDING_MODEL": "none"})
-    return open_context(settings, observe=lambda name, seconds: told.held.setdefault(name, []).append(seconds))
+    return open_home(settings, observe=lambda name, seconds: told.held.setdefault(name, []).append(seconds))
 
 
 def work(task: Task, client: int, until: float, told: Told, memory: MemoryHome) -> None:

@@ -12,15 +12,7 @@ from typing import Any
 import click
 
 from nacre.cli.run import Run
-from nacre.errors import (
-    Conflict,
-    InvalidInput,
-    NacreError,
-    NotFound,
-    StoreUnusable,
-    TranscriptUnreadable,
-    Unavailable,
-)
+from nacre.errors import Conflict, InvalidInput, NacreError, NotFound, StoreUnusable, TranscriptUnreadable, Unavailable
 
 DONE, FAILED, USAGE, NOT_FOUND, CONFLICT, UNAVAILABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
 

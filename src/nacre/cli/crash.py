@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.app.watching.log import Log
 from nacre.errors import NacreError
 from nacre.redact.redactor import Redactor
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.watching.log import Log
 
 if TYPE_CHECKING:
     from nacre.cli.run import Run

@@ -34,7 +34,7 @@ def start_for_hosts(settings: Settings) -> DaemonMet | None:
     """Start the daemon, so that the first session finds it warm; ``None`` where one runs, or none may be started."""
     from nacre.cli.installed import installed_version
     from nacre.daemon.greeting import greet
-    from nacre.link.starting import start_daemon
+    from nacre.link.start import start_daemon
 
     try:
         started = start_daemon(str(settings.home), settings.environ) if settings["daemon.enabled"] else None
@@ -82,8 +82,8 @@ def end_other_version(home: Path) -> DaemonMet | None:
 
 
 def _watcher(home: Path) -> DaemonMet | None:
-    from nacre.app.watching.standing import standing
-    from nacre.ids import utc_now
+    from nacre.platform.ids import utc_now
+    from nacre.watching.status import standing
 
     found = standing(home, utc_now())
     if not found.lives:

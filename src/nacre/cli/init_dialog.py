@@ -16,8 +16,8 @@ from nacre.errors import InvalidInput
 from nacre.settings import write_setting
 
 if TYPE_CHECKING:
-    from nacre.app.wiring.ways import FoundHost
     from nacre.cli.run import Run
+    from nacre.wiring.ways import FoundHost
 
 _NONE = "none"
 
@@ -44,11 +44,11 @@ def choose_hosts(run: Run, found: Sequence[FoundHost]) -> list[str]:
 
 def offer_first_reading(run: Run) -> None:
     """Where nothing was read yet: tell what there is to read and what that takes, and do it if it is wanted."""
-    from nacre.app import example_sessions, first_reading
+    from nacre.setup import examples, first_ingest
 
-    if example_sessions.has_others(run.context):
+    if examples.has_others(run.home):
         return
-    found = first_reading.look(run.context)
+    found = first_ingest.look(run.home)
     if not found.files:
         return
     paper = run.paper(stderr=True)
@@ -75,23 +75,23 @@ def offer_first_reading(run: Run) -> None:
 
 
 def _since(run: Run, said: str) -> datetime:
-    from nacre.app.first_reading import RECENT
+    from nacre.setup.first_ingest import RECENT
 
-    return run.context.clock() - (RECENT if said == "week" else timedelta())
+    return run.home.clock() - (RECENT if said == "week" else timedelta())
 
 
 def _read(run: Run, paths: Sequence[Path]) -> None:
-    from nacre.app.ingesting import IngestOptions, ingest
-    from nacre.app.quickstart import run_quickstart
     from nacre.cli.render.quickstart import render_quickstart
     from nacre.cli.render.reports import render_ingest
+    from nacre.ingestion.ingest import IngestOptions, ingest
+    from nacre.setup.quickstart import run_quickstart
 
     with progress.shown(run) as notify:
         if paths:
-            report = ingest(run.context, IngestOptions(tuple(paths), remember_paths=False), notify)
+            report = ingest(run.home, IngestOptions(tuple(paths), remember_paths=False), notify)
             run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
         else:
-            result = run_quickstart(run.context, notify)
+            result = run_quickstart(run.home, notify)
             run.answer({}, lambda paper: render_quickstart(paper, result, run.settings.vault))
 
 
@@ -114,13 +114,13 @@ def _told(one: FoundHost) -> str:
 
 def offer_to_forget_examples(run: Run) -> None:
     """Where a first look brought example sessions along: take them out, if wanted, before agents are told them."""
-    from nacre.app import example_sessions
+    from nacre.setup import examples
 
-    if not example_sessions.present(run.context):
+    if not examples.present(run.home):
         return
     click.echo("\nYour memory holds the example sessions of nacre quickstart, and what they taught.", err=True)
     if click.confirm("Take them out?", default=True, err=True):
-        example_sessions.forget(run.context, example_sessions.plan_to_forget(run.context))
+        examples.forget(run.home, examples.plan_to_forget(run.home))
         click.echo("Gone. nacre recall answers from your own sessions now.", err=True)
     else:
         click.echo("nacre forget --examples takes them out whenever you like.", err=True)

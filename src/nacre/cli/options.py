@@ -14,12 +14,12 @@ import click
 from nacre.cli.command import TEXT
 from nacre.cli.run import Run
 from nacre.errors import NotFound, QueryInvalid
-from nacre.ids import utc_now
-from nacre.model.memory import Expiry, Kind, Scope
-from nacre.model.recall import Filter
+from nacre.platform.ids import utc_now
+from nacre.values.memory import Expiry, Kind, Scope
+from nacre.values.recall import Filter
 
 if TYPE_CHECKING:
-    from nacre.app.context import Context
+    from nacre.home.home import Home
 
 HERE = "."
 
@@ -42,7 +42,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:  # noqa: ARG002
         if isinstance(value, datetime):
             return value
-        from nacre.recall.timewords import parse_moment
+        from nacre.text.time_expressions import parse_moment
 
         try:
             return parse_moment(str(value), utc_now())
@@ -145,30 +145,30 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.app.looking import projects
+    from nacre.sessions.views import projects
 
-    slug = project_slug(run.context, name)
-    known = projects(run.context)
+    slug = project_slug(run.home, name)
+    known = projects(run.home)
     if slug not in known:
         run.warnings.append(f"no project is called {name!r}; known: {', '.join(known) or 'none yet'}")
     return slug
 
 
 def project_slug(
-    context: Context, name: str, of_folder: Callable[[Context, Path], str | None] | None = None
+    home: Home, name: str, of_folder: Callable[[Home, Path], str | None] | None = None
 ) -> str:  # fmt: skip
     """The project meant by a name, an alias, or ``.`` for the folder nacre runs in.
 
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
-    from nacre.app.asking import project_called
-    from nacre.app.locating import project_of_folder
-    from nacre.app.looking import projects
+    from nacre.home.location import project_of_folder
+    from nacre.requests import project_called
+    from nacre.sessions.views import projects
 
     if name != HERE:
-        return project_called(context, name, projects(context))
-    found = (of_folder or project_of_folder)(context, Path.cwd())
+        return project_called(home, name, projects(home))
+    found = (of_folder or project_of_folder)(home, Path.cwd())
     if found is None:
         raise NotFound(
             f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"

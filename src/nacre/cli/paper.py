@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
-from nacre.text import FRAME_MARK, visible
+from nacre.text.passages import FRAME_MARK, visible
 
 PIPED_WIDTH = 100
 PIPED_TABLE_WIDTH = 140

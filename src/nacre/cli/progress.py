@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from nacre.cli.run import Run
-    from nacre.llm.retrying import Setback
-    from nacre.model.reports import Progress
+    from nacre.llm.retry import Setback
+    from nacre.values.reports import Progress
 
 _STAGES = {
     "reading": "Reading transcripts",

@@ -138,7 +138,7 @@ class Root(Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
-        from nacre.link.environment import environment, is_own_call
+        from nacre.platform.environment import environment, is_own_call
 
         return None if is_own_call(environment()) else super().invoke(ctx)
 

@@ -14,7 +14,7 @@ from nacre.cli.paper import Paper, unsteered
 from nacre.errors import NacreError
 
 if TYPE_CHECKING:
-    from nacre.app.context import Context
+    from nacre.home.home import Home
     from nacre.settings import Settings
 
 
@@ -42,23 +42,23 @@ class Run:
         return load_settings()
 
     @cached_property
-    def context(self) -> Context:
+    def home(self) -> Home:
         """The open home. Raises StoreUnusable and its kin."""
-        from nacre.app.context import open_context
+        from nacre.home.home import open_home
 
-        return open_context(self.settings)
+        return open_home(self.settings)
 
     def close(self) -> None:
         """Close the home if it was opened."""
-        if "context" in self.__dict__:
-            self.context.close()
+        if "home" in self.__dict__:
+            self.home.close()
 
     def keep_history(self) -> None:
         """Let what was done be judged and committed in the background, if it is time."""
-        if "context" in self.__dict__:
-            from nacre.app.afterwards import keep_history
+        if "home" in self.__dict__:
+            from nacre.sync.follow_up import keep_history
 
-            keep_history(self.context, commits=self.keeps_history)
+            keep_history(self.home, commits=self.keeps_history)
 
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
@@ -98,11 +98,11 @@ class Run:
         click.echo("".join(self._written), nl=False)
         self._written.clear()
         warnings, problems = list(self.warnings), list(self.problems)
-        if "context" in self.__dict__:
-            from nacre.app.afterwards import warnings_of
+        if "home" in self.__dict__:
+            from nacre.sync.follow_up import warnings_of
 
-            warnings += warnings_of(self.context, of_sync=self.keeps_history)
-            problems += self.context.problems
+            warnings += warnings_of(self.home, of_sync=self.keeps_history)
+            problems += self.home.problems
         for warning in dict.fromkeys([*warnings, *problems]):
             click.echo(f"warning: {warning}", err=True)
         if problems:

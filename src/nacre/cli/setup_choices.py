@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from nacre.app import setting_up
-from nacre.app.models import NONE
-from nacre.app.setting_up import Wish
-from nacre.app.signing_in import programs
-from nacre.llm.methods import methods
-from nacre.llm.proposing import proposed
+from nacre.llm.credentials.methods import methods
+from nacre.llm.proposals import proposed
 from nacre.llm.providers import provider_of
+from nacre.setup import models
+from nacre.setup.credentials import programs
+from nacre.setup.models import Wish
+from nacre.spending.models import NONE
 
 if TYPE_CHECKING:
     from nacre.cli.commands.setup import Asked
@@ -43,13 +43,13 @@ def settle(settings: Settings, asked: Asked, somebody: Asks | None) -> Wish:
         return Wish(NONE, embedding=asked.embedding, daily_budget=asked.daily_budget)
     if asked.base_url is None:
         provider_of(settings, provider)  # raises where there is none
-    method = setting_up.method_for(provider, asked.auth, asked.secret)
+    method = models.method_for(provider, asked.auth, asked.secret)
     wish = Wish(
         f"{provider}:", method.name if method else asked.auth, asked.secret, asked.base_url, asked.embedding,
         asked.background, asked.daily_budget,
     )  # fmt: skip
     missing = []
-    if setting_up.needs_key(settings, wish):
+    if models.needs_key(settings, wish):
         secret = somebody.key(settings, wish) if somebody else None
         wish = with_key(wish, secret) if secret else wish
         missing += [] if secret else ["--key-env VAR or --key-stdin"]
@@ -57,12 +57,12 @@ def settle(settings: Settings, asked: Asked, somebody: Asks | None) -> Wish:
     missing += wanted
     if missing:
         raise click.UsageError(f"{provider} needs more: add {', '.join(missing)}", click.get_current_context())
-    return replace(wish, model=setting_up.full_name(settings, model, provider))
+    return replace(wish, model=models.full_name(settings, model, provider))
 
 
 def with_key(wish: Wish, secret: str) -> Wish:
     """A wish with a key, and the method that is the key's. Raises CredentialsUnusable."""
-    method = setting_up.method_for(wish.provider, wish.auth, secret)
+    method = models.method_for(wish.provider, wish.auth, secret)
     return replace(wish, auth=method.name if method else wish.auth, secret=secret)
 
 
@@ -71,7 +71,7 @@ def _provider(settings: Settings, asked: Asked) -> str:
     if asked.provider:
         return asked.provider
     if asked.model:
-        named = setting_up.full_name(settings, asked.model, "")
+        named = models.full_name(settings, asked.model, "")
         if not named.startswith(":"):
             return named.partition(":")[0]
     if asked.auth:

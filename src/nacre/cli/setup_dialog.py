@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nacre.app import setting_up, signing_in
-from nacre.app.models import NONE
-from nacre.app.setting_up import Wish
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.render.signing_in import kept_in, programs
 from nacre.cli.setup_choices import through, with_key
 from nacre.errors import NacreError
 from nacre.llm.capabilities import capabilities_of
-from nacre.llm.credentials import credential_for
-from nacre.llm.methods import BEARER, methods
-from nacre.llm.proposing import listed_here, proposed
+from nacre.llm.credentials.keys import credential_for
+from nacre.llm.credentials.methods import BEARER, methods
+from nacre.llm.proposals import listed_here, proposed
 from nacre.llm.providers import Provider, is_built_in, provider_of, providers
+from nacre.setup import credentials, models
+from nacre.setup.models import Wish
+from nacre.spending.models import NONE
 
 if TYPE_CHECKING:
     from nacre.cli.run import Run
@@ -41,7 +41,7 @@ class Option:
 def walk(run: Run) -> Wish:
     """Ask for everything, with what holds now or what was found as the default. Raises NacreError."""
     dialog = Dialog(run)
-    found = signing_in.status(run.settings)
+    found = credentials.status(run.settings)
     local = {name: names for name, names in _local(run.settings).items() if names is not None}
     dialog.show_found(found, local)
     option = dialog.choose(_options(run.settings, found, local))
@@ -50,10 +50,10 @@ def walk(run: Run) -> Wish:
     wish = Wish(f"{option.provider}:", option.auth or None)
     if option.provider == _OTHER:
         wish = dialog.other()
-    if setting_up.needs_key(run.settings, wish) or dialog.wants_another(wish):
+    if models.needs_key(run.settings, wish) or dialog.wants_another(wish):
         wish = with_key(wish, dialog.key(run.settings, wish))
     model = dialog.model(run.settings, wish.provider, wish.base_url)
-    wish = replace(wish, model=setting_up.full_name(run.settings, model, wish.provider))
+    wish = replace(wish, model=models.full_name(run.settings, model, wish.provider))
     return dialog.bounds(replace(wish, embedding=dialog.embedding()))
 
 
@@ -64,7 +64,7 @@ class Dialog:
         self._run = run
         self._settings = run.settings
 
-    def show_found(self, found: signing_in.SigningIn, local: dict[str, list[str]]) -> None:
+    def show_found(self, found: credentials.SigningIn, local: dict[str, list[str]]) -> None:
         """What there is on this machine."""
         paper = self._run.paper(stderr=True)
         paper.line("A language model is optional. With one, nacre writes better memories and merges them better.")
@@ -105,7 +105,7 @@ class Dialog:
         method = methods().get(wish.auth or "")
         if wish.secret or (method and method.kind == BEARER and method.login):
             return False
-        after = setting_up.wished(self._settings, wish)
+        after = models.wished(self._settings, wish)
         if not provider_of(after, wish.provider).needs_key:
             return False
         taken = credential_for(after, wish.provider)
@@ -119,7 +119,7 @@ class Dialog:
         what = "Token (claude setup-token makes one" if method and method.kind == BEARER else "API key ("
         label = what + ("; not shown)" if method and method.kind == BEARER else "not shown)")
         while True:
-            secret = self._hidden(f"{label} for {provider_of(setting_up.wished(settings, wish), wish.provider).label}")
+            secret = self._hidden(f"{label} for {provider_of(models.wished(settings, wish), wish.provider).label}")
             try:
                 with_key(wish, secret)
             except NacreError as error:
@@ -130,7 +130,7 @@ class Dialog:
     def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
         """A model's name: one that is proposed, by its number, or any other."""
         wish = Wish(f"{provider}:", base_url=base_url)
-        able = provider_of(setting_up.wished(settings, wish), provider)
+        able = provider_of(models.wished(settings, wish), provider)
         names = proposed(able)
         present = settings["models.default"]
         if present.partition(":")[0] == provider:
@@ -212,7 +212,7 @@ def _is_local(provider: Provider) -> bool:
     return provider.api == "chat" and not provider.needs_key
 
 
-def _options(settings: Settings, found: signing_in.SigningIn, local: dict[str, list[str]]) -> list[Option]:
+def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, list[str]]) -> list[Option]:
     states = {way.method: way.state for way in found.ways if way.method}
     options = []
     for name, method in methods().items():
@@ -258,7 +258,7 @@ def _server(name: str, names: Sequence[str]) -> str:
     return f"{name}: answers, with {shown}" if names else f"{name}: answers, with no model yet"
 
 
-def _told(way: signing_in.Way) -> str:
+def _told(way: credentials.Way) -> str:
     best = way.best
     if best is None or best.credential is None:
         return f"{way.method or way.provider} ({way.state})"

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nacre.app.afterwards import warnings_of
-from nacre.app.catalogue import CATALOGUE, Entry
-from nacre.app.context import Context
+from nacre.catalogue import CATALOGUE, Entry
 from nacre.daemon.homes import Homes
 from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
+from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
+from nacre.sync.follow_up import warnings_of
 
 MOST_SECONDS = 600.0
 """So long nobody waits."""
@@ -51,7 +51,7 @@ class _Asked(msgspec.Struct, frozen=True):
 class _AtWork:
     """A question that runs; ``left`` is since when nobody waits for its answer."""
 
-    context: Context
+    home: Home
     caller: Waiting
     until: float
     left: float | None = None
@@ -98,7 +98,7 @@ class Answering:
                     if one.left is None and (now > one.until or one.caller.has_left()):
                         one.left = now
                     if one.left is not None and now - one.left > _GRACE_SECONDS:
-                        one.context.database.interrupt()
+                        one.home.database.interrupt()
 
     def _result(self, line: bytes, caller: Waiting) -> bytes:
         try:
@@ -115,18 +115,18 @@ class Answering:
                 f"there is no operation {asked.operation!r}", hint=f"one of {', '.join(self._catalogue)}"
             )
         until = time.monotonic() + max(0.0, min(asked.seconds, MOST_SECONDS))
-        with self._turn(entry, until) as context:
+        with self._turn(entry, until) as home:
             if caller.has_left() or time.monotonic() >= until:
                 raise _NobodyWaits
             began = time.monotonic()
-            answer = self._run(entry, context, asked, caller, until)
+            answer = self._run(entry, home, asked, caller, until)
         took = time.monotonic() - began
         if took > _SLOW_SECONDS and not entry.takes_long:
             self._tell(f"{entry.name} took {took:.1f} s")
         return answer
 
     @contextmanager
-    def _turn(self, entry: Entry[Any, Any], until: float) -> Iterator[Context]:
+    def _turn(self, entry: Entry[Any, Any], until: float) -> Iterator[Home]:
         """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
         write between their parts."""
         gate = self._long if entry.takes_long else self._writing if entry.writes else None
@@ -138,16 +138,16 @@ class Answering:
             yield held.enter_context(self._homes.lent(until - time.monotonic()))
 
     def _run(
-        self, entry: Entry[Any, Any], context: Context, asked: _Asked, caller: Waiting, until: float
+        self, entry: Entry[Any, Any], home: Home, asked: _Asked, caller: Waiting, until: float
     ) -> bytes:  # fmt: skip
-        if asked.settings is not None and asked.settings != context.settings.mark:
+        if asked.settings is not None and asked.settings != home.settings.mark:
             raise OtherSettings
-        one = _AtWork(context, caller, until)
+        one = _AtWork(home, caller, until)
         if not entry.writes:
             with self._guard:
                 self._at_work.append(one)
         try:
-            result = entry.answer(context, asked.request)
+            result = entry.answer(home, asked.request)
         except Unavailable:
             if one.left is not None:
                 raise _NobodyWaits from None
@@ -158,7 +158,7 @@ class Answering:
                     self._at_work.remove(one)
         notes = b""
         if asked.notes:
-            told = {"warnings": warnings_of(context), "problems": context.problems}
+            told = {"warnings": warnings_of(home), "problems": home.problems}
             notes = b',"notes":' + msgspec.json.encode(told)
         return b'{"result":' + result + notes + b"}"
 

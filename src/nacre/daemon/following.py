@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from nacre.app.context import Context
-from nacre.app.watching import standing
-from nacre.app.watching.watcher import Watcher, WatchEvent, WatchOptions
 from nacre.errors import Conflict, NacreError
+from nacre.home.home import Home
+from nacre.watching import status
+from nacre.watching.watcher import Watcher, WatchEvent, WatchOptions
 
 _PAUSE_SECONDS = 60.0
 
@@ -18,7 +18,7 @@ class Following:
     """Follows sessions in a thread, from ``run`` until ``stop``. ``nacre watcher stop`` ends it until ``again``."""
 
     def __init__(
-        self, home: Path, open_home: Callable[[], Context], watched: Callable[[WatchEvent], None],
+        self, home: Path, open_home: Callable[[], Home], watched: Callable[[WatchEvent], None],
         tell: Callable[[str], None], version: str,
     ) -> None:  # fmt: skip
         self._home = home
@@ -75,7 +75,7 @@ class Following:
         for _ in range(int(_PAUSE_SECONDS)):
             if self._wanted.is_set() or stop.wait(1.0):
                 break
-        if not stop.is_set() and not standing.is_asked_to_end(self._home):
+        if not stop.is_set() and not status.is_asked_to_end(self._home):
             self._wanted.set()
 
     def _say(self, line: str) -> None:

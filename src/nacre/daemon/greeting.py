@@ -11,7 +11,7 @@ import msgspec
 
 from nacre.link.address import LOCK
 from nacre.link.client import Away, Refused, ask
-from nacre.lock import is_held
+from nacre.platform.locks import is_held
 
 _PAUSE_SECONDS = 0.02
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre.app.context import Context
 from nacre.errors import Ending, SchemaTooNew, Unavailable
-from nacre.protocols import Embedder, ManifoldEmbedder
+from nacre.home.home import Home
+from nacre.protocols import Embedder, RemoteEmbedder
 from nacre.settings import Settings
 
 if TYPE_CHECKING:
-    from nacre.storage.vectors import Kept
+    from nacre.storage.search.vectors import Kept
 
 MOST = 6
 """So many are open at once; who comes then waits for one of them."""
@@ -32,7 +32,7 @@ _Stamp = tuple[int, int, int]
 class _Open:
     """An open home, how its settings' file and its database's schema were then, and when it was last needed."""
 
-    context: Context
+    home: Home
     stamp: _Stamp | None
     schema: int
     freed: float = 0.0
@@ -44,7 +44,7 @@ class Homes:
     One that is not what is on disk any more, as its database was made anew or its settings changed, is opened again.
     """
 
-    def __init__(self, open_home: Callable[[], Context], home: Path, config: Path, most: int = MOST) -> None:
+    def __init__(self, open_home: Callable[[], Home], home: Path, config: Path, most: int = MOST) -> None:
         self._open_home = open_home
         self._home = home
         self._config = config
@@ -61,15 +61,15 @@ class Homes:
         """Why this program cannot work with the home any more."""
 
     @contextmanager
-    def lent(self, seconds: float = _PATIENCE_SECONDS) -> Iterator[Context]:
+    def lent(self, seconds: float = _PATIENCE_SECONDS) -> Iterator[Home]:
         """A home of one's own for the block. Raises what opening one raises, Unavailable where all are in use."""
         if not self._room.acquire(timeout=max(0.0, seconds)):
             raise Unavailable("the daemon is busy", hint="ask again")
         try:
             found = self._taken() or self._opened()
-            self._share_with(found.context)
+            self._share_with(found.home)
             try:
-                yield found.context
+                yield found.home
             finally:
                 self._give_back(found)
         finally:
@@ -83,7 +83,7 @@ class Homes:
             old = [one for one in self._free if one not in kept]
             self._free = kept
         for one in old:
-            one.context.database.close()
+            one.home.database.close()
         return bool(old)
 
     def close(self) -> None:
@@ -92,9 +92,9 @@ class Homes:
             self._is_closed = True
             free, self._free = self._free, []
         for one in free:
-            one.context.database.close()
+            one.home.database.close()
         for embedder in self._embedders.values():
-            if isinstance(embedder, ManifoldEmbedder):
+            if isinstance(embedder, RemoteEmbedder):
                 embedder.close()
 
     def _taken(self) -> _Open | None:
@@ -106,13 +106,13 @@ class Homes:
                 found = self._free.pop()
             if self._is_good(found):
                 return found
-            found.context.database.close()
+            found.home.database.close()
 
     def _is_good(self, one: _Open) -> bool:
-        context = one.context
-        if not context.database.is_in_place() or context.database.unwritable:
+        home = one.home
+        if not home.database.is_in_place() or home.database.unwritable:
             return False
-        if context.database.schema() != one.schema:
+        if home.database.schema() != one.schema:
             self.outdated = "another version of nacre changed the database"
             raise Ending(self.outdated)
         return one.stamp == _stamp(self._config)
@@ -124,7 +124,7 @@ class Homes:
             raise Ending("the home was moved or deleted")  # and is not made anew
         stamp = _stamp(self._config)
         try:
-            context = self._open_home()
+            home = self._open_home()
         except SchemaTooNew as error:
             self.outdated = error.message
             raise
@@ -132,33 +132,33 @@ class Homes:
         with self._guard:  # not the one that is held while a model is loaded: who opens a home waits for no model
             if stamp != self._stamp:
                 self._embedders, self._stamp = {}, stamp
-        shared = replace(context, load_embedder=lambda settings: self._embedder(context, settings))
+        shared = replace(home, load_embedder=lambda settings: self._embedder(home, settings))
         return _Open(shared, stamp, shared.database.schema())
 
-    def _share_with(self, context: Context) -> None:
+    def _share_with(self, home: Home) -> None:
         """What one home has in memory of the vectors, the others need not load: it may be a hundred megabytes."""
         file, kept = self._kept
-        if kept and file == context.database.file:
-            context.vectors.begin_with(kept)
+        if kept and file == home.database.file:
+            home.vectors.begin_with(kept)
 
     def _give_back(self, one: _Open) -> None:
-        one.context.problems.clear()
+        one.home.problems.clear()
         one.freed = time.monotonic()
         with self._guard:
-            if "vectors" in one.context.__dict__:
-                self._kept = one.context.database.file, one.context.vectors.kept()
+            if "vectors" in one.home.__dict__:
+                self._kept = one.home.database.file, one.home.vectors.kept()
             if not self._is_closed:
                 self._free.append(one)
                 return
-        one.context.database.close()
+        one.home.database.close()
 
-    def _embedder(self, context: Context, settings: Settings) -> Embedder:
+    def _embedder(self, home: Home, settings: Settings) -> Embedder:
         """One model for all threads, loaded by the first that needs it."""
         name = str(settings["embedding.model"])
         with self._loading:
             known = self._embedders
             if name not in known:
-                known[name] = context.load_embedder(settings)
+                known[name] = home.load_embedder(settings)
             return known[name]
 
 

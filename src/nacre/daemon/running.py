@@ -13,8 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import nacre
-from nacre.app.catalogue import CATALOGUE
-from nacre.app.context import Context
+from nacre.catalogue import CATALOGUE
 from nacre.daemon.answering import Answering
 from nacre.daemon.following import Following
 from nacre.daemon.footprint import memory_mb, share_arenas
@@ -24,15 +23,16 @@ from nacre.daemon.server import Server
 from nacre.daemon.tending import Tending
 from nacre.daemon.web import TOKEN, Web
 from nacre.errors import Conflict, NacreError
+from nacre.home.home import Home
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
-from nacre.lock import FileLock
-from nacre.model.hooking import HookAnswer, HookCall, HookEvent
-from nacre.model.recall import RecallQuery
+from nacre.platform.locks import FileLock
 from nacre.settings import Settings
+from nacre.values.hooks import HookAnswer, HookCall, HookEvent
+from nacre.values.recall import RecallQuery
 
 if TYPE_CHECKING:
-    from nacre.app.watching.watcher import WatchEvent
+    from nacre.watching.watcher import WatchEvent
 
 _LOOK_SECONDS = 0.5
 _END_SECONDS = 1.5
@@ -76,7 +76,7 @@ class Daemon:
     """Serves one home until it is told to stop, or has no reason to stay. Not to be run twice."""
 
     def __init__(
-        self, settings: Settings, open_home: Callable[[], Context], options: DaemonOptions, voice: Voice
+        self, settings: Settings, open_home: Callable[[], Home], options: DaemonOptions, voice: Voice
     ) -> None:  # fmt: skip
         self._settings = settings
         self._options = options
@@ -222,20 +222,20 @@ class Daemon:
             thread.join(max(0.0, until - time.monotonic()))
         self._homes.close()
 
-    def _hook(self, context: Context, call: HookCall) -> HookAnswer:
+    def _hook(self, home: Home, call: HookCall) -> HookAnswer:
         """What a hook is answered: by words alone until the model is loaded, since hooks wait for milliseconds."""
-        answer: HookAnswer = CATALOGUE["hook"].run(context, call if self._is_warm else replace(call, alone=True))
+        answer: HookAnswer = CATALOGUE["hook"].run(home, call if self._is_warm else replace(call, alone=True))
         return answer
 
     def _warm(self) -> None:
         """Load what the first questions need, before they are asked; nothing is told, and no use is noted."""
         try:
-            with self._homes.lent() as context:
-                CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True))
-                CATALOGUE["recall"].run(context, RecallQuery(_WARMING, limit=1, turns=1, update=False))
-                CATALOGUE["hook"].run(context, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
-                if context.settings["embedding.model"] != "none":
-                    _ = context.embedder_in_use  # also where there is nothing yet that it could be compared with
+            with self._homes.lent() as home:
+                CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING, alone=True))
+                CATALOGUE["recall"].run(home, RecallQuery(_WARMING, limit=1, turns=1, update=False))
+                CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
+                if home.settings["embedding.model"] != "none":
+                    _ = home.embedder_in_use  # also where there is nothing yet that it could be compared with
         except NacreError as error:
             self._tell(f"nothing could be loaded beforehand: {error.message}")
         self._is_warm = True

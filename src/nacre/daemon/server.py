@@ -15,9 +15,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from nacre import private
 from nacre.errors import StoreUnusable, Unavailable
 from nacre.link.address import socket_path
+from nacre.platform import private_files
 
 _MOST_BYTES = 64_000_000
 _CHUNK = 65_536
@@ -97,8 +97,8 @@ class Server:
             raise Unavailable("this system has no local sockets", hint="everything works without a daemon")
         folder = Path(self.path).parent
         try:
-            private.make_folder(folder)
-            private.refuse_unsafe(folder)
+            private_files.make_folder(folder)
+            private_files.refuse_unsafe(folder)
             for left in folder.glob(f"{Path(self.path).name}.*"):
                 left.unlink(missing_ok=True)  # of one that was killed as it began
             listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from nacre.app import chores
-from nacre.app.afterwards import keep_history
+from nacre.chores import queue
 from nacre.daemon.footprint import give_back
 from nacre.daemon.homes import Homes
 from nacre.errors import NacreError
-from nacre.link.starting import start_process
-from nacre.model.hooking import HookEvent
+from nacre.link.start import start_process
 from nacre.settings import Settings
+from nacre.sync.follow_up import keep_history
+from nacre.values.hooks import HookEvent
 
 HISTORY_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
@@ -75,8 +75,8 @@ class Chores:
             return
         if self._process:
             self._ended(self._process.returncode)
-        chores.drop(self._settings.home, self._is_needless)
-        if time.monotonic() < self._not_before or not chores.is_due(self._settings.home, time.time()):
+        queue.drop(self._settings.home, self._is_needless)
+        if time.monotonic() < self._not_before or not queue.is_due(self._settings.home, time.time()):
             return
         try:
             self._process = start_process(str(self._settings.home), self._settings.environ, "chores")
@@ -84,7 +84,7 @@ class Chores:
             self._tell(f"no process for chores can be started: {error.strerror}")
             self._not_before = time.monotonic() + _MOST_PAUSE
 
-    def _is_needless(self, chore: chores.Chore) -> bool:
+    def _is_needless(self, chore: queue.Chore) -> bool:
         """After a turn a session is read, no more: of those that are followed no process need be started for that."""
         return chore.kind == HookEvent.TURN_END and bool(chore.transcript) and self._reads(Path(chore.transcript or ""))
 
@@ -98,7 +98,7 @@ class Chores:
     def _ended(self, code: int) -> None:
         """It is begun again when something is due; where that is so at once, or it failed, ever later."""
         self._process = None
-        goes_wrong = bool(code) or chores.is_due(self._settings.home, time.time())
+        goes_wrong = bool(code) or queue.is_due(self._settings.home, time.time())
         self._pause = min(2 * self._pause, _MOST_PAUSE) if goes_wrong else _LEAST_PAUSE
         self._not_before = time.monotonic() + (self._pause if goes_wrong else 0.0)
         if code:

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nacre import private
 from nacre.errors import InvalidInput, StoreUnusable, Unavailable
+from nacre.platform import private_files
 
 if TYPE_CHECKING:
     import uvicorn
@@ -108,12 +108,12 @@ def token_of(home: Path) -> str:
     path = home / TOKEN
     try:
         with suppress(FileNotFoundError):
-            with os.fdopen(private.open_file(path, os.O_RDONLY), "rb") as file:
+            with os.fdopen(private_files.open_file(path, os.O_RDONLY), "rb") as file:
                 kept = file.read(_MOST_TOKEN).decode("ascii", "replace").strip()
             if kept:
                 return kept
         made = secrets.token_urlsafe(_TOKEN_BYTES)
-        private.write_file(path, made + "\n")
+        private_files.write_file(path, made + "\n")
     except OSError as error:
         raise StoreUnusable(f"cannot use {path}: {error.strerror}", hint="check its permissions") from error
     return made

@@ -10,7 +10,7 @@ import tomllib
 from functools import cache
 from importlib.resources import files
 
-from nacre.dedup.announcing import announces
+from nacre.dedup.announcements import announces
 from nacre.dedup.pair import Pair, held
 
 _MOST = 3

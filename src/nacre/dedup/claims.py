@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.memory import Claim, Memory
-from nacre.model.prompting import Prompt, Task
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.values.memory import Claim, Memory
+from nacre.values.model_calls import Prompt, Task
 
 OWNER = "owner"
 """The entity that a person is who speaks of themselves."""

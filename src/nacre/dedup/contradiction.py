@@ -12,10 +12,10 @@ import msgspec
 from nacre.dedup.claims import as_data, share, system
 from nacre.dedup.cues import language_of
 from nacre.errors import AnswerUnusable
-from nacre.model.memory import Kind, Memory
-from nacre.model.prompting import Prompt, Task
-from nacre.model.session import Speaker
-from nacre.text import normalise, shorten
+from nacre.text.passages import normalise, shorten
+from nacre.values.memory import Kind, Memory
+from nacre.values.model_calls import Prompt, Task
+from nacre.values.session import Speaker
 
 AUTO_SUPERSEDE = 0.85
 """Surer than this, and a fact or preference is superseded without asking (``contradiction.auto_supersede``)."""

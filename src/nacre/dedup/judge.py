@@ -10,7 +10,7 @@ from nacre.dedup.cues import language_of
 from nacre.dedup.pair import Pair, held
 from nacre.dedup.statement import Statement, read
 from nacre.embed.calibration import Calibration
-from nacre.model.memory import Kind, Memory
+from nacre.values.memory import Kind, Memory
 
 SAME_WORDS = 0.8
 """The share of topical words in common from which two texts say the same, where nothing forbids it."""

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.text import normalise
+from nacre.text.passages import normalise
 
 HASHES = 128
 SHINGLE = 5

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from nacre.dedup.cues import ChangeLanguage, kinds_of_things, languages
-from nacre.stemming import singular
-from nacre.stemming import stem as without_endings
+from nacre.text.stems import singular
+from nacre.text.stems import stem as without_endings
 
 _TOKEN = re.compile(
     r"""

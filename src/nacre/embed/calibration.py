@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nacre.frozen import dataclass
+from nacre.platform.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.embed import minilm
 from nacre.errors import EmbedderUnavailable
-from nacre.link.environment import turn_off_telemetry
+from nacre.platform.environment import turn_off_telemetry
 
 if TYPE_CHECKING:
     import numpy as np

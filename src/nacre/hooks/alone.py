@@ -6,18 +6,18 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from nacre.app.context import open_to_read
-from nacre.app.hooking import answer as answer_call
-from nacre.model.context import Occasion
-from nacre.model.hooking import HookCall, HookEvent
+from nacre.context.hook_answers import answer as answer_call
+from nacre.home.home import open_to_read
 from nacre.settings import load_settings
+from nacre.values.context import Occasion
+from nacre.values.hooks import HookCall, HookEvent
 
 PATIENCE_MS = 40
 """So long a lock of the database's is waited for."""
 
 
 def answer(home: str, call: dict[str, Any]) -> dict[str, Any]:
-    """A :class:`nacre.model.hooking.HookAnswer` to a call, as the daemon would send it; empty where there is no home.
+    """A :class:`nacre.values.hooks.HookAnswer` to a call, as the daemon would send it; empty where there is no home.
 
     Raises NacreError.
     """

@@ -24,7 +24,7 @@ from nacre.hooks import notes
 from nacre.hooks.shapes import SHAPES, Shape
 from nacre.link.chores import EVENTS
 from nacre.link.client import Away, Refused, ask
-from nacre.link.environment import environment, home_folder, is_own_call
+from nacre.platform.environment import environment, home_folder, is_own_call
 
 ALLOWED_MS = 138
 """From the start of the process on; its end takes a few milliseconds more."""

@@ -16,7 +16,7 @@ Asked = dict[str, Any]
 
 
 class Shape(NamedTuple):
-    """``events`` are the host's names of what :class:`nacre.model.hooking.HookEvent` lists; ``read`` makes a call of
+    """``events`` are the host's names of what :class:`nacre.values.hooks.HookEvent` lists; ``read`` makes a call of
     what it hands over; ``tell`` makes its output of the event, as the host and as nacre calls it, and a context.
 
     ``tool`` is the name of the adapter that reads the host's transcripts: it makes the session's name.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nacre.link.environment import environment
-from nacre.link.starting import start_chores, start_daemon
+from nacre.link.start import start_chores, start_daemon
+from nacre.platform.environment import environment
 from nacre.settings import load_settings
 
 

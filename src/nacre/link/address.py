@@ -9,7 +9,7 @@ LOCK = "daemon.lock"
 """In the home: held by its daemon, free as soon as that is gone."""
 
 CHORES_LOCK = "chores.lock"
-"""In the home: held by whoever does what hooks left (:mod:`nacre.app.chores`)."""
+"""In the home: held by whoever does what hooks left (:mod:`nacre.chores.queue`)."""
 
 _LONGEST = 100
 """A path of a socket holds some 104 bytes at most."""

@@ -1,6 +1,6 @@
 """Leave work for later: one small file a chore. Standard library only: hooks write them, in a millisecond.
 
-Whoever does chores (:mod:`nacre.app.chores`: the daemon, else ``nacre chores``) takes the files away.
+Whoever does chores (:mod:`nacre.chores.queue`: the daemon, else ``nacre chores``) takes the files away.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nacre.link.address import chores_folder
 _NAMES = itertools.count()
 
 EVENTS = frozenset({"session-start", "session-end", "pre-compact", "turn-end"})
-"""Kinds of chores that hooks leave, named after what happened (:class:`nacre.model.hooking.HookEvent`)."""
+"""Kinds of chores that hooks leave, named after what happened (:class:`nacre.values.hooks.HookEvent`)."""
 
 
 def leave_chore(

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from nacre.errors import AnswerUnusable
-from nacre.model.prompting import Completion, Prompt
 from nacre.protocols import LanguageModel
+from nacre.values.model_calls import Completion, Prompt
 
 A = TypeVar("A", bound=msgspec.Struct)
 

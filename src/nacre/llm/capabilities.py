@@ -16,8 +16,8 @@ import msgspec
 
 from nacre.errors import ModelRefused
 from nacre.llm.providers import Provider
-from nacre.model.prompting import Capabilities, Price
 from nacre.settings import Settings
+from nacre.values.model_calls import Capabilities, Price
 
 _DATE = re.compile(r"[-@](?:20\d{6}|20\d\d-\d\d-\d\d)(?:-v\d+(?::\d+)?)?$")
 _OWNER = re.compile(r"^(?:[a-z]{2}\.)?anthropic\.")

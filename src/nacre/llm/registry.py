@@ -7,15 +7,15 @@ from collections.abc import Callable
 from importlib.util import find_spec
 
 from nacre.errors import ModelRefused, NacreError
-from nacre.llm import failing
+from nacre.llm import failures
 from nacre.llm.capabilities import capabilities_of
-from nacre.llm.credentials import credential_for
-from nacre.llm.failing import Asked
+from nacre.llm.credentials.keys import credential_for
+from nacre.llm.failures import Asked
 from nacre.llm.providers import provider_of
-from nacre.llm.retrying import RetryingModel
-from nacre.model.prompting import Capabilities
+from nacre.llm.retry import RetryingModel
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
+from nacre.values.model_calls import Capabilities
 
 Opener = Callable[[Settings, Asked, Capabilities], LanguageModel]
 
@@ -27,7 +27,7 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     """
     asked, able = describe(settings, name)
     if asked.provider.needs_key and asked.credential is None:
-        raise failing.no_key(asked)
+        raise failures.no_key(asked)
     return RetryingModel(
         _OPENERS[asked.provider.api](settings, asked, able), seconds=settings["models.timeout_seconds"]
     )
@@ -36,11 +36,11 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
 def obstacle(settings: Settings, asked: Asked) -> NacreError | None:
     """What keeps a model from being opened, as far as that is seen without loading anything."""
     if asked.provider.needs_key and asked.credential is None:
-        return failing.no_key(asked)
+        return failures.no_key(asked)
     if library := _LIBRARIES.get(asked.provider.api):
-        return None if find_spec(library) else failing.no_library(asked, library)
+        return None if find_spec(library) else failures.no_library(asked, library)
     if program := _PROGRAMS.get(asked.provider.api):
-        return None if shutil.which(program, path=settings.environ.get("PATH")) else failing.no_program(asked, program)
+        return None if shutil.which(program, path=settings.environ.get("PATH")) else failures.no_program(asked, program)
     return None
 
 
@@ -57,25 +57,25 @@ def describe(settings: Settings, name: str) -> tuple[Asked, Capabilities]:
 
 
 def _anthropic(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.anthropic_api import AnthropicModel  # each only where it is asked for
+    from nacre.llm.wires.anthropic_api import AnthropicModel  # each only where it is asked for
 
     return AnthropicModel(asked, able)
 
 
 def _openai(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.openai_api import OpenAIModel
+    from nacre.llm.wires.openai_api import OpenAIModel
 
     return OpenAIModel(asked, able)
 
 
 def _claude(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.claude_cli import claude_model
+    from nacre.llm.wires.claude_cli import claude_model
 
     return claude_model(asked, able, settings.environ)
 
 
 def _codex(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.codex_cli import codex_model
+    from nacre.llm.wires.codex_cli import codex_model
 
     return codex_model(asked, able, settings.environ)
 

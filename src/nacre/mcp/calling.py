@@ -14,8 +14,8 @@ from nacre.errors import NacreError
 from nacre.link.client import Away, Refused, ask
 
 if TYPE_CHECKING:
-    from nacre.app.catalogue import Entry
-    from nacre.app.context import Context, ModelLoader
+    from nacre.catalogue import Entry
+    from nacre.home.home import Home, ModelLoader
 
 LONG_SECONDS = 600.0
 _SECONDS = 30.0
@@ -45,14 +45,14 @@ class HomeCalls:
     """
 
     def __init__(self, home: Path, *, start: Callable[[], None] | None = None) -> None:
-        self._home = home
+        self._home_path = home
         self._start = start
-        self._context: Context | None = None
+        self._home: Home | None = None
         self._turn = RLock()
 
     def __call__(self, operation: str, request: Any, *, load_model: ModelLoader | None = None) -> Any:
         """Run an operation; with ``load_model``, which opens language models, in this process. Raises NacreError."""
-        from nacre.app.catalogue import CATALOGUE  # 0.3 s, for which no host waits before its first call
+        from nacre.catalogue import CATALOGUE  # 0.3 s, for which no host waits before its first call
 
         entry = CATALOGUE[operation]
         if load_model is None:
@@ -61,23 +61,23 @@ class HomeCalls:
             except Away:
                 self._begin()
         if entry.takes_long:  # with a home opened for it, so that no other waits
-            with contextlib.closing(self._open(load_model)) as context:
-                return _run(context, entry, request)
+            with contextlib.closing(self._open(load_model)) as home:
+                return _run(home, entry, request)
         with self._turn:
-            if self._context is None:
-                self._context = self._open()
-            return _run(self._context, entry, request)
+            if self._home is None:
+                self._home = self._open()
+            return _run(self._home, entry, request)
 
     def is_set_to(self, provider: str) -> bool:
         """Whether some task is set to a model of a provider."""
         from nacre.settings import load_settings
 
-        settings = load_settings(self._home)
+        settings = load_settings(self._home_path)
         names = (str(settings[key]) for key in settings.values if key.startswith("models.") and key != "models.auth")
         return any(name.partition(":")[0] == provider for name in names)
 
     def _begin(self) -> None:
-        if self._start and self._home.is_dir():
+        if self._start and self._home_path.is_dir():
             start, self._start = self._start, None
             with contextlib.suppress(OSError, NacreError):
                 start()
@@ -85,31 +85,31 @@ class HomeCalls:
     def close(self) -> None:
         """Close the home if it was opened."""
         with self._turn:
-            if self._context:
-                self._context.close()
-                self._context = None
+            if self._home:
+                self._home.close()
+                self._home = None
 
     def _by_daemon(self, entry: Entry[Any, Any], request: Any) -> Any:
         seconds = LONG_SECONDS if entry.takes_long else _SECONDS
         try:
-            answer = ask(str(self._home), entry.name, msgspec.to_builtins(request), seconds=seconds)
+            answer = ask(str(self._home_path), entry.name, msgspec.to_builtins(request), seconds=seconds)
         except Refused as refused:
             raise ToldError(refused.error) from None
         return msgspec.convert(answer, entry.result)
 
-    def _open(self, load_model: ModelLoader | None = None) -> Context:
-        from nacre.app.context import open_context
+    def _open(self, load_model: ModelLoader | None = None) -> Home:
+        from nacre.home.home import open_home
         from nacre.settings import load_settings
 
-        return open_context(load_settings(self._home), load_model=load_model)
+        return open_home(load_settings(self._home_path), load_model=load_model)
 
 
-def _run(context: Context, entry: Entry[Any, Any], request: Any) -> Any:
+def _run(home: Home, entry: Entry[Any, Any], request: Any) -> Any:
     """Run it, and let what it wrote be put into the history in the background, as at the end of a command."""
-    result = entry.run(context, request)
+    result = entry.run(home, request)
     if entry.writes:
-        from nacre.app.afterwards import keep_history
+        from nacre.sync.follow_up import keep_history
 
         with contextlib.suppress(NacreError, OSError):
-            keep_history(context)
+            keep_history(home)
     return result

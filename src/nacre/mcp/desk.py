@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from nacre.errors import InvalidInput, NacreError, NotFound
-from nacre.ids import utc_now
 from nacre.mcp.calling import Call
+from nacre.platform.ids import utc_now
 
 if TYPE_CHECKING:
-    from nacre.app.asking import Place
+    from nacre.requests import Place
 
 ALL = "*"
 GLOBAL = "global"
@@ -40,7 +40,7 @@ class Desk:
         """A date as people say it. Raises InvalidInput."""
         if said is None or not said.strip():
             return None
-        from nacre.recall.timewords import parse_moment  # few calls name a date
+        from nacre.text.time_expressions import parse_moment  # few calls name a date
 
         try:
             return parse_moment(said, self.clock())
@@ -50,7 +50,7 @@ class Desk:
 
     def place(self, name: str | None) -> Place:
         """The project that a call is about: the one named, else that of the folder. Raises NacreError."""
-        from nacre.app.asking import Place, PlaceRequest
+        from nacre.requests import Place, PlaceRequest
 
         if name is not None and name.strip() == ALL:
             return Place(None)

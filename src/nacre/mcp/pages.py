@@ -12,10 +12,10 @@ from nacre.errors import InvalidInput, NotFound
 from nacre.mcp import arguments
 from nacre.mcp.answers import framed, indented
 from nacre.mcp.desk import Desk
-from nacre.text import harmless
+from nacre.text.passages import harmless
 
 if TYPE_CHECKING:
-    from nacre.app.looking import SessionView
+    from nacre.sessions.views import SessionView
 
 MIME = "text/markdown"
 _ADDRESS = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")
@@ -54,15 +54,15 @@ def read(desk: Desk, address: str) -> str:
 
 
 def _session(desk: Desk, name: str) -> str:
-    from nacre.app.asking import SessionRequest
     from nacre.mcp.tools.sessions import told_session
+    from nacre.requests import SessionRequest
 
     view: SessionView = desk.call("session", SessionRequest(name, limit=_TURNS, at_end=True))
     return told_session(view, _PAGE_BUDGET, from_end=True).text
 
 
 def _page(desk: Desk, kind: str, name: str) -> str:
-    from nacre.app.asking import PageRequest
+    from nacre.requests import PageRequest
 
     if kind == "profile":
         text: str = desk.call("page", PageRequest())

@@ -36,8 +36,8 @@ def sampled(call: Call, asker: Asker | None) -> Call:
 
 def _loader(asker: Asker) -> Callable[[Settings, str], LanguageModel]:
     def load(settings: Settings, name: str) -> LanguageModel:
-        from nacre.app.context import load_configured_model
-        from nacre.llm.sampling import SamplingModel
+        from nacre.home.home import load_configured_model
+        from nacre.llm.wires.sampling import SamplingModel
 
         return SamplingModel(asker) if name.partition(":")[0] == PROVIDER else load_configured_model(settings, name)
 

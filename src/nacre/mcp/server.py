@@ -71,15 +71,15 @@ class _Hands:
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return self._tools
 
-    async def call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(self, home: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
         offer = self._face.named.get(asked.name)
         if offer is None:
             names = ", ".join(self._face.named)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name[:80]!r}; there are {names}")
         telling = _Telling()
-        call = sampled(self._face.call, _asker(context))
+        call = sampled(self._face.call, _asker(home))
         work = partial(self._answer, offer, asked.arguments or {}, telling, call)
-        return types.CallToolResult.model_validate(await self._working(context, telling, work))
+        return types.CallToolResult.model_validate(await self._working(home, telling, work))
 
     def _answer(self, offer: Offer, given: Mapping[str, Any], telling: _Telling, call: Call) -> dict[str, Any]:
         return self._face.answer(offer, given, self._face.desk(telling.tell, call))
@@ -92,11 +92,11 @@ class _Hands:
     ) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult.model_validate({"resourceTemplates": pages.TEMPLATES})
 
-    async def read_resource(self, context: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read_resource(self, home: Context, asked: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         address = str(asked.uri)
         telling = _Telling()
         work = partial(kept, partial(pages.read, self._face.desk(telling.tell), address))
-        text = await self._working(context, telling, work)
+        text = await self._working(home, telling, work)
         if isinstance(text, dict):
             raise MCPError(_RESOURCE_NOT_FOUND, text["error"]["message"], {"uri": address, **text})
         content = {"uri": address, "mimeType": pages.MIME, "text": text}
@@ -113,37 +113,37 @@ class _Hands:
         message = {"role": "user", "content": {"type": "text", "text": text}}
         return types.GetPromptResult.model_validate({"description": description, "messages": [message]})
 
-    async def _working(self, context: Context, telling: _Telling, work: Callable[[], T]) -> T:
+    async def _working(self, home: Context, telling: _Telling, work: Callable[[], T]) -> T:
         """Do work in a thread and tell how far it is. Whoever cancels is not kept waiting for the thread."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(_AT_ONCE)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_report, context, telling)
+            tasks.start_soon(_report, home, telling)
             done = await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=self._limiter)
             tasks.cancel_scope.cancel()
         return done
 
 
-async def _report(context: Context, telling: _Telling) -> None:
+async def _report(home: Context, telling: _Telling) -> None:
     """Once a second, say that work goes on; clients that did not ask for it hear nothing."""
     passed = 0.0
     while True:
         await anyio.sleep(_TICK_SECONDS)
         passed += _TICK_SECONDS
-        await context.session.report_progress(passed, message=telling.words or "working")
+        await home.session.report_progress(passed, message=telling.words or "working")
 
 
-def _asker(context: Context) -> Asker | None:
+def _asker(home: Context) -> Asker | None:
     """A way to the client's own model, where it offers one: only in the eras and transports that can ask back."""
-    able = context.session.client_capabilities
-    if able is None or able.sampling is None or not context.session.can_send_request:
+    able = home.session.client_capabilities
+    if able is None or able.sampling is None or not home.session.can_send_request:
         return None
     loop = current_token()
 
     async def ask(system: str, text: str, most_tokens: int) -> tuple[str, str]:
         message = types.SamplingMessage(role="user", content=types.TextContent(type="text", text=text))
         params = types.CreateMessageRequestParams(messages=[message], system_prompt=system, max_tokens=most_tokens)
-        answer = await context.session.send_request(
+        answer = await home.session.send_request(
             types.CreateMessageRequest(params=params), types.CreateMessageResult, _LONGEST_ANSWER_SECONDS
         )
         return (answer.content.text if isinstance(answer.content, types.TextContent) else ""), answer.model

@@ -96,7 +96,7 @@ def serve(face: Face, wire: Wire) -> None:
             gc.freeze()
             gc.enable()
             lines.put(_Loaded())
-        import_module("nacre.app.catalogue")  # before somebody waits for it
+        import_module("nacre.catalogue")  # before somebody waits for it
 
     gc.disable()  # until all is loaded, which stays: looking through it again and again is a fifth of the work
     for work in (read, load):

@@ -26,7 +26,7 @@ from nacre.redact.rules import (
     load_table,
 )
 from nacre.redact.values import LOOK_BACK
-from nacre.text import is_visible, visible
+from nacre.text.passages import is_visible, visible
 
 RUN = 18
 """Bytes in the shortest run of word characters, dashes and dots that a case-heeding rule is looked for in."""

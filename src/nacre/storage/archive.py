@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nacre.storage.database import Database
+from nacre.storage.sqlite.database import Database
 
 
 @dataclass(frozen=True, slots=True)

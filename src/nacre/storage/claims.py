@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from nacre.storage.database import Database
-from nacre.storage.times import from_ms
+from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.times import from_ms
 
 
 @dataclass(frozen=True, slots=True)

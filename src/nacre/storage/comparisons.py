@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from nacre.model.memory import Memory
-from nacre.storage.database import Database
-from nacre.text import STOP_WORDS, words
+from nacre.storage.sqlite.database import Database
+from nacre.text.passages import STOP_WORDS, words
+from nacre.values.memory import Memory
 
 MOST_ROWS = 2_000
 """Rows that the words looked for may have together: rare words come first, common ones only where memories are few."""

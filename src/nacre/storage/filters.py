@@ -1,4 +1,4 @@
-"""A :class:`~nacre.model.recall.Filter` as SQL: fixed fragments, bound values. The only place that composes SQL."""
+"""A :class:`~nacre.values.recall.Filter` as SQL: fixed fragments, bound values. The only place that composes SQL."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
-from nacre.frozen import dataclass
-from nacre.model.memory import Scope
-from nacre.model.recall import Filter
-from nacre.storage.times import to_ms
+from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.sqlite.times import to_ms
+from nacre.values.memory import Scope
+from nacre.values.recall import Filter
 
 _VISIBLE = {
     Scope.PRIVATE: (Scope.PRIVATE, Scope.PERSONAL, Scope.PUBLIC),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from nacre.model.operation import Operation
-from nacre.storage.database import Database, Row
-from nacre.storage.times import from_ms, to_ms
+from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.storage.vault_index import Intent, intent_of
+from nacre.values.operation import Operation
 
 _LEAST_REFERENCE = 4
 

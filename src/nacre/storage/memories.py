@@ -8,9 +8,12 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any
 
-from nacre.frozen import dataclass
-from nacre.ids import content_hash
-from nacre.model.memory import (
+from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.ids import content_hash
+from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.sqlite.times import from_ms, to_ms
+from nacre.text.passages import identifiers, normalise, segment
+from nacre.values.memory import (
     Claim,
     Confidence,
     Confirmation,
@@ -23,10 +26,7 @@ from nacre.model.memory import (
     Source,
     Validity,
 )
-from nacre.model.session import Speaker, Trust
-from nacre.storage.database import Database, Row
-from nacre.storage.times import from_ms, to_ms
-from nacre.text import identifiers, normalise, segment
+from nacre.values.session import Speaker, Trust
 
 _FRONT_MATTER = "manual"
 _PORTION = 500

@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from nacre.model.cursor import Cursor, Tally
-from nacre.model.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
-from nacre.storage.database import Database, Row
-from nacre.storage.deeds import DeedIndex, Deeds
-from nacre.storage.times import from_ms, to_ms
-from nacre.text import identifiers, segment
+from nacre.storage.file_history import DeedIndex, Deeds
+from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.sqlite.times import from_ms, to_ms
+from nacre.text.passages import identifiers, segment
+from nacre.values.cursor import Cursor, Tally
+from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 
 _encode = msgspec.json.Encoder().encode
 _PORTION = 500

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from nacre.storage.database import Database
+from nacre.storage.sqlite.database import Database
 
 _FORGET = {
     "memories_fts": "unindex_memory", "memories_parts": "unindex_memory_parts", "turns_fts": "unindex_turn",

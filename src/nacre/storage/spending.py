@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from nacre.model.prompting import Tokens
-from nacre.model.spending import Call, Health, Refusal, Spent
-from nacre.storage.database import Database
-from nacre.storage.times import at_ms, to_ms
+from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.times import at_ms, to_ms
+from nacre.values.model_calls import Tokens
+from nacre.values.spending import Call, Health, Refusal, Spent
 
 MOST_ANSWERS = 2_000
 MOST_CHARACTERS = 20_000_000

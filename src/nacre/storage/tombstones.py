@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 
-from nacre.model.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
-from nacre.storage.database import Database
-from nacre.storage.times import from_ms, to_ms
+from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.times import from_ms, to_ms
+from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 
 
 class Tombstones:

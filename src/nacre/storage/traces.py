@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.trace import Step, Trace, TraceKind
-from nacre.storage.database import Database
-from nacre.storage.times import at_ms, to_ms
+from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.times import at_ms, to_ms
+from nacre.values.trace import Step, Trace, TraceKind
 
 _STEP = 500
 

@@ -6,10 +6,10 @@ import json
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from nacre.frozen import dataclass
-from nacre.model.review import NEUTRAL_QUALITY
-from nacre.storage.database import Database
-from nacre.storage.times import from_ms, to_ms
+from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.times import from_ms, to_ms
+from nacre.values.review import NEUTRAL_QUALITY
 
 _STEPS = (3, 10, 25)
 

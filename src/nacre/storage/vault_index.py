@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nacre.frozen import dataclass
-from nacre.storage.database import Database, Row
+from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.sqlite.database import Database, Row
 
 
 @dataclass(frozen=True, slots=True)

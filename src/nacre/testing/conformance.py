@@ -14,16 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from nacre.app.reading import Batch, FileFailed, Job, read_files
 from nacre.errors import InvalidInput, TranscriptUnreadable
-from nacre.model.cursor import Cursor, Tally
-from nacre.model.session import Flag, Session, Speaker, Trust, Turn
+from nacre.parsing.parse import Batch, FileFailed, Job, read_files
 from nacre.redact.redactor import Redactor
 from nacre.testing.forms import form_of
 from nacre.testing.samples import samples
 from nacre.testing.steps import Agent, Owner, Step, Tool
 from nacre.transcripts.adapter import Adapter, Places, Root
 from nacre.transcripts.registry import builtins
+from nacre.values.cursor import Cursor, Tally
+from nacre.values.session import Flag, Session, Speaker, Trust, Turn
 
 Write = Callable[[Path, Sequence[Step]], Path]
 """Writes a conversation, as the tool would, below a folder; gives the transcript."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.prompting import Capabilities, Completion, Price, Prompt, Tokens
+from nacre.values.model_calls import Capabilities, Completion, Price, Prompt, Tokens
 
 _ABLE = Capabilities(window=200_000, output=16_000, answers="schema", known=True)
 

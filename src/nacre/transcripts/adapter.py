@@ -10,8 +10,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from nacre.model.session import Session, Turn
 from nacre.transcripts.objects import decode, split_objects
+from nacre.values.session import Session, Turn
 
 T = TypeVar("T")
 

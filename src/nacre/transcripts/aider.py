@@ -12,14 +12,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.aider_files import CHAT, INPUT, TOOL, is_input, local_time, roots, same_words, typed_beside
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import asked, outcome
 from nacre.transcripts.trust import Exchange, is_outside, is_own
+from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 
 Said = Iterator[Session | Turn]
 

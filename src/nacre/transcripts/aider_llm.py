@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.aider_files import CHAT, LLM, TOOL, local_time, roots
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.trust import is_outside, is_own
+from nacre.values.session import Flag, Session, Speaker, Turn
 
 Said = Iterator[Session | Turn]
 

@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, ToolCall, Trust, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversations import conversations, first_text
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import answered, asked
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
+from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 
 TOOL = "chatgpt"
 

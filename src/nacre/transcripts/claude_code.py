@@ -13,8 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
-from nacre.text import one_line, shorten
+from nacre.text.passages import one_line, shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.claude_prompts import content_of, interruption, plan_of, typed, typed_ahead
 from nacre.transcripts.claude_records import (
@@ -34,6 +33,7 @@ from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 
 TOOL = "claude-code"
 

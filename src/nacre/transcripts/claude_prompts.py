@@ -6,9 +6,9 @@ import re
 
 import msgspec
 
-from nacre.model.session import Flag
 from nacre.transcripts.claude_records import BLOCKS, Block, decode_raw, is_string
 from nacre.transcripts.injected import clean
+from nacre.values.session import Flag
 
 _NOISE = (
     "<local-command", "<bash-stdout", "<bash-stderr", "<task-notification", "<ide_", "<command-message>caveat",

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nacre.model.session import Tokens
+from nacre.values.session import Tokens
 
 T = TypeVar("T")
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline_places import CLINE, MESSAGES, folder_in, is_roo, roots, session_of
 from nacre.transcripts.cline_places import ROO as ROO_CODE
@@ -21,6 +20,7 @@ from nacre.transcripts.conversation import Call, Conversation, OpenTurn
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import document, mapping, shape_of, string, total
+from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
 
 Said = Iterator[Session | Turn]
 Message = Mapping[str, Any]

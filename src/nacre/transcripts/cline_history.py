@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from nacre.model.session import Flag, Session, Speaker, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.cline import read_messages
 from nacre.transcripts.cline_places import CLINE, MESSAGES, folder_in, is_roo, roots, session_of
@@ -24,6 +23,7 @@ from nacre.transcripts.reading import MAX_WHOLE_BYTES
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.trust import is_outside, is_own
 from nacre.transcripts.whole_json import beside, document, objects, shape_of, string, torn
+from nacre.values.session import Flag, Session, Speaker, Trust, Turn
 
 Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]

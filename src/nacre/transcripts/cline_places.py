@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from nacre.model.session import Session
 from nacre.transcripts.adapter import Places, Root, Source
 from nacre.transcripts.editors import user_folders
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.whole_json import beside, mapping, string
+from nacre.values.session import Session
 
 CLINE, ROO = "cline", "roo-code"
 

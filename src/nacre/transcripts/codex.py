@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Places, Root, Source
 from nacre.transcripts.blocks import blocks_of, plain
 from nacre.transcripts.codex_records import (
@@ -39,6 +38,7 @@ from nacre.transcripts.codex_records import (
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import decode, parse_time, split_objects
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 
 Said = Iterator[Session | Turn]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Session, SessionKind, Tokens
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.blocks import ABSENT, plain, text_of
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
+from nacre.values.session import Session, SessionKind, Tokens
 
 TOOL = "codex"
 

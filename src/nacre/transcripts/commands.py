@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from nacre.model.session import Action, ToolCall
+from nacre.values.session import Action, ToolCall
 
 _SETTING_UP = frozenset({"cd", "source", "export", "set", "echo", "pushd", "env", "sudo", "time", "timeout", "."})
 _CARRIERS = frozenset(

@@ -8,13 +8,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from nacre.model.session import Flag, Session, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import beside, document, mapping, modified, objects, shape_of, string, total
+from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
 
 TOOL = "continue"
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
-from nacre.text import shorten
+from nacre.platform.ids import turn_hash
+from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.injected import Cleaned, clean
 from nacre.transcripts.tool_calls import INPUT_CHARACTERS, answered, asked
 from nacre.transcripts.trust import Exchange, is_outside, is_own
+from nacre.values.session import Flag, Session, Speaker, Tokens, ToolCall, Trust, Turn
 
 INTERRUPTION = "[Interrupted by the owner]"
 """What stands where the owner stopped the agent, in tools that have no words of their own for it."""

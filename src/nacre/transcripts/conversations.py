@@ -14,9 +14,9 @@ from typing import IO, Any
 import msgspec
 
 from nacre.errors import TranscriptUnreadable
+from nacre.platform.zips import BROKEN
 from nacre.transcripts.adapter import HEAD_BYTES, Head, Source
 from nacre.transcripts.objects import decode
-from nacre.zips import BROKEN
 
 MAX_CONVERSATION_BYTES = 256 * 1024 * 1024
 MAX_EXPORT_BYTES = 16 * 1024 * 1024 * 1024

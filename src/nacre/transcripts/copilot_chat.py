@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from nacre.model.session import Session, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.copilot_session import TOOL, parse_session_object
 from nacre.transcripts.editors import folder_of, user_folders
 from nacre.transcripts.whole_json import beside, documents, mapping, shape_of, string
+from nacre.values.session import Session, Turn
 
 _INITIAL, _SET, _PUSH, _DELETE = range(4)
 _MOST_PATH = 64

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, Speaker, Tokens, Turn
-from nacre.text import shorten
+from nacre.text.passages import shorten
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, objects, string, total
+from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
 
 TOOL = "copilot-cli"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, objects, string
+from nacre.values.session import Flag, Session, Speaker, Turn
 
 TOOL = "copilot-chat"
 

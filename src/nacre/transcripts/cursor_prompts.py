@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from nacre.model.session import Session, SessionKind
 from nacre.transcripts.adapter import Places, Root, Source
 from nacre.transcripts.whole_json import beside, modified, string
+from nacre.values.session import Session, SessionKind
 
 TOOL = "cursor"
 

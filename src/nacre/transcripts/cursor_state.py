@@ -18,7 +18,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from nacre.model.session import Session, SessionKind
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, Tables
 from nacre.transcripts.cursor_talk import TOOL, Bubble, Said, Talk, bubble_of
 from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
@@ -34,6 +33,7 @@ from nacre.transcripts.editor_state import (
 from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.whole_json import string
+from nacre.values.session import Session, SessionKind
 
 CHAT = "workbench.panel.aichat.view.aichat.chatdata"
 COMPOSERS = "composer.composerData"

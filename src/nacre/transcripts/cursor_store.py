@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, Speaker, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.cursor_prompts import TOOL, read_prompt
@@ -24,6 +23,7 @@ from nacre.transcripts.editors import folder_of
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.protobuf import read_fields
 from nacre.transcripts.tool_calls import outcome
+from nacre.values.session import Flag, Session, Speaker, Turn
 
 Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]

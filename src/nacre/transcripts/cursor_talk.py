@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 from nacre.transcripts.adapter import Source
 from nacre.transcripts.blocks import ABSENT
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import total
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, Turn
 
 TOOL = "cursor"
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.cursor_prompts import TOOL, read_prompt, roots, session_of
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import modified
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust, Turn
 
 Said = Iterator[Session | Turn]
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import Conversation, OpenTurn
 from nacre.transcripts.cursor_prompts import TOOL, read_prompt, roots, session_of
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import outcome
 from nacre.transcripts.whole_json import mapping, modified, objects, string
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust, Turn
 
 Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]

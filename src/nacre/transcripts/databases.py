@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import NacreError, TranscriptUnreadable
-from nacre.model.cursor import Cursor, Tally
-from nacre.statements import statements
+from nacre.platform.sql_files import statements
 from nacre.transcripts.adapter import Source, Tables
+from nacre.values.cursor import Cursor, Tally
 
 MAGIC = b"SQLite format 3\x00"
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Session, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, Tables
 from nacre.transcripts.copilot_session import TOOL, parse_session_object
 from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
 from nacre.transcripts.editors import folder_of, user_folders
 from nacre.transcripts.objects import decode
+from nacre.values.session import Session, Turn
 
 SESSIONS = "interactive.sessions"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nacre.model.session import Speaker
+from nacre.values.session import Speaker
 
 CALLS = ("tool_call", "function_call", "tool_use")
 """Types of records that are one call of the agent's."""

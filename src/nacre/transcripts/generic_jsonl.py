@@ -11,9 +11,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.ids import turn_hash
-from nacre.model.portable import FORMAT
-from nacre.model.session import Flag, Session, Speaker, ToolCall, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.generic_fields import (
@@ -30,6 +28,8 @@ from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.tool_calls import asked
 from nacre.transcripts.trust import Exchange, Judgement, is_outside, is_own
+from nacre.values.portable import FORMAT
+from nacre.values.session import Flag, Session, Speaker, ToolCall, Turn
 
 TOOL = "jsonl"
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from nacre import plain_yaml
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.text import plain_yaml
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.injected import clean
 from nacre.transcripts.objects import parse_time
 from nacre.transcripts.plain_text import date_in_name, is_text, make_turns, name_session
+from nacre.values.session import Flag, Session, Speaker, Turn
 
 TOOL = "markdown"
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source, records
 from nacre.transcripts.blocks import ABSENT, Block, blocks_of, plain, text_of
 from nacre.transcripts.conversation import Before, Conversation, OpenTurn, is_precise
@@ -23,6 +22,7 @@ from nacre.transcripts.objects import decode, parse_time
 from nacre.transcripts.openclaw_prompts import is_silent, read_prompt
 from nacre.transcripts.tool_calls import answered, asked, outcome
 from nacre.transcripts.trust import is_outside, is_own
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 
 TOOL = "openclaw"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import SessionKind
+from nacre.values.session import SessionKind
 
 _METADATA = re.compile(
     r"^(?P<title>[A-Z][^\n]{0,80}?) \(untrusted[^)\n]*\):\s*\n```(?:json)?\n(?P<body>.*?)\n```\s*",

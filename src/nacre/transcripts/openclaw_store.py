@@ -12,10 +12,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from nacre.model.session import Session, SessionKind, Trust, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
 from nacre.transcripts.openclaw import TOOL, Reader, state_folders
+from nacre.values.session import Session, SessionKind, Trust, Turn
 
 Said = Iterator[Session | Turn]
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Session, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import Marks, Part, as_bytes, log_of, statement, tables_of
 from nacre.transcripts.objects import decode
 from nacre.transcripts.opencode import TOOL, Talk, data_folders, session_of
+from nacre.values.session import Session, Turn
 
 Said = Iterator[Session | Turn]
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Session, Turn
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.objects import decode
 from nacre.transcripts.opencode import TOOL, Talk, data_folders, session_of
 from nacre.transcripts.whole_json import beside, mapping, objects, shape_of, string
+from nacre.values.session import Session, Turn
 
 Said = Iterator[Session | Turn]
 Values = Mapping[str, Any]

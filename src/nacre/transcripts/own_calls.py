@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from nacre.model.prompting import OWN_CALL
-from nacre.model.session import Session, Speaker, Turn
+from nacre.values.model_calls import OWN_CALL
+from nacre.values.session import Session, Speaker, Turn
 
 TOOLS = ("claude-code", "codex")
 HEAD_BYTES = 262_144

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nacre.ids import turn_hash
-from nacre.model.session import Flag, Session, Speaker, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.injected import clean
+from nacre.values.session import Flag, Session, Speaker, Turn
 
 TOOL = "text"
 TURN_CHARACTERS = 2_000

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from nacre.ids import turn_hash
-from nacre.model.session import Session, Speaker, Turn
+from nacre.platform.ids import turn_hash
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.conversation import hashed_id
 from nacre.transcripts.injected import clean
 from nacre.transcripts.plain_text import TURN_CHARACTERS, date_in_name, is_text
+from nacre.values.session import Session, Speaker, Turn
 
 TOOL = "plaud"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nacre.errors import TranscriptUnreadable
-from nacre.model.cursor import Cursor, Tally
 from nacre.transcripts.adapter import HEAD_BYTES, Head, Tables
+from nacre.values.cursor import Cursor, Tally
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_WHOLE_BYTES = 256 * 1024 * 1024

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.model.session import Action, ToolCall
+from nacre.values.session import Action, ToolCall
 
 INPUT_CHARACTERS = 16_000
 """What an adapter keeps of an input or an outcome. Whoever stores it takes secrets out first and cuts then: half a

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from nacre.model.session import Flag, Trust
-from nacre.text import is_visible, visible
+from nacre.text.passages import is_visible, visible
+from nacre.values.session import Flag, Trust
 
 RUN = 5.0
 """Words in a row that text from outside and a statement share (DESIGN section 4)."""

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.errors import MemoryInvalid
-from nacre.model.memory import (
+from nacre.values.memory import (
     MAX_BODY_BYTES,
     Claim,
     Confidence,
@@ -25,7 +25,7 @@ from nacre.model.memory import (
     Source,
     Validity,
 )
-from nacre.model.session import Speaker, Trust
+from nacre.values.session import Speaker, Trust
 from nacre.vault import front_matter
 from nacre.vault.layout import Place, place_of, slugify
 

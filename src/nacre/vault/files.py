@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
-from nacre import private
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
-from nacre.frozen import dataclass
-from nacre.model.memory import MAX_BODY_BYTES
+from nacre.platform import private_files
+from nacre.platform.fast_dataclass import dataclass
+from nacre.values.memory import MAX_BODY_BYTES
 from nacre.vault.layout import FOLDERS, LEDGER, is_memory_file
 
 MAX_FILE_BYTES = 2 * MAX_BODY_BYTES
@@ -68,8 +68,8 @@ class Vault:
                 f"the vault path {self.root} is a file", hint="move it away, or point NACRE_HOME at another folder"
             )
         with _translated(self.root):
-            private.make_folder(self.root)
-            private.refuse_unsafe(self.root)
+            private_files.make_folder(self.root)
+            private_files.refuse_unsafe(self.root)
 
     def pages(self) -> dict[str, int]:
         """The folder of every project that has a page, and the ``mtime_ns`` of that page; 0 where a symbolic link leads
@@ -249,9 +249,9 @@ class _Folder:
     def make(self, part: str) -> None:
         """Make a folder in this one, for the owner alone."""
         with contextlib.suppress(FileExistsError):
-            os.mkdir(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
+            os.mkdir(self._at(part), private_files.FOLDER_MODE, dir_fd=self.descriptor)
             with contextlib.suppress(PermissionError):
-                os.chmod(self._at(part), private.FOLDER_MODE, dir_fd=self.descriptor)
+                os.chmod(self._at(part), private_files.FOLDER_MODE, dir_fd=self.descriptor)
 
     def refuse_link(self, part: str, path: str) -> None:
         """Raise MemoryInvalid for a symbolic link."""
@@ -279,7 +279,7 @@ class _Folder:
         temporary = _temporary(self.name)  # the same each time: a crash leaves none behind
         self.discard()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with os.fdopen(private.open_file(self._at(temporary), flags, dir_fd=self.descriptor), "wb") as file:
+        with os.fdopen(private_files.open_file(self._at(temporary), flags, dir_fd=self.descriptor), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -296,7 +296,7 @@ class _Folder:
 
     def open(self, flags: int) -> int:
         """The file, open; it is a regular one, and the owner's alone."""
-        return private.open_file(self._at(self.name), flags, dir_fd=self.descriptor)
+        return private_files.open_file(self._at(self.name), flags, dir_fd=self.descriptor)
 
     def unlink(self) -> None:
         """Take the file away."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nacre.errors import MemoryInvalid
-from nacre.plain_yaml import NotPlainError, Span, read
+from nacre.text.plain_yaml import NotPlainError, Span, read
 
 _FENCE = re.compile(r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _UNCLOSED = re.compile(r"\A\ufeff?---[ \t]*\r?\n\s*[A-Za-z_]+:")

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from nacre.errors import MemoryInvalid
-from nacre.frozen import dataclass
-from nacre.model.memory import Kind, Memory
+from nacre.platform.fast_dataclass import dataclass
+from nacre.values.memory import Kind, Memory
 
 LEDGER = "ledger.jsonl"
 GIT_FOLDER = ".git"

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from nacre.app.context import Context
-from nacre.app.memory_home import MemoryHome
-from nacre.app.proposing import ProposalRequest, propose
+from nacre.api import MemoryHome
 from nacre.examples import example_files
-from nacre.extract.by_model.asking import Way
-from nacre.model.memory import Confidence, Kind, Memory
-from nacre.model.prompting import Prompt, Task
-from nacre.model.session import Speaker, Trust
+from nacre.extraction.by_model.pipeline import Way
+from nacre.extraction.propose import ProposalRequest, propose
+from nacre.home.home import Home
 from nacre.testing.steps import Agent, Owner, Step, Tool
+from nacre.values.memory import Confidence, Kind, Memory
+from nacre.values.model_calls import Prompt, Task
+from nacre.values.session import Speaker, Trust
 from tests.llm.stage import ABLE, Partly, Stage, scenario
 
 SMALL = replace(ABLE, window=4_800, output=2_000, known=False)
 """It is shown 3,300 characters at a time."""
 
 
-def learned(context: Context, stage: Stage, steps: Sequence[Step]) -> list[Memory]:
+def learned(context: Home, stage: Stage, steps: Sequence[Step]) -> list[Memory]:
     """What is remembered of a session: by the model alone, from turns that are there, as the session has it."""
     with MemoryHome(context) as memory:
         before = {one.id for one in memory.list(limit=1_000)}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.app.handing_over import hand_over, improve
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.model.prompting import Task
+from nacre.context.handoff.hand_over import hand_over, improve
+from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.testing.steps import Agent, Owner, Tool
+from nacre.values.model_calls import Task
 from tests.llm.stage import Stage, scenario
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from nacre.app import conflicts
-from nacre.app.claiming import backfill
-from nacre.app.context import Context
-from nacre.app.contradicting import judge_waiting
-from nacre.app.offering import try_model
-from nacre.app.remembering import NewMemory, get, store
+from nacre.home.home import Home
 from nacre.llm.answers import REPAIR
-from nacre.model.memory import Kind
-from nacre.model.prompting import Prompt, Task
+from nacre.memories.store import NewMemory, get, store
+from nacre.review import conflicts
+from nacre.review.claims import backfill
+from nacre.review.contradictions import judge_waiting
+from nacre.setup.offers import try_model
+from nacre.values.memory import Kind
+from nacre.values.model_calls import Prompt, Task
 from tests.llm.stage import Partly, Stage, scenario
 
 
@@ -22,7 +22,7 @@ def a_model_answers_at_all(stage: Stage) -> None:
         assert try_model(context, "scenario:1").answer.lower() == "mercury"
 
 
-def put(context: Context, text: str, kind: Kind = Kind.FACT) -> str:
+def put(context: Home, text: str, kind: Kind = Kind.FACT) -> str:
     return store(context, NewMemory(text, kind=kind, project="acme")).memory_id
 
 

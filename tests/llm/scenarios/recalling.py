@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nacre.app.memory_home import MemoryHome
-from nacre.model.deep import DecidedBy, DeepResult, Route
-from nacre.model.prompting import Task
-from nacre.model.recall import LaneState, RecallResult
+from nacre.api import MemoryHome
+from nacre.values.deep_recall import DecidedBy, DeepResult, Route
+from nacre.values.model_calls import Task
+from nacre.values.recall import LaneState, RecallResult
 from tests.llm.stage import Stage, scenario
 
 PAGES = {

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.app.deciding import Asking
-from nacre.app.remembering import NewMemory, get, store
-from nacre.model.memory import Memory
-from nacre.model.prompting import Task
-from nacre.model.reports import StoreOutcome
+from nacre.memories.model_decision import Asking
+from nacre.memories.store import NewMemory, get, store
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Task
+from nacre.values.reports import StoreOutcome
 from tests.llm.stage import Stage, scenario
 
 

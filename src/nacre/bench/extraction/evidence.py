@@ -8,10 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nacre.app.context import Context
-from nacre.model.session import Speaker, Turn
+from nacre.home.home import Home
 from nacre.storage.sessions import SessionFilter
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.values.session import Speaker, Turn
 
 _CHARACTERS = 400
 _LINE = re.compile(r"(?:line:)?(\d+)")
@@ -22,8 +22,8 @@ _TIME = re.compile(r"(?:queued )?(\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d)?)")
 class Quoting:
     """Finds words in one transcript by a turn's id, line of the file, time, or count of the owner's turns."""
 
-    def __init__(self, context: Context, file: Path) -> None:
-        self._context = context
+    def __init__(self, home: Home, file: Path) -> None:
+        self._home = home
         self._file = file
 
     def words_at(self, place: str) -> str | None:
@@ -46,7 +46,7 @@ class Quoting:
             text = self._lines[number] if 0 <= number < len(self._lines) else None
         else:
             text = next((text for text in self._lines if f'"{place}"' in text), None)
-        return self._context.redactor.clean(_longest(text)) if text else None
+        return self._home.redactor.clean(_longest(text)) if text else None
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -54,7 +54,7 @@ class Quoting:
 
     @cached_property
     def _turns(self) -> list[Turn]:
-        sessions = self._context.sessions
+        sessions = self._home.sessions
         stored = [
             item for item in sessions.newest(SessionFilter(subagents=True), limit=-1) if item.file == str(self._file)
         ]

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nacre.app.context import Context
 from nacre.bench.extraction.evidence import Quoting
 from nacre.bench.extraction.labels import Label, Labelled
 from nacre.bench.extraction.scoring import Kept
-from nacre.extract.by_model.grounding import LEAST_IMPORTANCE
-from nacre.extract.cues import language_of
-from nacre.extract.reversal import content_words
-from nacre.model.prompting import Capabilities, Completion, Price, Prompt, Tokens
-from nacre.model.session import Speaker
-from nacre.text import normalise, title_of
+from nacre.extraction.by_model.grounding import LEAST_IMPORTANCE
+from nacre.extraction.reading.cues import language_of
+from nacre.extraction.rules.reversal import content_words
+from nacre.home.home import Home
+from nacre.text.passages import normalise, title_of
+from nacre.values.model_calls import Capabilities, Completion, Price, Prompt, Tokens
+from nacre.values.session import Speaker
 
 NAME = "scripted-gold"
 
@@ -62,12 +62,12 @@ class GoldModel:
 
 
 def gold_evidence(
-    context: Context, group: Iterable[Labelled], files: Mapping[str, Path]
+    home: Home, group: Iterable[Labelled], files: Mapping[str, Path]
 ) -> dict[str, list[tuple[Label, list[str]]]]:  # fmt: skip
     """The words behind each label of sessions that were read, by slug."""
     found = {}
     for item in group:
-        quoting = Quoting(context, files[item.slug])
+        quoting = Quoting(home, files[item.slug])
         found[item.slug] = [
             (label, [words for place in label.evidence if (words := quoting.words_at(place))]) for label in item.labels
         ]

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nacre.app.context import Context, load_configured_model, open_context
-from nacre.app.ingesting import IngestOptions, ingest
-from nacre.app.remembering import list_active
 from nacre.bench.extraction.evidence import Quoting
 from nacre.bench.extraction.gold import NAME, GoldModel, gold_evidence
 from nacre.bench.extraction.labels import Labelled
@@ -27,12 +24,15 @@ from nacre.bench.extraction.scoring import (
 from nacre.bench.homes import as_jsonl
 from nacre.bench.suites import load_suite
 from nacre.errors import InvalidInput, NotFound
-from nacre.model.memory import Kind, Memory
-from nacre.model.prompting import Price
-from nacre.model.recall import Filter
-from nacre.model.reports import Progress
+from nacre.home.home import Home, load_configured_model, open_home
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.store import list_active
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
+from nacre.values.memory import Kind, Memory
+from nacre.values.model_calls import Price
+from nacre.values.recall import Filter
+from nacre.values.reports import Progress
 
 Notify = Callable[[Progress], None]
 
@@ -86,28 +86,28 @@ def measure(
     said: dict[tuple[str, str], str] = {}
     for number, group in enumerate(_groups(labelled, files, apart=apart)):
         gold = GoldModel() if model == NAME else None
-        context = _open(folder / f"home-{number}", vectors=vectors, model=model, gold=gold)
+        home = _open(folder / f"home-{number}", vectors=vectors, model=model, gold=gold)
         try:
             paths = {item.slug: files[item.slug] for item in group}
             if gold:
-                _ingest(context, paths, notify, learns=False)
-                gold.evidence = gold_evidence(context, group, paths)
-            unread |= _ingest(context, paths, notify, in_chunks=in_chunks)
+                _ingest(home, paths, notify, learns=False)
+                gold.evidence = gold_evidence(home, group, paths)
+            unread |= _ingest(home, paths, notify, in_chunks=in_chunks)
             slugs = {str(path): slug for slug, path in paths.items()}
-            kept += [_kept(memory, slugs) for memory in _active(context)]
-            said |= _quotations(group, paths, context)
+            kept += [_kept(memory, slugs) for memory in _active(home)]
+            said |= _quotations(group, paths, home)
         finally:
-            context.database.close()
+            home.database.close()
     return score(labelled, kept, unread=unread, said=said)
 
 
-def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | None) -> Context:
+def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | None) -> Home:
     """A home of its own. A model that is named is set up as in the home of whoever measures, and no budget holds
     it: they ask for it in so many words.
     """
     environ = {"HOME": str(home), **({} if vectors else {"NACRE_EMBEDDING_MODEL": "none"})}
     if model is None:
-        return open_context(load_settings(home, environ))
+        return open_home(load_settings(home, environ))
     mine = load_settings()
     asked = {"NACRE_MODELS_EXTRACTION": gold.name if gold else model, "NACRE_MODELS_BACKGROUND": "true"}
     settings = load_settings(home, {**environ, **asked})
@@ -117,7 +117,7 @@ def _open(home: Path, *, vectors: bool, model: str | None, gold: GoldModel | Non
         asked.capabilities = replace(asked.capabilities, price=Price())
         return asked
 
-    return open_context(settings, load_model=load)
+    return open_home(settings, load_model=load)
 
 
 def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: bool) -> Iterator[list[Labelled]]:
@@ -130,13 +130,13 @@ def _groups(labelled: Sequence[Labelled], files: Mapping[str, Path], *, apart: b
 
 
 def _ingest(
-    context: Context, files: Mapping[str, Path], notify: Notify, *, learns: bool = True, in_chunks: bool = False
+    home: Home, files: Mapping[str, Path], notify: Notify, *, learns: bool = True, in_chunks: bool = False
 ) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
     options = IngestOptions(
         tuple(files.values()), remember_paths=False, vectors=False, extract=learns, in_chunks=in_chunks
     )  # fmt: skip
-    problems = {problem.path: problem.message for problem in ingest(context, options, notify).problems}
+    problems = {problem.path: problem.message for problem in ingest(home, options, notify).problems}
     return {slug: problems[str(path)] for slug, path in files.items() if str(path) in problems}
 
 
@@ -236,11 +236,11 @@ def _written(item: Labelled, below: Sequence[Path], folder: Path) -> Path | None
     return path
 
 
-def _active(context: Context) -> list[Memory]:
+def _active(home: Home) -> list[Memory]:
     """What ``nacre list`` shows, all of it."""
     found: list[Memory] = []
     while True:
-        page, number = list_active(context, Filter(), limit=_PAGE, offset=len(found))
+        page, number = list_active(home, Filter(), limit=_PAGE, offset=len(found))
         found += page
         if not page or len(found) >= number:
             return found
@@ -286,14 +286,12 @@ def _by_name(file: str, names: Sequence[tuple[str, str]]) -> str | None:
     return slug or (slugs.pop() if len(slugs) == 1 else None)
 
 
-def _quotations(
-    labelled: Sequence[Labelled], files: Mapping[str, Path], context: Context
-) -> dict[tuple[str, str], str]:
+def _quotations(labelled: Sequence[Labelled], files: Mapping[str, Path], home: Home) -> dict[tuple[str, str], str]:
     """The words behind the evidence of labels."""
     said: dict[tuple[str, str], str] = {}
     for item in labelled:
         if any(label.evidence for label in item.labels):
-            quoting = Quoting(context, files[item.slug])
+            quoting = Quoting(home, files[item.slug])
             places = {place for label in item.labels for place in label.evidence}
             said |= {(item.slug, place): words for place in places if (words := quoting.words_at(place))}
     return said

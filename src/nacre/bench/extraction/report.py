@@ -13,7 +13,7 @@ from nacre.bench.extraction.rubric import FixtureScore, Met
 from nacre.bench.extraction.scoring import Found, Kept, SessionScore, Skipped, Totals
 from nacre.bench.extraction.terms import plain
 from nacre.cli.paper import Cell, Paper, bold, dim
-from nacre.text import one_line
+from nacre.text.passages import one_line
 
 Record = dict[str, Any]
 

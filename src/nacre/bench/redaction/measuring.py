@@ -14,8 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from nacre.bench.redaction.building import Sample
-from nacre.model.reports import Progress
 from nacre.redact import Redactor
+from nacre.values.reports import Progress
 
 SCANNER = "kingfisher"
 PIECE_SIZES = (500, 20_000)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nacre.bench.redaction.measuring import Outcome, RedactionResult
 from nacre.bench.report import render_machine
 from nacre.cli.paper import Paper, bold, dim
-from nacre.text import shorten
+from nacre.text.passages import shorten
 
 if TYPE_CHECKING:
     from nacre.bench.machine import Machine

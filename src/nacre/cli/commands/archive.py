@@ -23,11 +23,11 @@ def archive() -> None:
 @click.pass_obj
 def status(run: Run) -> None:
     """Tell what is in the archive, what it takes, and what the tools are about to delete."""
-    from nacre.app import archived
+    from nacre.archive import operations
     from nacre.cli.records.archive import status_record
     from nacre.cli.render.archive import render_status
 
-    found = archived.status(run.context)
+    found = operations.status(run.home)
     run.answer(status_record(found), lambda paper: render_status(paper, found))
 
 
@@ -39,16 +39,16 @@ def verify(run: Run, repair: bool) -> None:
 
     Exits with 1 when something is damaged.
     """
-    from nacre.app import archived, archiving
+    from nacre.archive import keep, operations
     from nacre.cli.records.archive import problem_records
     from nacre.cli.render.reports import render_problems
 
     mended = 0
     with progress.shown(run) as notify:
-        files, problems = archived.verify(run.context, notify)
+        files, problems = operations.verify(run.home, notify)
         if repair:
-            mended = archived.mend(run.context) if problems else 0
-            archiving.archive(run.context, notify)  # also what was set aside before, if that was interrupted
+            mended = operations.mend(run.home) if problems else 0
+            keep.archive(run.home, notify)  # also what was set aside before, if that was interrupted
     run.exit_code = 1 if len(problems) > mended else 0
 
     def render(paper: Paper) -> None:
@@ -77,7 +77,7 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
     Sessions, turns and memories stay; what goes can then be read again only where its tool still has it. With
     archive.keep_days or archive.budget_mb set, every ingest does this by itself.
     """
-    from nacre.app import pruning
+    from nacre.archive import prune as pruning
     from nacre.cli.render.archive import render_pruned
     from nacre.cli.render.words import count
 
@@ -87,11 +87,11 @@ def prune(run: Run, keep_days: int | None, budget_mb: int | None, dry_run: bool,
     budget = budget_mb or (0 if given else settings["archive.budget_mb"])
     if not days and not budget:
         raise click.UsageError("nothing says what may go: --keep-days or --budget-mb", click.get_current_context())
-    chosen = pruning.choose(run.context, days, budget)
+    chosen = pruning.choose(run.home, days, budget)
     size = sum(state.size for state in chosen)
     if chosen and not dry_run:
         _ask(run, f"Delete {count(len(chosen), 'transcript')} from the archive?", yes=yes)
-        pruning.prune(run.context, chosen)
+        pruning.prune(run.home, chosen)
     record = {
         "dry_run": dry_run, "pruned": [{"path": one.path, "tool": one.tool, "bytes": one.size} for one in chosen],
         "bytes": size,

@@ -22,11 +22,11 @@ def status(run: Run) -> None:
 
     Keys are shown by their last four characters. Nothing is changed, and nothing is asked of the network.
     """
-    from nacre.app import signing_in
     from nacre.cli.records.signing_in import status_record
     from nacre.cli.render.signing_in import render_status
+    from nacre.setup import credentials
 
-    found = signing_in.status(run.settings)
+    found = credentials.status(run.settings)
     run.answer(status_record(found), lambda paper: render_status(paper, found))
 
 
@@ -38,16 +38,16 @@ def set_key(run: Run, provider: str) -> None:
 
     It goes into the system's keyring, where none works into credentials.toml. nacre setup chooses models.
     """
-    from nacre.app import signing_in
     from nacre.cli.commands.setup import MOST_KEY_CHARACTERS, checked_key
-    from nacre.llm.credentials import credential_for, mask
+    from nacre.llm.credentials.keys import credential_for, mask
     from nacre.settings import load_settings
+    from nacre.setup import credentials
 
     if run.is_interactive:
         secret = str(click.prompt(f"Key of {provider} (not shown)", hide_input=True, err=True)).strip()
     else:
         secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
-    kept = signing_in.replace_key(run.settings, provider, checked_key(secret, "standard input"))
+    kept = credentials.replace_key(run.settings, provider, checked_key(secret, "standard input"))
     taken = credential_for(load_settings(run.settings.home, run.settings.environ), provider)
     if taken and taken.secret != secret:
         run.warnings.append(f"{taken.origin} holds another key, and goes before the one that was kept")
@@ -64,13 +64,13 @@ def remove(run: Run, provider: str, yes: bool) -> None:
 
     From the keyring, credentials.toml and the config. Logins of other tools and the environment are left alone.
     """
-    from nacre.app import signing_in
     from nacre.cli.paper import Paper, bold
+    from nacre.setup import credentials
 
     if run.is_interactive and not yes:
         run.confirm(f"Delete the key of {provider}?")
-    removed = signing_in.remove(run.settings, provider)
-    left = signing_in.left(run.settings, provider)
+    removed = credentials.remove(run.settings, provider)
+    left = credentials.left(run.settings, provider)
 
     def render(paper: Paper) -> None:
         paper.line("Deleted: the key of ", bold(provider), f", from {' and '.join(removed)}.")

@@ -14,7 +14,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.backups import Manifest
+    from nacre.portability.backup import Manifest
 
 _FILE = click.Path(path_type=Path)
 
@@ -40,12 +40,12 @@ def create(run: Run, file: Path | None, force: bool) -> None:
 
     Without FILE, into this folder, named after the time.
     """
-    from nacre.app import backups
     from nacre.cli.render.words import count, size
+    from nacre.portability import backup as backups
 
     file = file or Path(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.zip")
     with progress.shown(run) as notify:
-        report = backups.create(run.context, file, overwrite=force, on_progress=notify)
+        report = backups.create(run.home, file, overwrite=force, on_progress=notify)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Wrote"), f" {report.path} ", dim(f"({size(report.bytes)})"))
@@ -67,13 +67,13 @@ def verify(run: Run, file: Path) -> None:
 
     Exits with 1 when something in it is wrong.
     """
-    from nacre.app import drill
-    from nacre.app.context import open_context
     from nacre.cli.records.checks import checks_record
     from nacre.cli.render.reports import render_checks
+    from nacre.health import restore_drill
+    from nacre.home.home import open_home
 
     with progress.shown(run) as notify:
-        checks = drill.verify(file, run.settings, open_context, notify)
+        checks = restore_drill.verify(file, run.settings, open_home, notify)
     run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
     run.answer({"path": str(file), **checks_record(checks)}, lambda paper: render_checks(paper, checks))
 
@@ -90,7 +90,7 @@ def restore(run: Run, file: Path, home: Path | None, force: bool) -> None:
 
     A home that is there is never overwritten: on a terminal you are asked, and it is kept aside under another name.
     """
-    from nacre.app import backups
+    from nacre.portability import backup as backups
 
     home = (home or run.settings.home).expanduser().absolute()
     manifest = backups.read_manifest(file)

@@ -13,7 +13,7 @@ from nacre.cli.paper import Paper
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.model.reports import Check
+    from nacre.values.reports import Check
 
 
 @command("health", examples=["nacre health", "nacre health --json"])
@@ -23,9 +23,9 @@ def health(run: Run) -> None:
 
     Exits with 1 when something is wrong.
     """
-    from nacre.app import checking
+    from nacre.health import checks as checking
 
-    _answer(run, checking.health(run.context))
+    _answer(run, checking.health(run.home))
 
 
 @command(
@@ -48,7 +48,7 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, with_repair
     With hosts: prove that your agents' tools can run nacre, by running what their files say.
     Exits with 1 when something is wrong; what is wrong comes with the way out.
     """
-    from nacre.app import checking
+    from nacre.health import checks as checking
 
     if part:
         _prove_hosts(run, with_options=deep or with_repair)
@@ -58,13 +58,13 @@ def doctor(run: Run, part: str | None, deep: bool, everything: bool, with_repair
     if deep:
         _prove(run, everything=everything, with_repair=with_repair)
     else:
-        _answer(run, checking.doctor(run.context, repair=with_repair))
+        _answer(run, checking.doctor(run.home, repair=with_repair))
 
 
 def _prove_hosts(run: Run, *, with_options: bool) -> None:
-    from nacre.app.wiring.proving import prove_hosts
     from nacre.cli.records.checks import checks_record
     from nacre.cli.render.reports import render_checks
+    from nacre.wiring.prove import prove_hosts
 
     if with_options:
         raise click.UsageError("hosts goes without --deep and --repair", click.get_current_context())
@@ -74,18 +74,19 @@ def _prove_hosts(run: Run, *, with_options: bool) -> None:
 
 
 def _prove(run: Run, *, everything: bool, with_repair: bool) -> None:
-    from nacre.app import checking, proving
     from nacre.cli.records.checks import checks_record, finding_records
     from nacre.cli.render.reports import render_checks, render_findings
+    from nacre.health import checks as checking
+    from nacre.health import prove
 
     repaired = 0
     with progress.shown(run) as notify:
-        proofs = proving.prove(run.context, everything=everything, on_progress=notify)
+        proofs = prove.prove(run.home, everything=everything, on_progress=notify)
         if with_repair:
-            repaired = proving.repair(run.context, proofs)
-            proofs = proving.prove(run.context, everything=everything, on_progress=notify) if repaired else proofs
-    checks = [*checking.installation(run.context, repair=with_repair), *map(proving.as_check, proofs)]
-    run.context.problems.clear()  # they are among the findings
+            repaired = prove.repair(run.home, proofs)
+            proofs = prove.prove(run.home, everything=everything, on_progress=notify) if repaired else proofs
+    checks = [*checking.installation(run.home, repair=with_repair), *map(prove.as_check, proofs)]
+    run.home.problems.clear()  # they are among the findings
     run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
 
     def render(paper: Paper) -> None:
@@ -99,6 +100,6 @@ def _answer(run: Run, checks: Sequence[Check]) -> None:
     from nacre.cli.records.checks import checks_record
     from nacre.cli.render.reports import render_checks
 
-    run.context.problems.clear()  # they are among the checks
+    run.home.problems.clear()  # they are among the checks
     run.exit_code = 1 if any(check.state == "failure" for check in checks) else 0
     run.answer(checks_record(checks), lambda paper: render_checks(paper, checks))

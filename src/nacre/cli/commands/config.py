@@ -28,8 +28,8 @@ def show(run: Run) -> None:
 
     What is a key, or looks like one, is shown by its last four characters.
     """
-    from nacre.app.hiding import hidden
     from nacre.settings import SETTINGS
+    from nacre.setup.visible_settings import hidden
 
     settings = run.settings
     shown = {setting.key: hidden(settings, settings[setting.key]) for setting in SETTINGS}
@@ -70,7 +70,7 @@ def show(run: Run) -> None:
 @click.pass_obj
 def get(run: Run, key: str) -> None:
     """Print one setting's value; of a key its last four characters."""
-    from nacre.app.hiding import hidden
+    from nacre.setup.visible_settings import hidden
 
     value, origin = hidden(run.settings, run.settings[key]), run.settings.values[key].origin
     run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
@@ -93,8 +93,8 @@ def set_value(run: Run, key: str, value: str) -> None:
     VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
     empties it.
     """
-    from nacre.app.hiding import hidden
     from nacre.settings import known, load_settings, write_setting
+    from nacre.setup.visible_settings import hidden
 
     path = load_settings(mending=key).config
     written = write_setting(path, key, value)
@@ -122,8 +122,8 @@ def path(run: Run) -> None:
 
 def _told_of(model: str) -> list[str]:
     """What becomes of texts with an embedding model elsewhere."""
-    from nacre.app.sending import told_of
     from nacre.settings import load_settings
+    from nacre.spending.embedding_consent import told_of
 
     try:
         told = told_of(load_settings(), model)

@@ -12,7 +12,7 @@ from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.conflicts import Pair
+    from nacre.review.conflicts import Pair
 
 _CHOICES = {"n": "keep-new", "o": "keep-old", "b": "keep-both", "s": "skip", "q": "quit"}
 
@@ -43,20 +43,20 @@ def conflicts(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
-    from nacre.app.conflicts import pending
     from nacre.cli.records.conflicts import pair_record
     from nacre.cli.render.conflicts import render_pairs
+    from nacre.review.conflicts import pending
 
-    pairs = pending(run.context)
+    pairs = pending(run.home)
     run.answer({"conflicts": [pair_record(pair) for pair in pairs]}, lambda paper: render_pairs(paper, pairs))
 
 
 def _ask(run: Run) -> None:
     """Show one pair after another, and do as the person says."""
-    from nacre.app.conflicts import Choice, pending, resolve
     from nacre.cli.render.conflicts import render_pair, render_settled
+    from nacre.review.conflicts import Choice, pending, resolve
 
-    pairs = pending(run.context)
+    pairs = pending(run.home)
     settled: list[tuple[Pair, Choice]] = []
     for number, pair in enumerate(pairs, 1):
         paper = run.paper(stderr=True)
@@ -67,7 +67,7 @@ def _ask(run: Run) -> None:
             break
         if chosen != "skip":
             choice = Choice(chosen)
-            settled.append((resolve(run.context, pair, choice), choice))
+            settled.append((resolve(run.home, pair, choice), choice))
     run.answer({}, lambda paper: render_settled(paper, settled, len(pairs)))
     _embed_afterwards(run)
 
@@ -105,11 +105,11 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
     one's place; with keep-old the newer one is retired; with keep-both neither is doubted again. nacre undo takes it
     back.
     """
-    from nacre.app.conflicts import Choice, find, resolve
     from nacre.cli.records.conflicts import pair_record
     from nacre.cli.render.conflicts import render_settled
+    from nacre.review.conflicts import Choice, find, resolve
 
-    settled = resolve(run.context, find(run.context, reference), Choice(choice.lower()), reason)
+    settled = resolve(run.home, find(run.home, reference), Choice(choice.lower()), reason)
     record = {"resolved": pair_record(settled), "choice": choice.lower(), "reason": reason}
     run.answer(record, lambda paper: render_settled(paper, [(settled, Choice(choice.lower()))], 1))
     _embed_afterwards(run)
@@ -120,11 +120,11 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
 @click.pass_obj
 def history(run: Run, limit: int) -> None:
     """List what was settled, by you and by a model alone, the latest first."""
-    from nacre.app.conflicts import history
     from nacre.cli.records.conflicts import settled_record
     from nacre.cli.render.conflicts import render_history
+    from nacre.review.conflicts import history
 
-    found = history(run.context)
+    found = history(run.home)
     shown = found[:limit]
     record = {"settled": [settled_record(one) for one in shown], "more": len(found) - len(shown), "limit": limit}
     run.answer(record, lambda paper: render_history(paper, shown))
@@ -140,12 +140,12 @@ def judge(run: Run, quiet: bool, background: bool) -> None:
 
     New memories wait in a queue, and are judged in the background where models.background is on.
     """
-    from nacre.app.contradicting import judge_waiting
     from nacre.cli.records.conflicts import judged_record
     from nacre.cli.render.conflicts import render_judged
+    from nacre.review.contradictions import judge_waiting
 
     with progress.shown(run) as notify:
-        report = judge_waiting(run.context, background=background, on_progress=notify)
+        report = judge_waiting(run.home, background=background, on_progress=notify)
     if not quiet or run.as_json:
         run.answer(judged_record(report), lambda paper: render_judged(paper, report))
 
@@ -170,21 +170,21 @@ def backfill_claims(run: Run, limit: int | None, batch_size: int, estimate: bool
 
     Memories that are stored later are compared with these claims. An interrupted run goes on with the next one.
     """
-    from nacre.app import claiming
     from nacre.cli.records.conflicts import backfill_record, estimate_record
     from nacre.cli.render.conflicts import render_backfill, render_estimate
+    from nacre.review import claims
 
     if estimate:
-        expected = claiming.estimate(run.context, limit)
+        expected = claims.estimate(run.home, limit)
         run.answer(estimate_record(expected), lambda paper: render_estimate(paper, expected))
         return
     with progress.shown(run) as notify:
-        report = claiming.backfill(run.context, limit=limit, batch_size=batch_size, on_progress=notify)
+        report = claims.backfill(run.home, limit=limit, batch_size=batch_size, on_progress=notify)
     run.exit_code = 5 if report.note else 0
     run.answer(backfill_record(report), lambda paper: render_backfill(paper, report))
 
 
 def _embed_afterwards(run: Run) -> None:
-    from nacre.app.embedding import embed_memories
+    from nacre.indexing.vectors import embed_memories
 
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.afterwards.append(lambda: embed_memories(run.home))

@@ -10,7 +10,7 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import NO_DAEMON
 from nacre.cli.run import Run
-from nacre.model.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _PART = click.Choice([part.value for part in Part], case_sensitive=False)
@@ -48,10 +48,10 @@ def context(  # noqa: PLR0913 - one parameter an option
 
     Prints nothing where nothing is worth telling. With --output it is a file for agents that only read files.
     """
-    from nacre.app.contexts.session_state import write_state
-    from nacre.app.contexts.snapshot import write_snapshot
     from nacre.cli.records.contexts import context_record
     from nacre.cli.render.contexts import render_context, render_explained
+    from nacre.context.session_state import write_state
+    from nacre.context.snapshot import write_snapshot
 
     text = sys.stdin.read() if asked == "-" else asked or " ".join(prompt)
     when = Moment.PROMPT if text.strip() else Moment.START
@@ -75,6 +75,6 @@ def _built(run: Run, request: ContextRequest, *, by_itself: bool) -> ContextBloc
     found = None if by_itself else by_daemon(run, "context", request, ContextBlock)
     if found:
         return found
-    from nacre.app.contexts.asking import context_for  # 150 ms that the daemon spares
+    from nacre.context.on_request import context_for  # 150 ms that the daemon spares
 
-    return context_for(run.context, request)
+    return context_for(run.home, request)

@@ -27,11 +27,11 @@ def stats(run: Run) -> None:
     """Count memories, sessions, vectors and bytes."""
     from dataclasses import asdict
 
-    from nacre.app import maintenance
     from nacre.cli.records.values import stamp
     from nacre.cli.render.reports import render_stats
+    from nacre.health import database
 
-    found = maintenance.stats(run.context)
+    found = database.stats(run.home)
     record = asdict(found) | {
         "tools": [asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)} for tool in found.tools]
     }
@@ -57,21 +57,21 @@ def rebuild(run: Run, no_vectors: bool, yes: bool) -> None:
     Memories, ids and links stay the same; how often memories were used starts from neutral. The old file is kept
     beside the new one, as nacre.db.old. On a terminal it asks first.
     """
-    from nacre.app import maintenance
-    from nacre.app.context import open_context
-    from nacre.app.scanning import scan
     from nacre.cli.records.reading import ingest_record
     from nacre.cli.render.reports import render_ingest
     from nacre.cli.render.words import count
+    from nacre.health import database
+    from nacre.home.home import open_home
+    from nacre.memories.scan import scan
 
     if run.is_interactive and not yes:
         run.confirm(f"Make {run.settings.database} anew? The old file is kept.")
     with progress.shown(run) as notify:
-        report = maintenance.rebuild(run.settings, open_context, notify, vectors=not no_vectors)
-    scan(run.context)  # finds again what rebuild could not read, so that it is told
-    broken = list(run.context.problems)
+        report = database.rebuild(run.settings, open_home, notify, vectors=not no_vectors)
+    scan(run.home)  # finds again what rebuild could not read, so that it is told
+    broken = list(run.home.problems)
     run.exit_code = 1 if broken else 0
-    total = len(run.context.memories.all_ids())
+    total = len(run.home.memories.all_ids())
 
     def render(paper: Paper) -> None:
         paper.line(
@@ -92,11 +92,11 @@ def backup(run: Run, target: Path | None) -> None:
 
     Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
     """
-    from nacre.app import maintenance
     from nacre.cli.render.words import size
+    from nacre.health import database
 
     target = target or run.settings.database.with_name(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db")
-    written = maintenance.backup(run.context, target)
+    written = database.backup(run.home, target)
     number = written.stat().st_size
     run.answer(
         {"path": str(written), "bytes": number},
@@ -109,14 +109,14 @@ def backup(run: Run, target: Path | None) -> None:
 @click.pass_obj
 def reset(run: Run, yes: bool) -> None:
     """Remove the database; the vault stays, and a copy is kept beside it."""
-    from nacre.app import maintenance
-    from nacre.app.context import open_context
+    from nacre.health import database
+    from nacre.home.home import open_home
 
     if not yes:
         if not run.is_interactive:
             raise click.UsageError("reset removes the database: add --yes", click.get_current_context())
         run.confirm(f"Remove {run.settings.database}? A copy is kept.")
-    copy = maintenance.reset(run.settings, open_context)
+    copy = database.reset(run.settings, open_home)
 
     def render(paper: Paper) -> None:
         if copy:

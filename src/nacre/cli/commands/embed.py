@@ -11,8 +11,8 @@ from nacre.cli.command import TEXT, Group
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.embedding import Embedded
-    from nacre.app.switching import Plan, Trial
+    from nacre.indexing.model_switch import Plan, Trial
+    from nacre.indexing.vectors import Embedded
 
 
 class _Embed(Group):
@@ -34,11 +34,11 @@ def embed(ctx: click.Context) -> None:
 @click.pass_obj
 def status(run: Run) -> None:
     """Tell which model made which vectors, how many texts wait, and where texts go."""
-    from nacre.app import switching
     from nacre.cli.records.embed import standing_record
     from nacre.cli.render.embed import render_standing
+    from nacre.indexing import model_switch
 
-    found = switching.status(run.context)
+    found = model_switch.status(run.home)
     run.answer(standing_record(found), lambda paper: render_standing(paper, found))
 
 
@@ -63,30 +63,30 @@ def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool,
     voyage, ollama, lmstudio, or any provider of models. Its vectors are made beside those in use, by which recall goes
     until none is missing. You may interrupt it: nacre embed resume, the next ingest or the watcher goes on.
     """
-    from nacre.app import switching
+    from nacre.indexing import model_switch
 
     if bool(name) == back and not (forget_old and not name):
         raise click.UsageError("name one model, or say --back or --forget-old", click.get_current_context())
     if back:
-        planned = switching.plan_back(run.context)
+        planned = model_switch.plan_back(run.home)
         if estimate:
             _answer_plan(run, planned)
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
         with progress.shown(run) as notify:
-            setting, made = switching.back(run.context, notify or (lambda _: None))
+            setting, made = model_switch.back(run.home, notify or (lambda _: None))
         _answer(run, setting, made)
     elif name:
-        planned = switching.plan(run.context, name)
+        planned = model_switch.plan(run.home, name)
         if estimate:
             _answer_plan(run, planned)
             return
-        trial = switching.try_one(run.context, name)
+        trial = model_switch.try_one(run.home, name)
         if planned.texts or planned.wants_yes:
             _ask(run, planned, trial, yes=yes)
         with progress.shown(run) as notify:
-            made = switching.switch(run.context, name, notify or (lambda _: None), forgets_old=forget_old)
+            made = model_switch.switch(run.home, name, notify or (lambda _: None), forgets_old=forget_old)
         _answer(run, planned.setting, made)
     else:
         _forget(run)
@@ -102,17 +102,17 @@ def resume(run: Run, estimate: bool, yes: bool) -> None:
     It asks first where texts would leave this machine and nobody said yes to that, as after nacre config set. No budget
     holds it: you ask for it.
     """
-    from nacre.app import switching
+    from nacre.indexing import model_switch
 
     if run.settings["embedding.model"] != "none":
-        planned = switching.plan(run.context, run.settings["embedding.model"])
+        planned = model_switch.plan(run.home, run.settings["embedding.model"])
         if estimate:
             _answer_plan(run, planned)
             return
         if planned.wants_yes:
             _ask(run, planned, yes=yes)
     with progress.shown(run) as notify:
-        made = switching.resume(run.context, notify or (lambda _: None))
+        made = model_switch.resume(run.home, notify or (lambda _: None))
     _answer(run, run.settings["embedding.model"], made)
 
 
@@ -146,10 +146,10 @@ def _answer(run: Run, setting: str, made: Embedded) -> None:
 
 
 def _forget(run: Run) -> None:
-    from nacre.app import switching
     from nacre.cli.render.words import size
+    from nacre.indexing import model_switch
 
-    freed = switching.forget_old(run.context)
+    freed = model_switch.forget_old(run.home)
     run.answer(
         {"dropped_bytes": freed},
         lambda paper: paper.line(f"Dropped {size(freed)} of vectors." if freed else "No other vectors were kept."),

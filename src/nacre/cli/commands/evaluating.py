@@ -13,7 +13,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.evaluating import SavedQuery
+    from nacre.evaluation.evaluate import SavedQuery
 
 _QUERIES = click.option(
     "--queries",
@@ -42,27 +42,27 @@ def evaluate(
     """
     if context.invoked_subcommand is not None:
         return
-    from nacre.app import evaluating
-    from nacre.app.baseline import baseline_file
-    from nacre.app.looking import is_empty
     from nacre.cli.installed import installed_version
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.evaluating import evaluation_record, render_evaluation
+    from nacre.evaluation import evaluate as evaluating
+    from nacre.home.baseline import baseline_file
+    from nacre.sessions.views import is_empty
 
     run: Run = context.obj
     saved = evaluating.load_queries(_file(run, queries))
-    before = evaluating.load_baseline(run.context) if compare else None
+    before = evaluating.load_baseline(run.home) if compare else None
     limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
     with progress.shown(run) as notify:
         answers = evaluating.ask(
-            run.context, saved, limit=limit, budget=budget, baseline=before, notify=notify or (lambda _: None)
+            run.home, saved, limit=limit, budget=budget, baseline=before, notify=notify or (lambda _: None)
         )
     if save_baseline:
-        evaluating.save_baseline(run.context, answers, limit=limit, version=installed_version(), now=run.context.now())
-    kept = str(baseline_file(run.context)) if save_baseline else None
+        evaluating.save_baseline(run.home, answers, limit=limit, version=installed_version(), now=run.home.now())
+    kept = str(baseline_file(run.home)) if save_baseline else None
     expectations = evaluating.expectations(answers, limit)
     record = evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)
-    if is_empty(run.context):
+    if is_empty(run.home):
         run.answer(record, render_beginning)
         return
     run.answer(record, lambda paper: render_evaluation(paper, answers, expectations, baseline=before, saved=kept))
@@ -73,7 +73,7 @@ def evaluate(
 @click.pass_obj
 def list_queries(run: Run, queries: Path | None) -> None:
     """List the saved queries."""
-    from nacre.app import evaluating
+    from nacre.evaluation import evaluate as evaluating
 
     file = _file(run, queries)
     saved = evaluating.load_queries(file)
@@ -104,11 +104,9 @@ def add(
     run: Run, question: tuple[str, ...], query_id: str | None, expects: tuple[str, ...], queries: Path | None
 ) -> None:
     """Save a query."""
-    from nacre.app import evaluating
+    from nacre.evaluation import evaluate as evaluating
 
-    added = evaluating.add_query(
-        run.context, _file(run, queries), " ".join(question), query_id=query_id, expects=expects
-    )
+    added = evaluating.add_query(run.home, _file(run, queries), " ".join(question), query_id=query_id, expects=expects)
     run.answer(
         {"added": _query_record(added)},
         lambda paper: paper.line("Saved: ", bold(added.id), "  ", added.query, "  ", dim(_expecting(added))),
@@ -121,7 +119,7 @@ def add(
 @click.pass_obj
 def remove(run: Run, query_id: str, queries: Path | None) -> None:
     """Forget a saved query."""
-    from nacre.app import evaluating
+    from nacre.evaluation import evaluate as evaluating
 
     removed = evaluating.remove_query(_file(run, queries), query_id)
     run.answer(
@@ -131,9 +129,9 @@ def remove(run: Run, query_id: str, queries: Path | None) -> None:
 
 
 def _file(run: Run, queries: Path | None) -> Path:
-    from nacre.app.evaluating import queries_file
+    from nacre.evaluation.evaluate import queries_file
 
-    return queries or queries_file(run.context)
+    return queries or queries_file(run.home)
 
 
 def _query_record(query: SavedQuery) -> dict[str, object]:

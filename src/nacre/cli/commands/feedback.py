@@ -12,7 +12,7 @@ from nacre.cli.options import SESSION, read_content
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.model.review import FeedbackReport
+    from nacre.values.review import FeedbackReport
 
 
 @command(
@@ -44,23 +44,23 @@ def feedback(
     little, and one that the agent stored anew loses more. The reply itself is not kept. With --good or --bad the
     verdict is yours; what is bad also waits in nacre review.
     """
-    from nacre.app import feedback as loop
     from nacre.cli.records.usage import feedback_record
     from nacre.cli.render.usage import render_feedback
+    from nacre.retrieval import feedback as loop
 
     if good is None:
-        report = loop.feedback(run.context, _reply(run, reply), references, session=session, stored=stored)
+        report = loop.feedback(run.home, _reply(run, reply), references, session=session, stored=stored)
     else:
         report = _verdict(run, references, good=good, is_mixed=bool(reply or stored or session))
     run.answer(feedback_record(report), lambda paper: render_feedback(paper, report))
 
 
 def _verdict(run: Run, references: tuple[str, ...], *, good: bool, is_mixed: bool) -> FeedbackReport:
-    from nacre.app import feedback as loop
+    from nacre.retrieval import feedback as loop
 
     if is_mixed or not references:
         raise click.UsageError("--good and --bad take memories, and nothing else", click.get_current_context())
-    return loop.judge(run.context, references, good=good)
+    return loop.judge(run.home, references, good=good)
 
 
 def _reply(run: Run, path: str | None) -> str:

@@ -12,8 +12,8 @@ from nacre.cli.options import MOMENT, project_slug
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.forgetting import ForgetRequest
-    from nacre.model.forgetting import ForgetPlan
+    from nacre.forgetting.forget import ForgetRequest
+    from nacre.values.forgetting import ForgetPlan
 
 
 @command(
@@ -44,7 +44,8 @@ def forget(
     It cannot be undone. What is left in the ledger are ids and keyed hashes, so that neither a transcript that is read
     again nor another machine brings it back. To take memories out of recall and keep them, retire them.
     """
-    from nacre.app import example_sessions, forgetting
+    from nacre.forgetting import forget as forgetting
+    from nacre.setup import examples as example_sessions
 
     if shows_list:
         _list(run)
@@ -55,24 +56,24 @@ def forget(
     if examples and any(wanted.values()):
         raise click.UsageError("--examples goes alone", click.get_current_context())
     planned = (
-        example_sessions.plan_to_forget(run.context) if examples
-        else forgetting.plan(run.context, _request(run, **wanted))
+        example_sessions.plan_to_forget(run.home) if examples
+        else forgetting.plan(run.home, _request(run, **wanted))
     )  # fmt: skip
     if dry_run or planned.is_empty:
         _answer(run, planned, None)
         return
     _ask(run, planned, yes=yes)
-    _answer(run, planned, (example_sessions if examples else forgetting).forget(run.context, planned))
+    _answer(run, planned, (example_sessions if examples else forgetting).forget(run.home, planned))
 
 
 def _request(
     run: Run, *, sessions: tuple[str, ...], memories: tuple[str, ...], project: str | None, text: str | None,
     regex: bool, before: datetime | None,
 ) -> ForgetRequest:  # fmt: skip
-    from nacre.app.forgetting import ForgetRequest, pattern_of
+    from nacre.forgetting.forget import ForgetRequest, pattern_of
 
     return ForgetRequest(
-        sessions=sessions, memories=memories, project=project_slug(run.context, project) if project else None,
+        sessions=sessions, memories=memories, project=project_slug(run.home, project) if project else None,
         match=pattern_of(text, is_regex=regex) if text is not None else None, before=before,
     )  # fmt: skip
 
@@ -80,7 +81,7 @@ def _request(
 def _answer(run: Run, planned: ForgetPlan, report: object) -> None:
     from nacre.cli.records.forgetting import forget_record
     from nacre.cli.render.forgetting import render_forgotten, render_plan
-    from nacre.model.forgetting import ForgetReport
+    from nacre.values.forgetting import ForgetReport
 
     done = report if isinstance(report, ForgetReport) else None
     run.answer(
@@ -105,22 +106,22 @@ def _ask(run: Run, planned: ForgetPlan, *, yes: bool) -> None:
 
 
 def _list(run: Run) -> None:
-    from nacre.app import forgetting
     from nacre.cli.records.forgetting import forgotten_record
     from nacre.cli.render.forgetting import render_forgotten_list
+    from nacre.forgetting import forget as forgetting
 
-    found = forgetting.forgotten(run.context)
+    found = forgetting.forgotten(run.home)
     run.answer(
         {"forgotten": [forgotten_record(one) for one in found]}, lambda paper: render_forgotten_list(paper, found)
     )
 
 
 def _allow(run: Run, reference: str) -> None:
-    from nacre.app import forgetting
     from nacre.cli.paper import Paper, bold, dim
     from nacre.cli.records.forgetting import forgotten_record
+    from nacre.forgetting import forget as forgetting
 
-    allowed = forgetting.allow_again(run.context, reference)
+    allowed = forgetting.allow_again(run.home, reference)
 
     def render(paper: Paper) -> None:
         paper.line(bold("Allowed again"), f": {reference}")

@@ -32,15 +32,15 @@ def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, 
     Sessions are handed over by themselves when they end, are reset or compacted; the next session of the project is
     told as it starts.
     """
-    from nacre.app.handoffs import handoff
     from nacre.cli.records.handing import handoff_record
     from nacre.cli.render.handing import render_handoff
-    from nacre.model.handing import HandoffRequest
+    from nacre.context.handoff.requests import handoff
+    from nacre.values.handoff import HandoffRequest
 
     if words and not store:
         raise click.UsageError("words are stored with --store", click.get_current_context())
     place = str((folder or Path.cwd()).absolute())
-    view = handoff(run.context, HandoffRequest(place, store, session, " ".join(words) or None))
+    view = handoff(run.home, HandoffRequest(place, store, session, " ".join(words) or None))
     run.answer(handoff_record(view), lambda paper: render_handoff(paper, view))
 
 
@@ -50,7 +50,7 @@ def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, 
 @click.pass_obj
 def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do what hooks left to be done: read sessions, hand them over, learn from them."""
-    from nacre.app.chores import do_waiting, given_up, waiting
+    from nacre.chores.queue import do_waiting, given_up, waiting
     from nacre.cli.records.handing import chore_record
 
     if only_list:
@@ -68,7 +68,7 @@ def chores(run: Run, only_list: bool, seconds: float) -> None:
         told = {"waiting": [chore_record(one) for one in there], "given_up": [chore_record(one) for one in lost]}
         run.answer(told, render_list)
         return
-    report = do_waiting(run.context, seconds=seconds)
+    report = do_waiting(run.home, seconds=seconds)
     record = {"done": report.done, "failed": report.failed, "given_up": report.given_up, "left": report.left}
     told_as = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in record.items() if count)
     run.answer(record, lambda paper: paper.line(told_as or "Nothing waits."))

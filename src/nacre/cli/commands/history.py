@@ -18,13 +18,13 @@ def log(run: Run, memory: str | None, project: str | None, limit: int) -> None:
 
     Each line is an operation: when, what, to which memory, its id, and why. What no commit holds yet is marked with *.
     """
-    from nacre.app import operations
     from nacre.cli.options import project_slug
     from nacre.cli.records.history import operation_record
     from nacre.cli.render.history import render_log
+    from nacre.history import operations
 
-    slug = project_slug(run.context, project) if project else None
-    listed = operations.log(run.context, reference=memory, project=slug, limit=limit)
+    slug = project_slug(run.home, project) if project else None
+    listed = operations.log(run.home, reference=memory, project=slug, limit=limit)
     run.answer(
         {"operations": [operation_record(one.operation, one.memories) for one in listed], "limit": limit},
         lambda paper: render_log(paper, listed, with_git=run.settings["git.enabled"]),
@@ -39,12 +39,12 @@ def diff(run: Run, reference: str | None) -> None:
 
     Without an id it is the last one; for a memory, the last one on it.
     """
-    from nacre.app import operations
     from nacre.cli.records.history import diff_record
     from nacre.cli.render.history import render_diff
+    from nacre.history import operations
 
-    operation = operations.operation_meant(run.context, reference)
-    found = operations.differences(operations.changes_of(run.context, operation))
+    operation = operations.operation_meant(run.home, reference)
+    found = operations.differences(operations.changes_of(run.home, operation))
     run.answer(diff_record(operation, found), lambda paper: render_diff(paper, operation, found))
 
 
@@ -60,13 +60,13 @@ def undo(run: Run, reference: str, dry_run: bool, force: bool, yes: bool) -> Non
     Memories it made are retired, what it changed is as it was before, and what was changed since stays. An undo is an
     operation, too: it can be undone. On a terminal it asks first.
     """
-    from nacre.app import undoing
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.history import undo_record
     from nacre.cli.render.history import render_undo
+    from nacre.history import undo as undoing
+    from nacre.indexing.vectors import embed_memories
 
     if dry_run or (run.is_interactive and not yes):
-        planned = undoing.plan_undo(run.context, reference, force=force)
+        planned = undoing.plan_undo(run.home, reference, force=force)
         if dry_run:
             run.answer(undo_record(planned), lambda paper: render_undo(paper, planned))
             return
@@ -75,9 +75,9 @@ def undo(run: Run, reference: str, dry_run: bool, force: bool, yes: bool) -> Non
         click.echo(paper.text(), nl=False, err=True)
         if not planned.conflicts and planned.steps:
             run.confirm("Undo?")
-    done = undoing.undo(run.context, reference, force=force)
+    done = undoing.undo(run.home, reference, force=force)
     run.answer(undo_record(done), lambda paper: render_undo(paper, done))
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.afterwards.append(lambda: embed_memories(run.home))
 
 
 @command("commit", examples=["nacre commit", "nacre commit --json"])
@@ -89,15 +89,15 @@ def commit(run: Run, quiet: bool) -> None:
     nacre does so by itself, in the background: a minute after an operation, with the next command. Files that you put
     into the vault yourself are committed too, unless git ignores them.
     """
-    from nacre.app import committing
-    from nacre.app.scanning import scan
     from nacre.cli.records.history import committed_record
     from nacre.cli.render.history import render_committed
+    from nacre.history import commit as committing
+    from nacre.memories.scan import scan
 
     run.keeps_history = False
     if quiet:
-        committing.commit_quietly(run.context)
+        committing.commit_quietly(run.home)
         return
-    scan(run.context)
-    done = committing.commit_operations(run.context)
+    scan(run.home)
+    done = committing.commit_operations(run.home)
     run.answer(committed_record(done), lambda paper: render_committed(paper, done))

@@ -37,14 +37,14 @@ def ingest(
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
     listed, too, and is no failure: it may have no sessions yet.
     """
-    from nacre.app import ingesting
-    from nacre.app.retention import leaving
+    from nacre.archive.retention import leaving
     from nacre.cli.records.reading import ingest_record, plan_record
     from nacre.cli.render.reports import render_ingest, render_plan
+    from nacre.ingestion import ingest as ingesting
 
     options = ingesting.IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
     if dry_run:
-        plan = ingesting.plan(run.context, options)
+        plan = ingesting.plan(run.home, options)
         run.exit_code = 1 if plan.problems else 0
         run.answer(plan_record(plan), lambda paper: render_plan(paper, plan))
         return
@@ -52,15 +52,15 @@ def ingest(
         from nacre.cli.records.spending import estimate_record
         from nacre.cli.render.spending import render_estimate
 
-        found = ingesting.estimate(run.context, options)
+        found = ingesting.estimate(run.home, options)
         run.exit_code = 1 if found.problems else 0
         run.answer(estimate_record(found), lambda paper: render_estimate(paper, found))
         return
     with progress.shown(run) as notify:
-        report = ingesting.ingest(run.context, options, notify)
+        report = ingesting.ingest(run.home, options, notify)
     if report.problems:
         run.exit_code = 1
     run.warnings += [report.foreseen] if report.foreseen else []
     run.warnings += [f"{one.path} {one.message}; the next ingest tries again" for one in report.archived.problems]
-    run.warnings += [f"{one.in_words()} (nacre archive status)" for one in leaving(run.context) if not one.is_kept]
+    run.warnings += [f"{one.in_words()} (nacre archive status)" for one in leaving(run.home) if not one.is_kept]
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

@@ -16,7 +16,7 @@ from nacre.errors import InvalidInput
 if TYPE_CHECKING:
     from nacre.cli.init_daemon import DaemonMet
     from nacre.cli.render.wiring import Shown
-    from nacre.model.wiring import WiringPlan, WiringWish
+    from nacre.values.wiring import WiringPlan, WiringWish
 
 
 @command(
@@ -54,11 +54,11 @@ def init(  # noqa: PLR0913 - one a question
     what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
     beside it. Run again, it mends what is missing or has moved.
     """
-    from nacre import private
-    from nacre.app.wiring.applying import alone
-    from nacre.app.wiring.ways import settled
     from nacre.cli.render.wiring import render_plan
-    from nacre.model.wiring import WiringWish
+    from nacre.platform import private_files
+    from nacre.values.wiring import WiringWish
+    from nacre.wiring.apply import alone
+    from nacre.wiring.ways import settled
 
     asks = run.is_interactive and not yes and not dry_run and not run.as_json
     folder = _folder(project, scope)
@@ -85,7 +85,7 @@ def init(  # noqa: PLR0913 - one a question
         click.echo(f"\n{paper.text()}", err=True)
         run.confirm("Take it out?" if uninstall else "Write this?")
     if not uninstall:
-        private.make_folder(run.settings.home)
+        private_files.make_folder(run.settings.home)
     with alone(run.settings.home):
         again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
         goes_on = asks and not (uninstall or named)
@@ -129,9 +129,9 @@ def _chosen(
     run: Run, named: list[str], template: WiringWish, *, uninstall: bool, asks: bool
 ) -> list[WiringWish] | list[str]:
     """The hosts that are meant: those that are named, else those that are wired, or here, as far as they are wanted."""
-    from nacre.app.wiring.record import load
-    from nacre.app.wiring.ways import found_hosts, host_named
     from nacre.cli.init_dialog import choose_hosts
+    from nacre.wiring.record import load
+    from nacre.wiring.ways import found_hosts, host_named
 
     if named:
         return [host_named(name).name for name in dict.fromkeys(named)]
@@ -149,7 +149,7 @@ def _chosen(
 
 
 def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
-    from nacre.app.wiring.planning import plan, plan_removal
+    from nacre.wiring.plan import plan, plan_removal
 
     wanted = plan_removal(run.settings, wishes) if uninstall else plan(run.settings, wishes)
     run.exit_code = 1 if wanted.left_alone else 0
@@ -165,10 +165,10 @@ def _show(run: Run, wanted: WiringPlan) -> None:
 
 
 def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
-    from nacre.app.wiring.applying import apply
     from nacre.cli.records.wiring import done_record
     from nacre.cli.render.wiring import diff_of, render_done
-    from nacre.ids import utc_now
+    from nacre.platform.ids import utc_now
+    from nacre.wiring.apply import apply
 
     done = apply(run.settings, wanted, utc_now())
     run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
@@ -185,8 +185,8 @@ def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool
 
 def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
     """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
-    from nacre.app.wiring.record import load
     from nacre.cli.init_daemon import end_other_version, end_unneeded, start_for_hosts
+    from nacre.wiring.record import load
 
     home, is_wired = run.settings.home, bool(load(run.settings.home).wishes)
     if is_removal:
@@ -199,8 +199,8 @@ def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | N
 
 def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
     """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
-    from nacre.app.wiring.applying import rewriting
-    from nacre.app.wiring.trusting import UNSEEN, config_file, trust_hooks, trust_in
+    from nacre.wiring.apply import rewriting
+    from nacre.wiring.codex_trust import UNSEEN, config_file, trust_hooks, trust_in
 
     wish = next((one for one in wanted.wishes if one.host == "codex"), None)
     found = trust_in(run.settings, wish) if wish else None

@@ -57,7 +57,7 @@ def _face(home: Path | None, *, everything: str | None, structured: bool) -> Fac
 
 
 def _start_daemon(settings: Settings) -> None:
-    from nacre.link.starting import start_process
+    from nacre.link.start import start_process
 
     # By a process that ends at once: the daemon is no child of the server, which tools end with all its children.
     start_process(str(settings.home), settings.environ, "serve", "--on-demand")
@@ -65,7 +65,7 @@ def _start_daemon(settings: Settings) -> None:
 
 def _note(home: Path, line: str) -> None:
     """Add a line to the log of a home that is there, if the disk takes it."""
-    from nacre.app.watching.log import Log
+    from nacre.watching.log import Log
 
     if home.is_dir():
         with contextlib.suppress(OSError):

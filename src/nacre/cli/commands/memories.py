@@ -7,7 +7,7 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import OFFSET, SESSION, limit_option, with_memory_filter
 from nacre.cli.run import Run
-from nacre.model.recall import Filter
+from nacre.values.recall import Filter
 
 
 @command(
@@ -19,19 +19,19 @@ from nacre.model.recall import Filter
 @with_memory_filter
 def list_memories(run: Run, limit: int, offset: int, wanted: Filter) -> None:
     """List memories, the newest first."""
-    from nacre.app import remembering
-    from nacre.app.looking import is_empty
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.memories import render_list
+    from nacre.memories import store
+    from nacre.sessions.views import is_empty
 
-    memories, total = remembering.list_active(run.context, wanted, limit=limit, offset=offset)
+    memories, total = store.list_active(run.home, wanted, limit=limit, offset=offset)
     record = {
         "memories": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset,
     }  # fmt: skip
     if memories:
         run.answer(record, lambda paper: render_list(paper, memories, total=total, offset=offset))
-    elif is_empty(run.context):
+    elif is_empty(run.home):
         run.answer(record, render_beginning)
     else:
         run.answer(record, lambda paper: paper.line("No memory fits." if not offset else "No more memories."))
@@ -54,19 +54,19 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
     if with_history:
         _show_history(run, reference)
         return
-    from nacre.app.looking import look_at
     from nacre.cli.records.memories import view_record
     from nacre.cli.render.memories import render_memory
+    from nacre.sessions.views import look_at
 
-    view = look_at(run.context, reference, update=not no_update, session=session)
+    view = look_at(run.home, reference, update=not no_update, session=session)
     vault = run.settings.vault
     run.answer(view_record(view, str(vault)), lambda paper: render_memory(paper, view, vault))
 
 
 def _show_history(run: Run, reference: str) -> None:
-    from nacre.app.history import history_of
     from nacre.cli.records.memories import step_record
     from nacre.cli.render.memories import render_history
+    from nacre.memories.lineage import history_of
 
-    steps = history_of(run.context, reference)
+    steps = history_of(run.home, reference)
     run.answer({"history": [step_record(step) for step in steps]}, lambda paper: render_history(paper, steps))

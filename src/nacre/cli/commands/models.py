@@ -18,12 +18,12 @@ def models(ctx: click.Context) -> None:
     """Tell which language models are set, and whether they answer."""
     if ctx.invoked_subcommand:
         return
-    from nacre.app import offering
     from nacre.cli.records.models import models_record
     from nacre.cli.render.models import render_models
+    from nacre.setup import offers as offering
 
     run: Run = ctx.obj
-    uses, offers = offering.uses(run.context), offering.offers(run.context)
+    uses, offers = offering.uses(run.home), offering.offers(run.home)
     settings = run.settings
     run.answer(models_record(settings, uses, offers), lambda paper: render_models(paper, settings, uses, offers))
 
@@ -37,10 +37,10 @@ def test(run: Run, name: str) -> None:
     Without a name it is the model of models.default. The question is sent to its provider. Where it does not answer
     now, it is asked again for models.timeout_seconds; Ctrl-C ends that at once.
     """
-    from nacre.app import offering
     from nacre.cli.records.models import trial_record
     from nacre.cli.render.models import render_trial
+    from nacre.setup import offers as offering
 
     with progress.waiting(run, f"Asking {name or run.settings['models.default']}") as hear:
-        trial = offering.try_model(run.context, name, hear)
+        trial = offering.try_model(run.home, name, hear)
     run.answer(trial_record(trial), lambda paper: render_trial(paper, trial))

@@ -14,8 +14,8 @@ from nacre.cli.command import TEXT, command
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.looking import SessionView
     from nacre.cli.paper import Paper
+    from nacre.sessions.views import SessionView
 
 _STDOUT = "-"
 _FORMS = ("markdown", "jsonl", "json")
@@ -39,11 +39,11 @@ def summary(run: Run, references: tuple[str, ...]) -> None:
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. No model
     is asked: the words are yours and the agent's own, none that draw on text from outside.
     """
-    from nacre.app.summarising import sum_up
     from nacre.cli.records.sessions import summary_record
     from nacre.cli.render.summary import render_summary
+    from nacre.sessions.summaries import sum_up
 
-    reports = [sum_up(run.context, reference) for reference in dict.fromkeys(references or (None,))]
+    reports = [sum_up(run.home, reference) for reference in dict.fromkeys(references or (None,))]
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
@@ -71,16 +71,16 @@ def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) 
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. With
     --follow its transcript is read again whenever it grows.
     """
-    from nacre.app.looking import look_at_end
     from nacre.cli.records.sessions import session_view_record
     from nacre.cli.render.sessions import render_facts, render_turns
+    from nacre.sessions.views import look_at_end
 
     if follow and run.as_json:
         raise click.UsageError("--follow does not end, and --json is one answer: leave one of them out")
     if follow:
         _follow(run, reference, limit, full=full)
         return
-    view = look_at_end(run.context, reference, limit=limit)
+    view = look_at_end(run.home, reference, limit=limit)
     first = view.turns[0].seq if view.turns else 0
 
     def render(paper: Paper) -> None:
@@ -91,11 +91,11 @@ def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) 
 
 
 def _follow(run: Run, reference: str | None, limit: int, *, full: bool) -> None:
-    from nacre.app.following import follow_session
     from nacre.cli.render.sessions import render_turns
+    from nacre.sessions.follow import follow_session
 
     try:
-        for turns in follow_session(run.context, reference, limit=limit):
+        for turns in follow_session(run.home, reference, limit=limit):
             paper = run.paper()
             render_turns(paper, turns, full=full)
             click.echo(f"\n{paper.text()}", nl=False)
@@ -129,14 +129,14 @@ def export_session(run: Run, reference: str | None, form: str | None, output: Pa
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. Secrets
     are taken out once more; who said what, and what draws on text from outside, stays visible.
     """
-    from nacre import private
-    from nacre.app.looking import cleaned, look_at_session
+    from nacre.platform import private_files
+    from nacre.sessions.views import cleaned, look_at_session
 
     to_stdout = str(output) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError("standard output can hold the session or the report: --output FILE, or --format json")
     chosen = form or _ENDINGS.get(output.suffix.lower(), "markdown")
-    view = cleaned(run.context, look_at_session(run.context, reference))
+    view = cleaned(run.home, look_at_session(run.home, reference))
     data = "".join(f"{line}\n" for line in _lines(view, chosen)).encode("utf-8", "replace")
     if to_stdout:
         click.echo(data, nl=False)
@@ -145,7 +145,7 @@ def export_session(run: Run, reference: str | None, form: str | None, output: Pa
     if path.exists() and not force and run.is_interactive:
         run.confirm(f"{path} exists. Overwrite it?")
         force = True
-    with private.new_file(path, overwrite=force) as file:
+    with private_files.new_file(path, overwrite=force) as file:
         file.write(data)
     record = {
         "path": str(path), "format": chosen, "session": view.session.session.id, "turns": len(view.turns),
@@ -155,9 +155,9 @@ def export_session(run: Run, reference: str | None, form: str | None, output: Pa
 
 
 def _lines(view: SessionView, form: str) -> Iterable[str]:
-    from nacre.app.legible import session_lines
     from nacre.cli.paper import unsteered
     from nacre.cli.records.sessions import session_facts_record, session_view_record, turn_record
+    from nacre.portability.readable_export import session_lines
 
     if form == "markdown":
         return session_lines(view.session, [item.turn for item in view.turns], title=view.opening)

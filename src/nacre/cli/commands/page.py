@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
-from nacre.app.own_pages import PAGES, OwnPage
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import read_content
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
+from nacre.context.pages import PAGES, OwnPage
 
 
 @command(
@@ -31,18 +31,18 @@ def page(run: Run, name: str, text: str | None, edit: bool, remove: bool) -> Non
     takes the place of what the page says; - reads it from standard input. Both are files at the top of the vault, which
     any editor may change.
     """
-    from nacre.app.own_pages import own_page, write_own_page
+    from nacre.context.pages import own_page, write_own_page
 
     if (text is not None) + edit + remove > 1:
         raise click.UsageError("a text, --edit or --remove: one of them", click.get_current_context())
     if text is not None and not text.strip():
         raise click.UsageError("the text is empty; --remove takes the page away", click.get_current_context())
-    before = own_page(run.context, name)
+    before = own_page(run.home, name)
     if edit:
         text = _edited(run, before)
     elif text is not None:
         text = read_content(text)
-    found = before if text is None and not remove else write_own_page(run.context, name, text or "")
+    found = before if text is None and not remove else write_own_page(run.home, name, text or "")
     did_change = found.text != before.text
     if found.tokens > found.told_tokens:
         run.warnings.append(f"{found.tokens} tokens: a session is told some {found.told_tokens}, from the top on")

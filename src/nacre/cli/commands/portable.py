@@ -45,20 +45,20 @@ def export(
     Memories with every key, links, how they were used, the ledger, project pages; - writes to standard output. Secrets
     are taken out once more. nacre import reads the JSON lines and the zip again.
     """
-    from nacre.app import exporting
     from nacre.cli.records.portable import export_record
     from nacre.cli.render.portable import render_export
+    from nacre.portability import exporting
 
     to_stdout = str(file) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError("standard output can hold the export or the report: name a file, or leave --json out")
     options = exporting.ExportOptions(
         form=_form(file, form), sessions=sessions, include_retired=include_retired,
-        project=project_slug(run.context, project) if project else None,
+        project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
     target = sys.stdout.buffer if to_stdout else file
     with progress.shown(run) as notify:
-        report = exporting.export(run.context, target, options, overwrite=force, on_progress=notify)
+        report = exporting.export(run.home, target, options, overwrite=force, on_progress=notify)
     if to_stdout:
         paper = run.paper(stderr=True)
         render_export(paper, report)
@@ -92,15 +92,15 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     What comes in is untrusted unless you say --trust: it is found when you search, it is never put before an agent by
     itself, and it ends nothing that is here. A second import of the same adds nothing. On a terminal it asks first.
     """
-    from nacre.app import importing
     from nacre.cli.records.portable import import_record
     from nacre.cli.render.portable import render_import, render_plan
+    from nacre.portability import importing
 
     options = importing.ImportOptions(
         path=path, source=source, trust=more["trust"], vectors=not more["no_vectors"],
-        project=project_slug(run.context, project) if project else None,
+        project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
-    plan = importing.plan_import(run.context, options)
+    plan = importing.plan_import(run.home, options)
     if dry_run or plan.is_empty:
         run.answer(import_record(plan, None, dry_run=dry_run), lambda paper: render_plan(paper, plan))
         return
@@ -110,7 +110,7 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
         click.echo(paper.text(), nl=False, err=True)
         run.confirm("Take this in?")
     with progress.shown(run) as notify:
-        report = importing.carry_out(run.context, plan, notify)
+        report = importing.carry_out(run.home, plan, notify)
     run.exit_code = 1 if report.ingest and report.ingest.problems else 0
     run.answer(import_record(plan, report, dry_run=False), lambda paper: render_import(paper, plan, report))
 

@@ -16,11 +16,11 @@ def quickstart(run: Run) -> None:
 
     Where no agent left transcripts, six example sessions stand in. A second run doubles nothing.
     """
-    from nacre.app.quickstart import run_quickstart
     from nacre.cli.records.reading import quickstart_record
     from nacre.cli.render.quickstart import render_quickstart
+    from nacre.setup.quickstart import run_quickstart
 
     with progress.shown(run) as notify:
-        result = run_quickstart(run.context, notify)
+        result = run_quickstart(run.home, notify)
     vault = run.settings.vault
     run.answer(quickstart_record(result), lambda paper: render_quickstart(paper, result, vault))

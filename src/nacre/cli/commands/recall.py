@@ -11,10 +11,10 @@ import click
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import MODE, MOMENT, NO_DAEMON, SESSION, TRACE_PROMPTS, limit_option, with_memory_filter
 from nacre.cli.run import Run
-from nacre.model.recall import DEFAULT_RADIUS_DAYS, Filter
+from nacre.values.recall import DEFAULT_RADIUS_DAYS, Filter
 
 if TYPE_CHECKING:
-    from nacre.model.recall import RecallQuery, RecallResult
+    from nacre.values.recall import RecallQuery, RecallResult
 
 
 @command(
@@ -65,7 +65,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
         return
     from nacre.cli.records.answers import recall_record
     from nacre.cli.render.answers import EMPTY, NOTHING, render_recall
-    from nacre.model.recall import Mode, RecallQuery
+    from nacre.values.recall import Mode, RecallQuery
 
     settings = run.settings
     query = RecallQuery(
@@ -79,9 +79,9 @@ def recall(  # noqa: PLR0913 - one parameter an option
     result = _answered(run, query, by_itself=no_daemon)
     message = None
     if not result.hits:
-        from nacre.app.looking import is_empty
+        from nacre.sessions.views import is_empty
 
-        message = EMPTY if is_empty(run.context) else NOTHING
+        message = EMPTY if is_empty(run.home) else NOTHING
     run.answer(
         recall_record(result, message), lambda paper: render_recall(paper, result, message=message, explain=explain)
     )
@@ -90,15 +90,15 @@ def recall(  # noqa: PLR0913 - one parameter an option
 def _answered(run: Run, query: RecallQuery, *, by_itself: bool) -> RecallResult:
     """The daemon's answer, but where a model is asked, which takes its time and is shown as it goes."""
     from nacre.cli.by_daemon import by_daemon
-    from nacre.model.recall import RecallResult
+    from nacre.values.recall import RecallResult
 
     if not (by_itself or query.expand or query.rerank):
         found = by_daemon(run, "recall", query, RecallResult)
         if found:
             return found
-    from nacre.app import recalling  # 150 ms that the daemon spares
+    from nacre.retrieval import recall as recalling  # 150 ms that the daemon spares
 
-    return recalling.recall(run.context, query)
+    return recalling.recall(run.home, query)
 
 
 def _refuse_with_deep(given: dict[str, object]) -> None:
@@ -110,13 +110,13 @@ def _refuse_with_deep(given: dict[str, object]) -> None:
 def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, update: bool, session: str | None) -> None:
     from pathlib import Path
 
-    from nacre.app.deep_recalling import deep_recall, recent_of
-    from nacre.app.locating import project_of_folder
     from nacre.cli.records.deep import deep_record
     from nacre.cli.render.deep import message_of, render_deep
-    from nacre.model.deep import DeepQuery
+    from nacre.home.location import project_of_folder
+    from nacre.retrieval.deep.recall import deep_recall, recent_of
+    from nacre.values.deep_recall import DeepQuery
 
-    context = run.context
+    context = run.home
     recent = recent_of(context, session) if session else ()
     here = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted

@@ -70,10 +70,10 @@ def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, no_vector
     then is taken out, and the database is written anew without it. A second scrub finds nothing; one that was
     interrupted goes on.
     """
-    from nacre.app.scrubbing import ScrubOptions
-    from nacre.app.scrubbing import scrub as apply
     from nacre.cli.records.forgetting import scrub_record
     from nacre.cli.render.redacting import render_scrub
+    from nacre.forgetting.scrub import ScrubOptions
+    from nacre.forgetting.scrub import scrub as apply
 
     if history and not dry_run:
         _confirm(
@@ -83,7 +83,7 @@ def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, no_vector
         _confirm(run, yes, "Remove older copies of the database for good?")
     options = ScrubOptions(dry_run=dry_run, history=history, remove_copies=remove_copies, vectors=not no_vectors)
     with progress.shown(run) as notify:
-        report = apply(run.context, options, notify or (lambda _: None))
+        report = apply(run.home, options, notify or (lambda _: None))
     run.answer(scrub_record(report), lambda paper: render_scrub(paper, report))
 
 

@@ -11,26 +11,26 @@ from nacre.cli.command import TEXT, command
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.retiring import Chosen
-    from nacre.model.memory import Memory
+    from nacre.memories.retire import Chosen
+    from nacre.values.memory import Memory
 
 
 def retire_asked(run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool) -> None:
     """Retire after a look at what goes, on a terminal; answer with what went."""
-    from nacre.app import remembering
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcomes
+    from nacre.indexing.vectors import embed_memories
+    from nacre.memories import store
 
     if run.is_interactive and not yes:
-        _show(run, [remembering.get(run.context, reference) for reference in references])
+        _show(run, [store.get(run.home, reference) for reference in references])
         run.confirm("Retire?")
     retired = retire()
     run.answer(
         {"retired": [memory_record(memory) for memory in retired]},
         lambda paper: render_outcomes(paper, "Retired", retired),
     )
-    run.afterwards.append(lambda: embed_memories(run.context))  # what holds again was written anew
+    run.afterwards.append(lambda: embed_memories(run.home))  # what holds again was written anew
 
 
 @command(
@@ -59,30 +59,30 @@ def retire(
     move to retired/ in the vault; nacre unretire brings them back. On a terminal it asks first; elsewhere it wants
     --yes where a subject or pattern means several.
     """
-    from nacre.app import retiring
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.forgetting import standing_record
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.forgetting import render_retired
+    from nacre.indexing.vectors import embed_memories
+    from nacre.memories import retire as retiring
 
     if shows_list:
         _list(run)
         return
     if not references and not contains:
         raise click.UsageError("say which memories: ids, subjects, patterns or --contains", click.get_current_context())
-    chosen = retiring.choose(run.context, references, contains, persist=persist)
+    chosen = retiring.choose(run.home, references, contains, persist=persist)
     if dry_run:
         record = {"retired": [], "standing": [], "would_retire": [memory_record(one) for one in chosen.memories]}
         run.answer(record, lambda paper: render_retired(paper, chosen.memories, [], is_dry=True))
         return
     _ask(run, chosen, persist=persist, yes=yes)
-    retired, rules = retiring.retire_chosen(run.context, chosen, reason, persist=persist)
+    retired, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
     record = {
         "retired": [memory_record(memory) for memory in retired], "would_retire": [],
         "standing": [standing_record(rule) for rule in rules],
     }  # fmt: skip
     run.answer(record, lambda paper: render_retired(paper, retired, rules))
-    run.afterwards.append(lambda: embed_memories(run.context))  # what holds again was written anew
+    run.afterwards.append(lambda: embed_memories(run.home))  # what holds again was written anew
 
 
 @command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
@@ -94,28 +94,28 @@ def unretire(run: Run, references: tuple[str, ...]) -> None:
     A memory that superseded one of them stays beside it: both then hold. The id of a standing retirement (nacre
     retire --list) ends that.
     """
-    from nacre.app import retiring
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.forgetting import standing_record
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.forgetting import render_unretired
+    from nacre.indexing.vectors import embed_memories
+    from nacre.memories import retire as retiring
 
-    back = retiring.unretire(run.context, references)
+    back = retiring.unretire(run.home, references)
     record = {
         "unretired": [memory_record(memory) for memory in back.memories],
         "ended": [standing_record(rule) for rule in back.rules],
     }
     run.answer(record, lambda paper: render_unretired(paper, back))
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.afterwards.append(lambda: embed_memories(run.home))
 
 
 def _list(run: Run) -> None:
-    from nacre.app import retiring
     from nacre.cli.records.forgetting import standing_record
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.forgetting import render_retired_list
+    from nacre.memories import retire as retiring
 
-    found, rules = retiring.list_retired(run.context), retiring.list_standing(run.context)
+    found, rules = retiring.list_retired(run.home), retiring.list_standing(run.home)
     reasons = [one.retired.reason if one.retired else None for one in found]
     record = {
         "retired": [memory_record(one) | {"reason": why} for one, why in zip(found, reasons, strict=True)],

@@ -30,11 +30,11 @@ def review(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
-    from nacre.app import reviewing
     from nacre.cli.records.usage import review_record
     from nacre.cli.render.usage import render_reviews
+    from nacre.review import queue
 
-    waiting = reviewing.pending(run.context)
+    waiting = queue.pending(run.home)
     run.answer({"reviews": [review_record(item) for item in waiting]}, lambda paper: render_reviews(paper, waiting))
 
 
@@ -53,17 +53,17 @@ def dismiss(run: Run, references: tuple[str, ...]) -> None:
 
     Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
     """
-    from nacre.app import reviewing
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcomes
+    from nacre.indexing.vectors import embed_memories
+    from nacre.review import queue
 
-    kept = reviewing.dismiss(run.context, references)
+    kept = queue.dismiss(run.home, references)
     run.answer(
         {"dismissed": [memory_record(memory) for memory in kept]},
         lambda paper: render_outcomes(paper, "Kept", kept),
     )
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.afterwards.append(lambda: embed_memories(run.home))
 
 
 @review.command("replace", examples=["nacre review replace 5f0c2a4d"])
@@ -74,17 +74,17 @@ def replace(run: Run, references: tuple[str, ...]) -> None:
 
     The older one is found for its own time only; nacre unretire brings it back.
     """
-    from nacre.app import reviewing
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcomes
+    from nacre.indexing.vectors import embed_memories
+    from nacre.review import queue
 
-    replaced = reviewing.replace_outdated(run.context, references)
+    replaced = queue.replace_outdated(run.home, references)
     run.answer(
         {"replaced": [memory_record(memory) for memory in replaced]},
         lambda paper: render_outcomes(paper, "Replaced", replaced),
     )
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.afterwards.append(lambda: embed_memories(run.home))
 
 
 @review.command(
@@ -99,6 +99,6 @@ def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool)
 
     On a terminal it asks first.
     """
-    from nacre.app import reviewing
+    from nacre.review import queue
 
-    retire_asked(run, references, lambda: reviewing.retire(run.context, references, reason), yes=yes)
+    retire_asked(run, references, lambda: queue.retire(run.home, references, reason), yes=yes)

@@ -18,9 +18,9 @@ from nacre.cli.stopping import stopped_by_signals
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nacre.app.watching.watcher import WatchEvent
     from nacre.daemon.greeting import Greeting
     from nacre.daemon.running import Voice
+    from nacre.watching.watcher import WatchEvent
 
 
 @click.group(
@@ -47,7 +47,7 @@ def serve(
         return
     run: Run = ctx.obj
     if on_demand:
-        from nacre.link.starting import start_daemon
+        from nacre.link.start import start_daemon
 
         options = ["--http", http] if http is not None else []
         options += ["--no-token"] * no_token + ["--no-watch"] * no_watch
@@ -57,10 +57,10 @@ def serve(
 
 
 def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_log: bool, idle: bool) -> None:
-    from nacre.app.context import open_context
     from nacre.cli.installed import installed_version
     from nacre.daemon.running import Daemon, DaemonOptions, End
-    from nacre.link.environment import of_the_owner
+    from nacre.home.home import open_home
+    from nacre.platform.environment import of_the_owner
     from nacre.settings import load_settings
 
     settings = run.settings
@@ -71,7 +71,7 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
     stop = stopped_by_signals()
     run.keeps_history = False
     environ = of_the_owner(settings.environ)
-    daemon = Daemon(settings, lambda: open_context(load_settings(settings.home, environ)), options, _voice(run, to_log))
+    daemon = Daemon(settings, lambda: open_home(load_settings(settings.home, environ)), options, _voice(run, to_log))
     why = daemon.run(stop)
     if why is End.UPGRADED and not idle:
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])  # noqa: S606 - this very program, anew
@@ -82,12 +82,12 @@ def _serve(run: Run, *, http: str | None, asks_token: bool, watches: bool, to_lo
 
 
 def _voice(run: Run, to_log: bool) -> Voice:
-    from nacre.app.watching.log import Log
     from nacre.cli.crash import redactor_of
     from nacre.cli.paper import printable
     from nacre.cli.render.watching import told
     from nacre.daemon.running import Voice
-    from nacre.ids import utc_now
+    from nacre.platform.ids import utc_now
+    from nacre.watching.log import Log
 
     own: Callable[[str], None] = Log(run.settings.home, "daemon").write if to_log else click.echo
     watchers: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
@@ -113,7 +113,7 @@ def status(run: Run) -> None:
     """
     from nacre.daemon.greeting import greet
     from nacre.link.address import LOCK
-    from nacre.lock import is_held
+    from nacre.platform.locks import is_held
 
     told = greet(run.settings.home)
     run.exit_code = 0 if told else 1
@@ -169,7 +169,7 @@ def stop(run: Run) -> None:
     from nacre.daemon.greeting import ask_to_stop
     from nacre.errors import Unavailable
     from nacre.link.address import LOCK
-    from nacre.lock import is_held
+    from nacre.platform.locks import is_held
 
     was_there = is_held(run.settings.home / LOCK)
     if was_there and not ask_to_stop(run.settings.home):
@@ -183,7 +183,7 @@ def stop(run: Run) -> None:
 @click.pass_obj
 def logs(run: Run, lines: int) -> None:
     """Show what the daemon in the background wrote."""
-    from nacre.app.watching.log import last_lines, log_file
+    from nacre.watching.log import last_lines, log_file
 
     found = last_lines(run.settings.home, lines, "daemon")
     path = log_file(run.settings.home, "daemon")

@@ -14,11 +14,11 @@ from nacre.cli.commands.one_session import export_session, summary, tail
 from nacre.cli.options import ASPECT, MODE, MOMENT, OFFSET, ROLE, limit_option, project_slug, with_turn_filter
 from nacre.cli.paper import Paper
 from nacre.cli.run import Run
-from nacre.model.recall import Filter
-from nacre.model.session import SessionKind
+from nacre.values.recall import Filter
+from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
-    from nacre.model.session import Turn
+    from nacre.values.session import Turn
 
 _TURNS_SHOWN = 40
 _KIND = click.Choice([kind.value for kind in SessionKind], case_sensitive=False)
@@ -70,18 +70,18 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
 
     With WORDS only those that have them in the title, or, without a title, in what you said first.
     """
-    from nacre.app import looking
     from nacre.cli.records.sessions import session_line_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
+    from nacre.sessions import views
     from nacre.storage.sessions import SessionFilter
 
-    slug = project_slug(run.context, project) if project else None
+    slug = project_slug(run.home, project) if project else None
     wanted = SessionFilter(
         tool=tool, project=slug, since=since, until=until, subagents=subagents, branch=branch, model=model,
         kind=SessionKind(kind) if kind else None, words=" ".join(words) or None,
     )  # fmt: skip
-    found, has_more = looking.list_sessions(run.context, wanted, limit=limit, offset=offset)
+    found, has_more = views.list_sessions(run.home, wanted, limit=limit, offset=offset)
     record = {
         "sessions": [session_line_record(line) for line in found],
         "more": has_more,
@@ -92,7 +92,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     def render(paper: Paper) -> None:
         if found:
             render_sessions(paper, found, has_more=has_more, offset=offset)
-        elif looking.is_empty(run.context):
+        elif views.is_empty(run.home):
             render_beginning(paper)
         else:
             paper.line("No session fits.")
@@ -123,12 +123,12 @@ def show(run: Run, reference: str | None, first: int, limit: int | None, full: b
 
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder.
     """
-    from nacre.app.looking import look_at_session
     from nacre.cli.records.sessions import session_view_record
     from nacre.cli.render.sessions import render_session
+    from nacre.sessions.views import look_at_session
 
     limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
-    view = look_at_session(run.context, reference, first=first, limit=limit or -1)
+    view = look_at_session(run.home, reference, first=first, limit=limit or -1)
     run.answer(session_view_record(view, first), lambda paper: render_session(paper, view, first=first, full=full))
 
 
@@ -158,12 +158,12 @@ def search(  # noqa: PLR0913 - one parameter an option
     semantic: bool, around: datetime | None, mode: str | None, explain: bool,
 ) -> None:  # fmt: skip
     """Search everything that was said and done."""
-    from nacre.app import recalling
-    from nacre.app.looking import is_empty
     from nacre.cli.records.answers import search_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_search
-    from nacre.model.recall import Mode, RecallQuery
-    from nacre.recall.aspects import admission
+    from nacre.retrieval import recall
+    from nacre.retrieval.aspects import admission
+    from nacre.sessions.views import is_empty
+    from nacre.values.recall import Mode, RecallQuery
 
     words = " ".join(question)
     admits = admission(aspect, role)
@@ -172,8 +172,8 @@ def search(  # noqa: PLR0913 - one parameter an option
         return
     chosen = Mode.VECTOR if semantic else Mode(mode or run.settings["recall.mode"])
     query = RecallQuery(words, wanted, mode=chosen, limit=limit, around=around)
-    result = recalling.search_sessions(run.context, query, offset=offset, admits=admits)
-    message = None if result.turns else EMPTY if is_empty(run.context) else NOTHING_SAID
+    result = recall.search_sessions(run.home, query, offset=offset, admits=admits)
+    message = None if result.turns else EMPTY if is_empty(run.home) else NOTHING_SAID
     record = search_record(result, message) | {"offset": offset}
     run.answer(record, lambda paper: render_search(paper, result, message=message, explain=explain, offset=offset))
 
@@ -181,13 +181,13 @@ def search(  # noqa: PLR0913 - one parameter an option
 def _match(
     run: Run, expression: str, wanted: Filter, *, limit: int, offset: int, admits: Callable[[Turn], bool] | None
 ) -> None:
-    from nacre.app.looking import is_empty
-    from nacre.app.matching import match_turns
     from nacre.cli.records.deeds import matches_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_matches
+    from nacre.sessions.pattern_search import match_turns
+    from nacre.sessions.views import is_empty
 
-    found = match_turns(run.context, expression, wanted, limit=limit, offset=offset, admits=admits)
-    message = None if found.turns else EMPTY if is_empty(run.context) else NOTHING_SAID
+    found = match_turns(run.home, expression, wanted, limit=limit, offset=offset, admits=admits)
+    message = None if found.turns else EMPTY if is_empty(run.home) else NOTHING_SAID
     if found.unread:
         run.warnings.append("not all turns were looked at in the time there is: narrow it with --since or --project")
     if found.given_up:
@@ -210,9 +210,9 @@ def restore(run: Run, reference: str, folder: Path | None) -> None:
 
     Without --to, where it was, so that its tool finds it. Secrets are not in it, nor images.
     """
-    from nacre.app.archived import restore as write_again
+    from nacre.archive.operations import restore as write_again
     from nacre.cli.records.archive import restored_record
     from nacre.cli.render.archive import render_restored
 
-    restored = write_again(run.context, reference, folder)
+    restored = write_again(run.home, reference, folder)
     run.answer(restored_record(restored), lambda paper: render_restored(paper, restored))

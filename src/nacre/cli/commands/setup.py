@@ -15,7 +15,7 @@ from nacre.cli.run import Run
 from nacre.errors import InvalidInput, ModelRefused
 
 if TYPE_CHECKING:
-    from nacre.app.setting_up import Tried, Wish
+    from nacre.setup.models import Tried, Wish
 
 METHODS = ("anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription")
 MOST_KEY_CHARACTERS = 20_000
@@ -80,7 +80,7 @@ def setup(  # noqa: PLR0913 - one a question
     Keys go into the system's keyring, where none works into credentials.toml, and never into the config. Run again,
     it changes only what it is asked to.
     """
-    from nacre.app.setting_up import Wish, changes
+    from nacre.setup.models import Wish, changes
 
     if goes_without and any((provider, auth, key_env, key_stdin, model, base_url)):
         raise click.UsageError("--none goes without a provider, a key and a model", click.get_current_context())
@@ -137,12 +137,12 @@ def checked_key(secret: str, where: str) -> str:
 
 def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
     """Ask the model, where one is to be set. Raises ModelRefused where it says no, and nobody wants it all the same."""
-    from nacre.app.setting_up import REFUSED, SKIPPED, Tried, try_model
+    from nacre.setup.models import REFUSED, SKIPPED, Tried, try_model
 
     if not tests or not wish.provider:
         return Tried(SKIPPED, message="nobody asked for a test" if wish.provider else "")
     with progress.waiting(run, f"Asking {wish.model}") as hear:
-        tried = try_model(run.context, wish, hear)
+        tried = try_model(run.home, wish, hear)
     if tried.outcome != REFUSED:
         return tried
     if may_ask:
@@ -153,9 +153,9 @@ def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
 
 
 def _finish(run: Run, wish: Wish, tried: Tried) -> None:
-    from nacre.app.setting_up import apply
     from nacre.cli.records.setting_up import setup_record
     from nacre.cli.render.setting_up import render_setup
+    from nacre.setup.models import apply
 
     if not wish.provider and wish.secret:
         wish = replace(wish, secret=None)

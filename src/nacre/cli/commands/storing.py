@@ -12,8 +12,8 @@ from nacre.cli.options import EXPIRY, HERE, IMPORTANCE, KIND, SCOPE, TRACE_PROMP
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.context import Context
-    from nacre.model.memory import Memory
+    from nacre.home.home import Home
+    from nacre.values.memory import Memory
 
 
 @command(
@@ -49,13 +49,13 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     project is not stored twice; what says otherwise takes its place. With a language model for the background
     (models.background) or --online-dedup, the model decides where the rules cannot.
     """
-    from nacre.app import remembering
-    from nacre.app.deciding import Asking
     from nacre.cli.records.memories import outcome_record
     from nacre.cli.render.memories import render_stored
-    from nacre.model.memory import Expiry, Kind, Scope
+    from nacre.memories import store as remembering
+    from nacre.memories.model_decision import Asking
+    from nacre.values.memory import Expiry, Kind, Scope
 
-    slug, folder = _place(run.context, project)
+    slug, folder = _place(run.home, project)
     new = remembering.NewMemory(
         content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
         importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
@@ -63,11 +63,11 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
         asking=Asking(values["online_dedup"], values["aggressive"], values["dedup_threshold"]),
     )  # fmt: skip
     if dry_run:
-        told = remembering.rehearse(run.context, new)
+        told = remembering.rehearse(run.home, new)
         outcome, memory = told.outcome, told.memory
     else:
-        outcome = remembering.store(run.context, new)
-        memory = remembering.get(run.context, outcome.memory_id)
+        outcome = remembering.store(run.home, new)
+        memory = remembering.get(run.home, outcome.memory_id)
     if outcome.note:
         run.warnings.append(f"{outcome.note}; the rules decided")
     run.answer(
@@ -76,13 +76,13 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     )
 
 
-def _place(context: Context, project: str | None) -> tuple[str | None, str | None]:
+def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     """The project that is named, or the folder whose project is meant: that may be a new one."""
     if project != HERE:
-        return (project_slug(context, project) if project else None), None
-    from nacre.app.project_pages import known_or_named
+        return (project_slug(home, project) if project else None), None
+    from nacre.home.projects import known_or_named
 
-    project_slug(context, project, known_or_named)  # a folder that is no project's is refused
+    project_slug(home, project, known_or_named)  # a folder that is no project's is refused
     return None, str(Path.cwd())
 
 
@@ -107,19 +107,19 @@ def _place(context: Context, project: str | None) -> tuple[str | None, str | Non
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""
-    from nacre.app import remembering
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_outcome
+    from nacre.indexing.vectors import embed_memories
+    from nacre.memories import store as remembering
 
     changes = _changes(run, options)
-    memory = remembering.edit(run.context, reference, **changes) if changes else _edit_file(run, reference)
+    memory = remembering.edit(run.home, reference, **changes) if changes else _edit_file(run, reference)
     run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
-    run.afterwards.append(lambda: embed_memories(run.context))
+    run.afterwards.append(lambda: embed_memories(run.home))
 
 
 def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
-    from nacre.model.memory import Expiry, Kind, Scope
+    from nacre.values.memory import Expiry, Kind, Scope
 
     changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
     for name, kind in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
@@ -128,10 +128,10 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     if "content" in changes:
         changes["content"] = read_content(changes["content"])
     if "project" in changes:
-        from nacre.app.project_pages import project_of_work
+        from nacre.home.projects import project_of_work
 
         named = changes["project"].strip()
-        changes["project"] = project_slug(run.context, named, project_of_work) if named else None
+        changes["project"] = project_slug(run.home, named, project_of_work) if named else None
     if options["tags"]:
         changes["tags"] = tuple(tag for tag in options["tags"] if tag)
     if options["add_tags"]:
@@ -141,20 +141,20 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 
 def _edit_file(run: Run, reference: str) -> Memory:
     """Open the memory's file in the person's editor, then read what became of it."""
-    from nacre.app.looking import look_at
     from nacre.errors import MemoryInvalid
+    from nacre.sessions.views import look_at
 
-    view = look_at(run.context, reference)
+    view = look_at(run.home, reference)
     if not run.is_interactive or view.path is None:
         raise click.UsageError(
             "say what to change: there is no terminal to open an editor in", click.get_current_context()
         )
-    run.context.problems.clear()
+    run.home.problems.clear()
     click.edit(filename=str(run.settings.vault / view.path))
-    after = look_at(run.context, view.memory.id)
-    broken = next((text for text in run.context.problems if text.startswith(f"{view.path}:")), None)
+    after = look_at(run.home, view.memory.id)
+    broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
     if broken:
-        run.context.problems.clear()
+        run.home.problems.clear()
         raise MemoryInvalid(
             broken, hint=f"nacre edit {reference} opens it again; the last good version is recalled until then"
         )

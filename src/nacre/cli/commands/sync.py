@@ -32,18 +32,18 @@ def sync(
     sides are merged field by field; where that cannot be done, both versions are kept. Nothing is sent that holds what
     looks like a secret.
     """
-    from nacre.app import syncing
-    from nacre.app.embedding import embed_memories
     from nacre.cli.records.history import sync_record
     from nacre.cli.render.sync import render_sync
+    from nacre.indexing.vectors import embed_memories
+    from nacre.sync import sync as syncing
 
     run.keeps_history = False
     if quiet:
-        syncing.sync_quietly(run.context)
+        syncing.sync_quietly(run.home)
         return
     wanted = syncing.Wanted(remote, dry_run, timeout, accept_rewritten)
-    done = syncing.sync(run.context, wanted)
-    run.context.problems[:] = done.problems
+    done = syncing.sync(run.home, wanted)
+    run.home.problems[:] = done.problems
     run.answer(sync_record(done), lambda paper: render_sync(paper, done))
     if done.received:
-        run.afterwards.append(lambda: embed_memories(run.context))
+        run.afterwards.append(lambda: embed_memories(run.home))

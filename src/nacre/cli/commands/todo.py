@@ -8,8 +8,8 @@ from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.options import IMPORTANCE, OFFSET, limit_option, project_slug, with_memory_filter
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.model.memory import Kind
-from nacre.model.recall import Filter
+from nacre.values.memory import Kind
+from nacre.values.recall import Filter
 
 
 @click.group(
@@ -27,13 +27,11 @@ def todo(context: click.Context) -> None:
 def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
     from dataclasses import replace
 
-    from nacre.app import remembering
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_list
+    from nacre.memories import store
 
-    memories, total = remembering.list_active(
-        run.context, replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset
-    )
+    memories, total = store.list_active(run.home, replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset)
     record = {"todos": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset}
 
     def render(paper: Paper) -> None:
@@ -64,15 +62,15 @@ def list_todos(run: Run, wanted: Filter, limit: int, offset: int) -> None:
 @click.pass_obj
 def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, tags: tuple[str, ...]) -> None:
     """Add a todo."""
-    from nacre.app import remembering
     from nacre.cli.records.memories import memory_record
+    from nacre.memories import store
 
-    new = remembering.NewMemory(
+    new = store.NewMemory(
         content=" ".join(text), kind=Kind.TODO, importance=importance, tags=tags,
-        project=project_slug(run.context, project) if project else None,
+        project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
-    outcome = remembering.store(run.context, new)
-    memory = remembering.get(run.context, outcome.memory_id)
+    outcome = store.store(run.home, new)
+    memory = store.get(run.home, outcome.memory_id)
     record = {
         "action": outcome.action,
         "id": outcome.memory_id,
@@ -88,10 +86,10 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
 @click.pass_obj
 def done(run: Run, references: tuple[str, ...]) -> None:
     """Finish todos."""
-    from nacre.app import remembering
     from nacre.cli.records.memories import memory_record
+    from nacre.memories import store
 
-    finished = [remembering.finish_todo(run.context, reference) for reference in references]
+    finished = [store.finish_todo(run.home, reference) for reference in references]
 
     def render(paper: Paper) -> None:
         for memory in finished:

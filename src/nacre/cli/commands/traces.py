@@ -9,7 +9,7 @@ import click
 from nacre.cli.command import TEXT, DefaultGroup
 from nacre.cli.options import MOMENT, limit_option
 from nacre.cli.run import Run
-from nacre.model.trace import TraceKind
+from nacre.values.trace import TraceKind
 
 
 @click.group(
@@ -27,11 +27,11 @@ def traces(context: click.Context) -> None:
 
 
 def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
-    from nacre.app import traced
     from nacre.cli.records.spending import traces_record
     from nacre.cli.render.traces import render_traces
+    from nacre.health import traces as traced
 
-    found = traced.list_traces(run.context, TraceKind(kind) if kind else None, since, limit)
+    found = traced.list_traces(run.home, TraceKind(kind) if kind else None, since, limit)
     run.answer(traces_record(found, limit), lambda paper: render_traces(paper, found))
 
 
@@ -54,9 +54,9 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 @click.pass_obj
 def show(run: Run, reference: str, prompts: bool) -> None:
     """Tell a trace step by step."""
-    from nacre.app import traced
     from nacre.cli.records.spending import trace_record
     from nacre.cli.render.traces import render_trace
+    from nacre.health import traces as traced
 
-    view = traced.show_trace(run.context, reference)
+    view = traced.show_trace(run.home, reference)
     run.answer(trace_record(view, prompts=prompts), lambda paper: render_trace(paper, view, prompts=prompts))

@@ -19,7 +19,7 @@ from nacre.cli.run import Run
 from nacre.cli.stopping import stopped_by_signals
 
 if TYPE_CHECKING:
-    from nacre.app.watching.watcher import WatchEvent
+    from nacre.watching.watcher import WatchEvent
 
 _BACKGROUND_NICENESS = 10
 
@@ -62,25 +62,25 @@ def watch(  # noqa: PLR0913 - its options
 
 
 def _survey(run: Run, paths: tuple[Path, ...]) -> None:
-    from nacre.app.watching.survey import survey
     from nacre.cli.records.watching import survey_record
     from nacre.cli.render.watching import render_survey
+    from nacre.watching.survey import survey
 
-    found = survey(run.context, paths)
+    found = survey(run.home, paths)
     run.answer(survey_record(found), lambda paper: render_survey(paper, found))
 
 
 def _go_round(
     run: Run, paths: tuple[Path, ...], *, background: bool, reads: bool, learns: bool, seconds: float | None
 ) -> None:
-    from nacre.app.watching.rounds import Wanted, go_round
     from nacre.cli.records.reading import ingest_record
     from nacre.cli.render.reports import render_ingest
+    from nacre.watching.rounds import Wanted, go_round
 
     if background:
         _give_way()
     with progress.shown(run) as notify:
-        report = go_round(run.context, Wanted(paths, reads, seconds, learns), notify)
+        report = go_round(run.home, Wanted(paths, reads, seconds, learns), notify)
     if report.problems and not background:
         run.exit_code = 1
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))
@@ -100,11 +100,11 @@ def _give_way() -> None:
 def _follow(
     run: Run, paths: tuple[Path, ...], interval: float | None, *, polling: bool, learns: bool, to_log: bool
 ) -> None:
-    from nacre.app.context import open_context
-    from nacre.app.watching.log import Log
-    from nacre.app.watching.watcher import Watcher, WatchOptions
     from nacre.cli.installed import installed_version
+    from nacre.home.home import open_home
     from nacre.settings import load_settings
+    from nacre.watching.log import Log
+    from nacre.watching.watcher import Watcher, WatchOptions
 
     options = WatchOptions(paths, interval, polling, learns)
     write: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
@@ -115,7 +115,7 @@ def _follow(
             write(_line(run, event, with_day=to_log))
 
     run.keeps_history = False
-    Watcher(lambda: open_context(load_settings()), options, tell, installed_version()).run(stop)
+    Watcher(lambda: open_home(load_settings()), options, tell, installed_version()).run(stop)
 
 
 def _line(run: Run, event: WatchEvent, *, with_day: bool) -> str:

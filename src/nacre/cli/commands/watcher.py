@@ -13,8 +13,8 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.app.watching.installing import Installation
-    from nacre.app.watching.standing import Standing
+    from nacre.watching.install import Installation
+    from nacre.watching.status import Standing
 
 _FOLLOW_SECONDS = 0.5
 
@@ -36,7 +36,7 @@ def install(run: Run, dry_run: bool, yes: bool) -> None:
 
     It writes one file: a user unit of systemd, an agent of launchd, or a task of Windows. On a terminal it asks first.
     """
-    from nacre.app.watching import installing
+    from nacre.watching import install as installing
 
     found = installing.installation(run.settings)
     if dry_run:
@@ -60,7 +60,7 @@ def uninstall(run: Run, dry_run: bool) -> None:
 
     Your memories stay.
     """
-    from nacre.app.watching import installing
+    from nacre.watching import install as installing
 
     found = installing.installation(run.settings)
     if not dry_run:
@@ -76,7 +76,7 @@ def start(run: Run) -> None:
 
     Where it is not installed it runs until the machine is restarted.
     """
-    from nacre.app.watching import installing
+    from nacre.watching import install as installing
 
     _prepare(run)
     _answer(run, installing.start(run.settings))
@@ -89,9 +89,9 @@ def stop(run: Run) -> None:
 
     An installed one starts again with the next login.
     """
-    from nacre.app.watching import installing
-    from nacre.app.watching.standing import standing
-    from nacre.ids import utc_now
+    from nacre.platform.ids import utc_now
+    from nacre.watching import install as installing
+    from nacre.watching.status import standing
 
     ran = installing.stop(run.settings)
     found = standing(run.settings.home, utc_now())
@@ -104,7 +104,7 @@ def stop(run: Run) -> None:
 @click.pass_obj
 def restart(run: Run) -> None:
     """Stop it and start it again, as after an update of nacre."""
-    from nacre.app.watching import installing
+    from nacre.watching import install as installing
 
     _prepare(run)
     installing.stop(run.settings)
@@ -118,8 +118,8 @@ def status(run: Run) -> None:
 
     Exits with 1 where it does not run.
     """
-    from nacre.app.watching.standing import standing
-    from nacre.ids import utc_now
+    from nacre.platform.ids import utc_now
+    from nacre.watching.status import standing
 
     found = standing(run.settings.home, utc_now())
     run.exit_code = 0 if found.state == "running" else 1
@@ -132,7 +132,7 @@ def status(run: Run) -> None:
 @click.pass_obj
 def logs(run: Run, lines: int, follow: bool) -> None:
     """Show what the watcher in the background wrote."""
-    from nacre.app.watching.log import last_lines, log_file
+    from nacre.watching.log import last_lines, log_file
 
     home = run.settings.home
     found = last_lines(home, lines)
@@ -151,7 +151,7 @@ def logs(run: Run, lines: int, follow: bool) -> None:
 
 
 def _follow(run: Run) -> None:
-    from nacre.app.watching.log import log_file
+    from nacre.watching.log import log_file
 
     path = log_file(run.settings.home)
     at = path.stat().st_size if path.exists() else 0
@@ -170,13 +170,13 @@ def _follow(run: Run) -> None:
 def _prepare(run: Run) -> None:
     """Make the home, and see that it can be used, before something is to work on it unseen."""
     run.keeps_history = False
-    run.context.now()
+    run.home.now()
 
 
 def _answer(run: Run, found: Standing) -> None:
-    from nacre.app.watching.installing import installation
     from nacre.cli.records.watching import standing_record
     from nacre.cli.render.watching import render_standing
+    from nacre.watching.install import installation
 
     way = installation(run.settings)
     path = way.path if way.is_installed else None

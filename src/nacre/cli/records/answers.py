@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from nacre.cli.records.memories import evidence_record, memory_record
 from nacre.cli.records.values import Record, stamp
-from nacre.model.memory import Memory
-from nacre.model.recall import Lane, MemoryHit, RecallResult, TurnHit
+from nacre.values.memory import Memory
+from nacre.values.recall import Lane, MemoryHit, RecallResult, TurnHit
 
 
 def memory_hit_record(hit: MemoryHit) -> Record:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
-    from nacre.app.archived import ArchiveStatus, Restored
-    from nacre.model.reports import ArchiveReport, Problem
+    from nacre.archive.operations import ArchiveStatus, Restored
+    from nacre.values.reports import ArchiveReport, Problem
 
 
 def status_record(status: ArchiveStatus) -> Record:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from nacre.cli.records.values import Record
 
 if TYPE_CHECKING:
-    from nacre.app.proofs.finding import Proof
-    from nacre.model.reports import Check
+    from nacre.health.proofs.finding import Proof
+    from nacre.values.reports import Check
 
 
 def checks_record(checks: Sequence[Check]) -> Record:

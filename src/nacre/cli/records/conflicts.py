@@ -9,9 +9,9 @@ from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
-    from nacre.app.claiming import Backfill, Estimate
-    from nacre.app.conflicts import Pair, Settled
-    from nacre.app.contradicting import JudgeReport
+    from nacre.review.claims import Backfill, Estimate
+    from nacre.review.conflicts import Pair, Settled
+    from nacre.review.contradictions import JudgeReport
 
 
 def pair_record(pair: Pair) -> Record:

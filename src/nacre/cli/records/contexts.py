@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.cli.records.answers import lane_records
 from nacre.cli.records.values import Record, stamp
-from nacre.model.context import ContextBlock
+from nacre.values.context import ContextBlock
 
 
 def context_record(block: ContextBlock) -> Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nacre.cli.records.answers import lane_records, memory_hit_record
 from nacre.cli.records.values import Record
-from nacre.model.deep import DeepResult
+from nacre.values.deep_recall import DeepResult
 
 
 def deep_record(result: DeepResult, message: str | None) -> Record:

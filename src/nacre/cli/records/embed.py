@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.cli.records.values import Record
-from nacre.model.spending import DOLLAR
+from nacre.values.spending import DOLLAR
 
 if TYPE_CHECKING:
-    from nacre.app.embedding import Embedded
-    from nacre.app.switching import Lot, Plan, Standing
+    from nacre.indexing.model_switch import Lot, Plan, Standing
+    from nacre.indexing.vectors import Embedded
 
 
 def standing_record(standing: Standing) -> Record:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record, stamp
-from nacre.model.forgetting import ForgetPlan, ForgetReport, Forgotten, StandingRetirement
+from nacre.values.forgetting import ForgetPlan, ForgetReport, Forgotten, StandingRetirement
 
 if TYPE_CHECKING:
-    from nacre.model.scrub import ScrubReport
+    from nacre.values.scrub import ScrubReport
 
 
 def standing_record(rule: StandingRetirement) -> Record:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from nacre.app.chores import Chore
+from nacre.chores.queue import Chore
 from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record, stamp
-from nacre.model.handing import HandoffView
+from nacre.values.handoff import HandoffView
 
 
 def handoff_record(view: HandoffView) -> Record:

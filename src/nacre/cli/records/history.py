@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
-    from nacre.app.committing import Committed
-    from nacre.app.operations import Difference
-    from nacre.app.syncing import Synced
-    from nacre.app.undoing import Undoing
-    from nacre.model.operation import Operation
+    from nacre.history.commit import Committed
+    from nacre.history.operations import Difference
+    from nacre.history.undo import Undoing
+    from nacre.sync.sync import Synced
+    from nacre.values.operation import Operation
 
 
 def committed_record(done: Committed) -> Record:

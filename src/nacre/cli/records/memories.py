@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nacre.cli.records.values import Record, split_session, stamp
-from nacre.model.memory import Confirmation, Memory
-from nacre.model.recall import Evidence
+from nacre.values.memory import Confirmation, Memory
+from nacre.values.recall import Evidence
 from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
-    from nacre.app.history import Step
-    from nacre.app.looking import LinkView, MemoryView
-    from nacre.model.reports import StoreOutcome
+    from nacre.memories.lineage import Step
+    from nacre.sessions.views import LinkView, MemoryView
+    from nacre.values.reports import StoreOutcome
 
 
 def memory_record(memory: Memory) -> Record:

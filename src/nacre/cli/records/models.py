@@ -7,11 +7,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from nacre.cli.records.values import Record
-from nacre.model.prompting import Price, Task
 from nacre.settings import Settings
+from nacre.values.model_calls import Price, Task
 
 if TYPE_CHECKING:
-    from nacre.app.offering import Offer, Trial
+    from nacre.setup.offers import Offer, Trial
 
 
 def models_record(settings: Settings, uses: Mapping[Task, str], offers: Sequence[Offer]) -> Record:

@@ -9,8 +9,8 @@ from nacre.cli.records.reading import ingest_record
 from nacre.cli.records.values import Record
 
 if TYPE_CHECKING:
-    from nacre.app.exporting import ExportReport
-    from nacre.app.importing import ImportPlan, ImportReport
+    from nacre.portability.exporting import ExportReport
+    from nacre.portability.importing import ImportPlan, ImportReport
 
 
 def export_record(report: ExportReport) -> Record:

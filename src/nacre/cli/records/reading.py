@@ -10,9 +10,9 @@ from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record
 
 if TYPE_CHECKING:
-    from nacre.app.quickstart import QuickstartResult
-    from nacre.model.prompting import Tokens
-    from nacre.model.reports import IngestPlan, IngestReport, ModelExtraction
+    from nacre.setup.quickstart import QuickstartResult
+    from nacre.values.model_calls import Tokens
+    from nacre.values.reports import IngestPlan, IngestReport, ModelExtraction
 
 
 def ingest_record(report: IngestReport) -> Record:

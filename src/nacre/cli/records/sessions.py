@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record, stamp
-from nacre.model.session import Trust
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from nacre.app.looking import SessionLine, SessionView
-    from nacre.app.summarising import SessionReport
-    from nacre.model.session import Tokens, ToolCall
-    from nacre.model.summary import Outcome
+    from nacre.sessions.summaries import SessionReport
+    from nacre.sessions.views import SessionLine, SessionView
     from nacre.storage.sessions import StoredSession, StoredTurn
+    from nacre.values.session import Tokens, ToolCall
+    from nacre.values.summary import Outcome
 
 
 def session_record(stored: StoredSession) -> Record:

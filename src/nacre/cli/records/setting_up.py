@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nacre.app.hiding import hidden
-from nacre.app.setting_up import Done, Tried
 from nacre.cli.records.values import Record
+from nacre.setup.models import Done, Tried
+from nacre.setup.visible_settings import hidden
 
 
 def setup_record(done: Done, tried: Tried) -> Record:

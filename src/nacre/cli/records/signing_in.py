@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nacre.app.signing_in import SigningIn, Way
 from nacre.cli.records.values import Record, stamp
+from nacre.setup.credentials import SigningIn, Way
 
 
 def status_record(found: SigningIn) -> Record:

@@ -7,19 +7,19 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from nacre.cli.records.values import Record, stamp
-from nacre.model.spending import DOLLAR
+from nacre.values.spending import DOLLAR
 
 if TYPE_CHECKING:
-    from nacre.app.estimating import Estimate
-    from nacre.app.spending import CostReport
-    from nacre.app.traced import TraceView
-    from nacre.model.prompting import Tokens
-    from nacre.model.trace import Step, Trace
+    from nacre.extraction.estimate import Estimate
+    from nacre.health.traces import TraceView
+    from nacre.spending.budget import CostReport
+    from nacre.values.model_calls import Tokens
+    from nacre.values.trace import Step, Trace
 
 
 def cost_record(report: CostReport, by: str) -> Record:
     """What was spent since a day, and today's budgets."""
-    from nacre.app.spending import added_up
+    from nacre.spending.budget import added_up
 
     return {
         "since": report.since.isoformat(),

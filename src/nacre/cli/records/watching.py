@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
-    from nacre.app.watching.standing import Standing
-    from nacre.app.watching.survey import Survey
-    from nacre.app.watching.watcher import WatchEvent
+    from nacre.watching.status import Standing
+    from nacre.watching.survey import Survey
+    from nacre.watching.watcher import WatchEvent
 
 
 def event_record(event: WatchEvent) -> Record:

@@ -9,7 +9,7 @@ from nacre.cli.records.values import Record
 
 if TYPE_CHECKING:
     from nacre.cli.init_daemon import DaemonMet
-    from nacre.model.wiring import LeftAlone, WiringDone, WiringPlan
+    from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan
 
 
 def plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:

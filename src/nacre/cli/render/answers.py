@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import components, render_hit
 from nacre.cli.render.words import day, short_session, speaker_name, when
-from nacre.model.recall import Lane, RecallResult, TurnHit
-from nacre.model.session import Trust
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.values.recall import Lane, RecallResult, TurnHit
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.app.matching import Matches
+    from nacre.sessions.pattern_search import Matches
 
 NOTHING = "Nothing in memory answers that."
 NOTHING_SAID = "No session says anything about that."

@@ -9,7 +9,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.render.words import count, day, size
 
 if TYPE_CHECKING:
-    from nacre.app.archived import ArchivedTool, ArchiveStatus, Restored
+    from nacre.archive.operations import ArchivedTool, ArchiveStatus, Restored
     from nacre.storage.archive import Archived
 
 _SHOWN = 10

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.words import SHORT_ID, amount, count, kind_span, minute, short_id, speaker_name, when
-from nacre.model.memory import Memory
-from nacre.model.session import Trust
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.values.memory import Memory
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.app.claiming import Backfill, Estimate
-    from nacre.app.conflicts import Choice, Pair, Settled
-    from nacre.app.contradicting import JudgeReport
+    from nacre.review.claims import Backfill, Estimate
+    from nacre.review.conflicts import Choice, Pair, Settled
+    from nacre.review.contradictions import JudgeReport
 
 _CHARACTERS = 400
 _DONE = {

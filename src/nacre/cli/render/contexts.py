@@ -7,8 +7,8 @@ from pathlib import Path
 
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.render.answers import lanes_told
-from nacre.model.context import ContextBlock
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.values.context import ContextBlock
 
 _TEXT_CHARACTERS = 100
 _ID_CHARACTERS = 8

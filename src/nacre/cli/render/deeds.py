@@ -8,13 +8,13 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.answers import render_beginning, render_turns
 from nacre.cli.render.memories import render_hit
 from nacre.cli.render.words import count, short_session, speaker_name, when
-from nacre.model.session import SessionKind, Speaker, Trust
-from nacre.text import one_line, shorten
+from nacre.text.passages import one_line, shorten
+from nacre.values.session import SessionKind, Speaker, Trust
 
 if TYPE_CHECKING:
-    from nacre.app.fixing import FixResult
-    from nacre.model.deeds import FileChange, FileHistory, Repair, Trouble
-    from nacre.model.session import Session, ToolCall, Turn
+    from nacre.sessions.fixes import FixResult
+    from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
+    from nacre.values.session import Session, ToolCall, Turn
 
 _INDENT = 4
 _WORDS = 280

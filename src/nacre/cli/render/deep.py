@@ -5,7 +5,7 @@ from __future__ import annotations
 from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.render.answers import NOTHING, lanes_told
 from nacre.cli.render.memories import render_hit
-from nacre.model.deep import DecidedBy, DeepResult, Route
+from nacre.values.deep_recall import DecidedBy, DeepResult, Route
 
 _WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER: "you"}
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.render.words import count, size
-from nacre.model.spending import dollars
+from nacre.values.spending import dollars
 
 if TYPE_CHECKING:
-    from nacre.app.embedding import Embedded
-    from nacre.app.sending import Place
-    from nacre.app.switching import Lot, Plan, Standing, Trial
+    from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
+    from nacre.indexing.vectors import Embedded
+    from nacre.spending.embedding_consent import Place
 
 _STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
 

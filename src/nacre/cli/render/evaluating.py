@@ -12,7 +12,7 @@ from nacre.cli.render.memories import told
 from nacre.cli.render.words import count, day, kind_span
 
 if TYPE_CHECKING:
-    from nacre.app.evaluating import Answer, Baseline, Expectations, Move
+    from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move
 
 _ID = 8
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, bold, dim, joined, printable
 from nacre.cli.render.words import count, kind_span
-from nacre.model.memory import Expiry
-from nacre.model.session import SessionKind
+from nacre.values.memory import Expiry
+from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
-    from nacre.app.proposing import Proposal
-    from nacre.extract.candidate import Candidate
+    from nacre.extraction.candidate import Candidate
+    from nacre.extraction.propose import Proposal
 
 
 def render_proposals(paper: Paper, found: Sequence[Proposal], *, is_asked_for_rules: bool) -> None:

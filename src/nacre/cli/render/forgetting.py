@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import render_outcomes, render_table
 from nacre.cli.render.words import SHORT_ID, count, day, minute, short_id, short_session
-from nacre.model.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Match, StandingRetirement, Unreached
-from nacre.model.memory import Memory
+from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Match, StandingRetirement, Unreached
+from nacre.values.memory import Memory
 
 if TYPE_CHECKING:
-    from nacre.app.retiring import BroughtBack
+    from nacre.memories.retire import BroughtBack
 
 _SHOWN = 12
 _HOW = {

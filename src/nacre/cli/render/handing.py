@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nacre.cli.paper import Paper, bold, dim
-from nacre.model.handing import HandoffView
+from nacre.values.handoff import HandoffView
 
 
 def render_handoff(paper: Paper, view: HandoffView) -> None:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from nacre.app.committing import Committed
-    from nacre.app.operations import Difference, FieldChange, Listed
-    from nacre.app.undoing import Step, Undoing
-    from nacre.model.operation import Operation
+    from nacre.history.commit import Committed
+    from nacre.history.operations import Difference, FieldChange, Listed
+    from nacre.history.undo import Step, Undoing
+    from nacre.values.operation import Operation
 
 
 _TINTS = {

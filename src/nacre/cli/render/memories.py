@@ -20,16 +20,16 @@ from nacre.cli.render.words import (
     speaker_name,
     when,
 )
-from nacre.model.memory import Expiry, Memory, Scope
-from nacre.model.recall import Evidence, MemoryHit
-from nacre.model.review import NEUTRAL_QUALITY
-from nacre.model.session import Trust
-from nacre.text import normalise, shorten
+from nacre.text.passages import normalise, shorten
+from nacre.values.memory import Expiry, Memory, Scope
+from nacre.values.recall import Evidence, MemoryHit
+from nacre.values.review import NEUTRAL_QUALITY
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.app.history import Step
-    from nacre.app.looking import LinkView, MemoryView
-    from nacre.model.reports import StoreOutcome
+    from nacre.memories.lineage import Step
+    from nacre.sessions.views import LinkView, MemoryView
+    from nacre.values.reports import StoreOutcome
 
 _HIT_CHARACTERS = 420
 _QUOTE_CHARACTERS = 180

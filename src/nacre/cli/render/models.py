@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.render.words import count
-from nacre.model.prompting import Capabilities, Price, Task
 from nacre.settings import Settings
+from nacre.values.model_calls import Capabilities, Price, Task
 
 if TYPE_CHECKING:
-    from nacre.app.offering import Offer, Trial
+    from nacre.setup.offers import Offer, Trial
 
 _ANSWERS = {
     "schema": "its provider holds it to a schema",

@@ -10,8 +10,8 @@ from nacre.cli.render.reports import render_ingest
 from nacre.cli.render.words import count, size
 
 if TYPE_CHECKING:
-    from nacre.app.exporting import ExportReport
-    from nacre.app.importing import ImportPlan, ImportReport
+    from nacre.portability.exporting import ExportReport
+    from nacre.portability.importing import ImportPlan, ImportReport
 
 _FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files"}
 _NAMES = {

@@ -12,7 +12,7 @@ from nacre.cli.render.reports import render_problems
 from nacre.cli.render.words import count, kind_span, seconds, short_id, size
 
 if TYPE_CHECKING:
-    from nacre.app.quickstart import QuickstartResult, SampleAnswer
+    from nacre.setup.quickstart import QuickstartResult, SampleAnswer
 
 _HITS_SHOWN = 1
 

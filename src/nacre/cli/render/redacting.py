@@ -9,7 +9,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.render.words import count, seconds
 
 if TYPE_CHECKING:
-    from nacre.model.scrub import ScrubReport
+    from nacre.values.scrub import ScrubReport
 
 
 def render_redacted(paper: Paper, found: Mapping[str, int]) -> None:

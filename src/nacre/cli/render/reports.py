@@ -9,10 +9,10 @@ from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.render.words import count, day, seconds, size
 
 if TYPE_CHECKING:
-    from nacre.app.maintenance import Stats
-    from nacre.app.proofs.finding import Proof
-    from nacre.model.reports import Check, IngestPlan, IngestReport, ModelExtraction, Problem
+    from nacre.health.database import Stats
+    from nacre.health.proofs.finding import Proof
     from nacre.settings import Settings
+    from nacre.values.reports import Check, IngestPlan, IngestReport, ModelExtraction, Problem
 
 _MARKS = {"ok": Span("ok", "green"), "warning": Span("warning", "yellow"), "failure": Span("failure", "bold red")}
 _PROBLEMS_SHOWN = 20

@@ -7,21 +7,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Cell, Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import render_table
-from nacre.cli.render.words import (
-    amount,
-    count,
-    day,
-    duration,
-    minute,
-    short_session,
-    speaker_name,
-    tokens_told,
-)
-from nacre.model.session import Flag, Session, SessionKind, Speaker, Trust
-from nacre.text import one_line, shorten
+from nacre.cli.render.words import amount, count, day, duration, minute, short_session, speaker_name, tokens_told
+from nacre.text.passages import one_line, shorten
+from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust
 
 if TYPE_CHECKING:
-    from nacre.app.looking import SessionLine, SessionView
+    from nacre.sessions.views import SessionLine, SessionView
     from nacre.storage.sessions import StoredSession, StoredTurn
 
 _TINTS = {Speaker.OWNER: "bold green", Speaker.AGENT: "bold cyan", Speaker.TOOL: "dim", Speaker.SYSTEM: "dim"}

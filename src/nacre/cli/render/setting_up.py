@@ -8,7 +8,7 @@ from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.render.words import seconds
 
 if TYPE_CHECKING:
-    from nacre.app.setting_up import Done, Tried
+    from nacre.setup.models import Done, Tried
 
 _OUTCOMES = {
     "answered": Span("answered", "green"),

@@ -8,7 +8,7 @@ from nacre.cli.paper import Paper, Part, Span, bold, dim
 from nacre.cli.render.words import when
 
 if TYPE_CHECKING:
-    from nacre.app.signing_in import SigningIn, Way
+    from nacre.setup.credentials import SigningIn, Way
 
 _MARKS = {
     "found": Span("found", "green"), "expired": Span("expired", "yellow"), "unreadable": Span("unreadable", "red"),

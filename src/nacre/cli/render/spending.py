@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.render.words import amount, count, duration, minute, seconds
-from nacre.model.spending import Refusal, dollars
+from nacre.values.spending import Refusal, dollars
 
 if TYPE_CHECKING:
-    from nacre.app.estimating import Estimate, VectorEstimate
-    from nacre.app.spending import Budget, CostReport, Sum
+    from nacre.extraction.estimate import Estimate, VectorEstimate
+    from nacre.spending.budget import Budget, CostReport, Sum
 
 _BAR = 20
 _SHARE = 10
@@ -28,7 +28,7 @@ _WHY = {
 
 def render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
     """Today's budget, a table of what was spent, and what was not asked."""
-    from nacre.app.spending import added_up, summed
+    from nacre.spending.budget import added_up, summed
 
     sums = [_sum(budget) for budget in report.budgets]
     width = max(map(len, sums), default=0)

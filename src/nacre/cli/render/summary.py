@@ -9,12 +9,12 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.memories import render_table
 from nacre.cli.render.sessions import render_facts, render_sent
 from nacre.cli.render.words import count, speaker_name
-from nacre.model.session import Speaker
-from nacre.model.summary import Ending, Loose
+from nacre.values.session import Speaker
+from nacre.values.summary import Ending, Loose
 
 if TYPE_CHECKING:
-    from nacre.app.summarising import SessionReport
-    from nacre.model.summary import ErrorMet, Outcome, Summary
+    from nacre.sessions.summaries import SessionReport
+    from nacre.values.summary import ErrorMet, Outcome, Summary
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3

@@ -9,7 +9,7 @@ from nacre.cli.render.words import SHORT_ID, count
 from nacre.vault.merge_notes import Note, Outcome
 
 if TYPE_CHECKING:
-    from nacre.app.syncing import Synced
+    from nacre.sync.sync import Synced
 
 _MOST = 10
 _COUNTED = {

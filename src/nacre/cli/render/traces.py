@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.words import SHORT_ID, amount, count, minute, seconds
-from nacre.model.spending import DOLLAR, dollars
-from nacre.model.trace import Step, Trace
-from nacre.text import shorten
+from nacre.text.passages import shorten
+from nacre.values.spending import DOLLAR, dollars
+from nacre.values.trace import Step, Trace
 
 if TYPE_CHECKING:
-    from nacre.app.traced import TraceView
+    from nacre.health.traces import TraceView
 
 _OUTCOME_CHARACTERS = 48
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–", "dim")}

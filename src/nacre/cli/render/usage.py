@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.render.words import SHORT_ID, count, kind_span, short_id, when
-from nacre.model.review import FeedbackReport, Judged, Reason, Verdict
-from nacre.text import normalise, shorten
+from nacre.text.passages import normalise, shorten
+from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
 
 if TYPE_CHECKING:
-    from nacre.app.looking import CompanionView
-    from nacre.app.reviewing import Review
+    from nacre.review.queue import Review
+    from nacre.sessions.views import CompanionView
 
 _TINTS = {Verdict.USED: "green", Verdict.UNUSED: "dim", Verdict.CORRECTED: "yellow"}
 _BY_PERSON = {Verdict.USED: "good", Verdict.CORRECTED: "bad"}

@@ -9,9 +9,9 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.render.words import count, size
 
 if TYPE_CHECKING:
-    from nacre.app.watching.standing import Standing
-    from nacre.app.watching.survey import Survey
-    from nacre.app.watching.watcher import WatchEvent
+    from nacre.watching.status import Standing
+    from nacre.watching.survey import Survey
+    from nacre.watching.watcher import WatchEvent
 
 _STATES = {
     "starting": "The watcher is starting",

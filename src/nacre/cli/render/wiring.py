@@ -17,7 +17,7 @@ from nacre.hosts.registry import HOSTS
 
 if TYPE_CHECKING:
     from nacre.cli.init_daemon import DaemonMet
-    from nacre.model.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
+    from nacre.values.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
 
 _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 Clean = Callable[[str], str]

@@ -6,10 +6,10 @@ import re
 from datetime import datetime, timedelta
 
 from nacre.cli.paper import Span
-from nacre.ids import utc_now
-from nacre.model.memory import Kind, Memory
-from nacre.model.session import Speaker, Tokens
-from nacre.text import normalise
+from nacre.platform.ids import utc_now
+from nacre.text.passages import normalise
+from nacre.values.memory import Kind, Memory
+from nacre.values.session import Speaker, Tokens
 
 SHORT_ID = 8
 _NEAR_DAYS = 14

@@ -8,11 +8,11 @@ from nacre.errors import Unavailable
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, framed
 from nacre.mcp.desk import Desk
-from nacre.text import harmless, one_line, shorten
+from nacre.text.passages import harmless, one_line, shorten
 
 if TYPE_CHECKING:
-    from nacre.app.asking import Overview
-    from nacre.model.reports import IngestReport
+    from nacre.requests import Overview
+    from nacre.values.reports import IngestReport
 
 _PROJECTS = 40
 
@@ -30,7 +30,7 @@ def administer(desk: Desk, asked: arguments.Admin) -> Answer:
 
 
 def _looked(desk: Desk) -> Overview:
-    from nacre.app.asking import OverviewRequest
+    from nacre.requests import OverviewRequest
 
     desk.tell("looking at everything")
     found: Overview = desk.call("overview", OverviewRequest())
@@ -62,7 +62,7 @@ def _overview(desk: Desk) -> Answer:
 
 
 def _flush(desk: Desk) -> Answer:
-    from nacre.app.asking import ReadRequest
+    from nacre.requests import ReadRequest
 
     desk.tell("reading what is new in transcripts")
     report: IngestReport = desk.call("ingest", ReadRequest())

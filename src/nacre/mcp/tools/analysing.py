@@ -8,15 +8,15 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, count, fitting, framed, indented, short_id, short_session, title_of
 from nacre.mcp.desk import Desk
-from nacre.model.deeds import FileChange, FileHistory, Repair, Trouble
-from nacre.model.session import Trust
-from nacre.text import harmless, one_line, shorten
+from nacre.text.passages import harmless, one_line, shorten
+from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.app.asking import Waiting
-    from nacre.app.connections import Connected, Connections
-    from nacre.app.fixing import FixResult
-    from nacre.model.memory import Memory
+    from nacre.memories.connections import Connected, Connections
+    from nacre.requests import Waiting
+    from nacre.sessions.fixes import FixResult
+    from nacre.values.memory import Memory
 
 _WORDS = 300
 _IN_BRIEF = 3
@@ -35,7 +35,7 @@ def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _waiting(desk: Desk) -> Waiting:
-    from nacre.app.asking import WaitingRequest
+    from nacre.requests import WaitingRequest
 
     found: Waiting = desk.call("waiting", WaitingRequest())
     return found
@@ -48,7 +48,7 @@ def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str =
 
 
 def _connections(desk: Desk, asked: arguments.Analyze) -> Connections:
-    from nacre.app.connections import ConnectionsRequest
+    from nacre.memories.connections import ConnectionsRequest
 
     found: Connections = desk.call("connections", ConnectionsRequest(asked.limit))
     return found
@@ -123,7 +123,7 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.app.doing import DidQuery
+    from nacre.sessions.file_history import DidQuery
 
     found: FileHistory = desk.call("did", DidQuery((asked.subject or "").strip(), limit=asked.limit))
     blocks = [_change(change) for change in found.changes]
@@ -150,7 +150,7 @@ def _change(change: FileChange) -> str:
 
 
 def _error(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.app.fixing import FixQuery
+    from nacre.sessions.fixes import FixQuery
 
     found: FixResult = desk.call("fix", FixQuery(asked.subject or "", limit=asked.limit))
     blocks = [_trouble(trouble) for trouble in found.troubles]

@@ -8,17 +8,17 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, fitting, framed, indented
 from nacre.mcp.desk import Desk
-from nacre.model.session import Trust
-from nacre.text import harmless, one_line
+from nacre.text.passages import harmless, one_line
+from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.app.asking import Extracted
-    from nacre.extract.candidate import Candidate
+    from nacre.extraction.candidate import Candidate
+    from nacre.requests import Extracted
 
 
 def extract(desk: Desk, asked: arguments.Extract) -> Answer:
     """Memories that extraction would make; none is stored."""
-    from nacre.app.asking import ExtractRequest
+    from nacre.requests import ExtractRequest
 
     if bool((asked.text or "").strip()) == bool(asked.session):
         raise InvalidInput("give either a text or a session", hint="memory_sessions with list shows sessions")

@@ -8,10 +8,10 @@ from nacre.errors import InvalidInput, NacreError
 from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, noted, refusal, short_id, title_of
 from nacre.mcp.desk import GLOBAL, Desk
-from nacre.model.memory import Expiry, Kind, Memory, Scope, Source
-from nacre.model.reports import StoreOutcome
-from nacre.model.session import Speaker, Trust
-from nacre.text import harmless, one_line
+from nacre.text.passages import harmless, one_line
+from nacre.values.memory import Expiry, Kind, Memory, Scope, Source
+from nacre.values.reports import StoreOutcome
+from nacre.values.session import Speaker, Trust
 
 _DONE = {
     "stored": "Stored", "known": "Known already, and confirmed", "updated": "Made one with what was known",
@@ -59,13 +59,13 @@ def _is_global(name: str | None) -> bool:
 
 def _repository(desk: Desk) -> str | None:
     """The folder of the client, where that is a repository: nobody knows its project yet. Else it says little."""
-    from nacre.app.locating import locate  # few calls come from a folder that nobody knows
+    from nacre.home.location import locate  # few calls come from a folder that nobody knows
 
     return desk.folder if desk.folder and locate(desk.folder).is_repository else None
 
 
 def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str | None) -> Any:
-    from nacre.app.remembering import NewMemory
+    from nacre.memories.store import NewMemory
 
     return NewMemory(
         content=entry.content, subject=entry.subject, kind=Kind(entry.kind), importance=entry.importance,
@@ -100,7 +100,7 @@ def _record(outcome: StoreOutcome) -> dict[str, Any]:
 
 def retire(desk: Desk, asked: arguments.Retire) -> Answer:
     """Take memories out of recall: all that are named, or none."""
-    from nacre.app.catalogue import RetireRequest
+    from nacre.catalogue import RetireRequest
 
     wide = next((one for one in asked.ids if "*" in one), None)
     if wide:

@@ -23,10 +23,10 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk
-from nacre.text import count_tokens, harmless, one_line, shorten
+from nacre.text.passages import count_tokens, harmless, one_line, shorten
 
 if TYPE_CHECKING:
-    from nacre.app.looking import LinkView, MemoryView
+    from nacre.sessions.views import LinkView, MemoryView
 
 _LEAST_TOKENS = 80
 _MOST_LINKS = 8
@@ -54,7 +54,7 @@ def get(desk: Desk, asked: arguments.Get) -> Answer:
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
-    from nacre.app.catalogue import GetRequest
+    from nacre.catalogue import GetRequest
 
     with desk.naming("memory_search shows the ids of memories"):
         view: MemoryView = desk.call("look", GetRequest(reference, update=update, session=desk.session))

@@ -22,11 +22,11 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk, going_on, page_of
-from nacre.model.deep import DeepQuery, DeepResult
-from nacre.model.memory import Kind, Memory
-from nacre.model.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
-from nacre.model.session import Trust
-from nacre.text import count_tokens, harmless, one_line
+from nacre.text.passages import count_tokens, harmless, one_line
+from nacre.values.deep_recall import DeepQuery, DeepResult
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.values.session import Trust
 
 _MOST = 200
 _HIT_TOKENS = 220
@@ -156,7 +156,7 @@ def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
 
 def list_memories(desk: Desk, asked: arguments.List) -> Answer:
     """Active memories, the newest first."""
-    from nacre.app.catalogue import Listing, ListRequest
+    from nacre.catalogue import Listing, ListRequest
 
     wanted = Filter(
         projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,

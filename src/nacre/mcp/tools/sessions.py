@@ -8,14 +8,14 @@ from nacre.errors import InvalidInput
 from nacre.mcp import arguments
 from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
-from nacre.model.recall import Filter, RecallQuery, RecallResult
-from nacre.model.session import Trust, Turn
-from nacre.text import harmless, one_line, shorten
+from nacre.text.passages import harmless, one_line, shorten
+from nacre.values.recall import Filter, RecallQuery, RecallResult
+from nacre.values.session import Trust, Turn
 
 if TYPE_CHECKING:
-    from nacre.app.asking import SessionPage
-    from nacre.app.looking import SessionLine, SessionView
-    from nacre.app.summarising import SessionReport
+    from nacre.requests import SessionPage
+    from nacre.sessions.summaries import SessionReport
+    from nacre.sessions.views import SessionLine, SessionView
 
 _TURN_CHARACTERS = 1_200
 _TITLE_CHARACTERS = 100
@@ -35,7 +35,7 @@ def _named(asked: arguments.Sessions) -> str:
 
 
 def _list(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.app.asking import SessionsRequest
+    from nacre.requests import SessionsRequest
     from nacre.storage.sessions import SessionFilter
 
     projects = desk.projects(asked.project)
@@ -76,7 +76,7 @@ def _session_record(line: SessionLine) -> dict[str, Any]:
 
 
 def _read(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.app.asking import SessionRequest
+    from nacre.requests import SessionRequest
 
     reference = _named(asked)
     first = page_of(asked.cursor) if asked.cursor else asked.from_turn
@@ -124,7 +124,7 @@ def _turn(number: int, turn: Turn) -> str:
 
 
 def _summary(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.app.asking import SessionRequest
+    from nacre.requests import SessionRequest
 
     with desk.naming(_IDS):
         report: SessionReport = desk.call("session-summary", SessionRequest(_named(asked)))

@@ -1,0 +1,465 @@
+"""The Python API: one open home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import wraps
+from pathlib import Path
+from types import FunctionType, TracebackType
+from typing import Any, TypedDict, TypeVar, Unpack
+
+from nacre.chores import flush as flushing
+from nacre.context import on_request, session_state
+from nacre.context.handoff import requests
+from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
+from nacre.extraction import propose
+from nacre.extraction.by_model.pipeline import Way
+from nacre.extraction.propose import Proposal
+from nacre.forgetting import forget as forgetting
+from nacre.forgetting.forget import ForgetRequest, pattern_of
+from nacre.history import commit as committing
+from nacre.history import operations
+from nacre.history import undo as undoing
+from nacre.history.commit import Committed
+from nacre.history.operations import Listed
+from nacre.history.undo import Undoing
+from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
+from nacre.home.location import project_of_folder
+from nacre.ingestion import ingest as ingesting
+from nacre.memories import retire as retiring
+from nacre.memories import store as remembering
+from nacre.memories.lineage import Step, history_of
+from nacre.memories.model_decision import Asking
+from nacre.memories.scan import scan
+from nacre.platform.ids import Clock, Ids, utc_now
+from nacre.retrieval import feedback
+from nacre.retrieval import recall as recalling
+from nacre.retrieval.deep import recall as deep_recalling
+from nacre.review import queue
+from nacre.review.queue import Review
+from nacre.sessions import views
+from nacre.settings import load_settings
+from nacre.sync import sync as syncing
+from nacre.sync.sync import Synced, Wanted
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.deep_recall import DeepQuery, DeepResult, Said
+from nacre.values.forgetting import ForgetPlan, ForgetReport, Forgotten
+from nacre.values.handoff import FlushReport, FlushRequest, HandoffRequest, HandoffView
+from nacre.values.memory import Expiry, Kind, Memory, Scope
+from nacre.values.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
+from nacre.values.reports import IngestReport, StoreOutcome
+from nacre.values.review import FeedbackReport
+from nacre.values.session import Speaker
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class Changes(TypedDict, total=False):
+    """The fields of a memory that an edit may change."""
+
+    subject: str
+    content: str
+    kind: Kind | str
+    importance: int
+    expiry: Expiry | str
+    scope: Scope | str
+    project: str | None
+    tags: Sequence[str]
+    add_tags: Sequence[str]
+
+
+def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
+    """Let threads that share a home take turns: a call that another thread is in the middle of is waited for."""
+    for name, method in list(vars(home).items()):
+        if isinstance(method, FunctionType) and not name.startswith("_"):
+            setattr(home, name, _in_turn(method))
+    return home
+
+
+def _in_turn(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def in_turn(self: MemoryHome, *given: Any, **named: Any) -> Any:
+        with self._home.turn:
+            return method(self, *given, **named)
+
+    return in_turn
+
+
+@_one_at_a_time
+class MemoryHome:
+    """A home that is open: read transcripts, store, recall, search.
+
+    Use as a context manager. Threads may share one: their calls take turns, and others go on while one waits for a
+    language model. To work side by side, each opens its own.
+    """
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    def __enter__(self) -> MemoryHome:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database, once no thread waits for a model any more; a second call does nothing."""
+        self._home.turn.wait_for_all()
+        self._home.close()
+
+    @property
+    def path(self) -> Path:
+        """The home's folder."""
+        return self._home.settings.home
+
+    def ingest(
+        self, *paths: str | Path, extract: bool = True, vectors: bool = True,
+        on_progress: ingesting.OnProgress | None = None,
+    ) -> IngestReport:  # fmt: skip
+        """Read transcripts: the files and folders named, or all that discovery finds.
+
+        ``extract`` learns memories from them, ``vectors`` makes what the vector lane needs. Unreadable files are in
+        the report's ``problems``. Raises NotFound for a path that does not exist.
+        """
+        named = tuple(Path(path) for path in paths)
+        options = ingesting.IngestOptions(paths=named, extract=extract, vectors=vectors)
+        return ingesting.ingest(self._home, options, on_progress)
+
+    def extract(
+        self, path: str | Path | None = None, *, session: str | None = None, model: str | None = None,
+        way: Way | str = Way.FITTING, user_only: bool = False, related: bool = True,
+    ) -> list[Proposal]:  # fmt: skip
+        """What would be learned from a transcript, or from a ``session`` that was read already; nothing is stored.
+
+        With both, ``session`` names one of the transcript. The language model that is set for extraction does it, or
+        ``model`` (``provider:model``; ``none`` for the rules); what it fails at the rules do, and ``asked`` of each
+        proposal tells. ``way`` is ``fitting`` (whole where the model has room), ``whole`` or ``chunks``; ``user_only``
+        shows it the owner's turns alone, ``related`` what is known of the topic. Raises QueryInvalid, NotFound,
+        Conflict, TranscriptUnreadable, ModelRefused.
+        """
+        if path is None and not session:
+            raise QueryInvalid("nothing to extract from", hint="name a transcript, or a session that was read")
+        wanted = propose.ProposalRequest(
+            None if path is None else Path(path), session, model, _choose(Way, way, QueryInvalid),
+            user_only=user_only, with_related=related,
+        )  # fmt: skip
+        return propose.propose(self._home, wanted)
+
+    def store(
+        self, content: str, *, subject: str | None = None, kind: Kind | str = Kind.FACT, importance: int = 7,
+        expiry: Expiry | str = Expiry.PERMANENT, scope: Scope | str = Scope.PRIVATE, project: str | None = None,
+        tags: Sequence[str] = (), canonical_key: str | None = None, force: bool = False,
+        online_dedup: bool | None = None, aggressive: bool | None = None, dedup_threshold: float | None = None,
+    ) -> StoreOutcome:  # fmt: skip
+        """Store one memory; durable when it returns.
+
+        While others write, it waits 0.15 seconds at most for its place among the other memories; its action is
+        ``accepted`` then, and it is placed by whoever stores or recalls next.
+
+        ``importance`` is 1 to 10. What says the same as a memory of the same project is not stored twice, and what says
+        otherwise takes its place, unless ``force``. Secrets are redacted. Where the rules cannot tell, a language model
+        is asked if one may work in the background, or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a
+        cosine) say from which likeness on. Raises MemoryInvalid.
+        """
+        return remembering.store(
+            self._home,
+            remembering.NewMemory(
+                content=content, subject=subject, kind=_choose(Kind, kind, MemoryInvalid),
+                importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
+                scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),
+                canonical_key=canonical_key, force=force,
+                asking=Asking(online_dedup, aggressive, dedup_threshold),
+            ),
+        )  # fmt: skip
+
+    def recall(
+        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
+        budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
+        session: str | None = None, expand: bool = False, rerank: bool = False,
+    ) -> RecallResult:  # fmt: skip
+        """The memories that answer a question, the best first; with ``turns`` also that many turns of sessions.
+
+        No hits is an answer: ``abstained`` says that something matched and nothing was good enough. Times without a
+        zone are UTC. What is recalled counts as used unless ``update`` is off; what is used in one ``session`` (the
+        host's own id for it) is used together. With ``expand`` a language model also asks in other words, with
+        ``rerank`` it grades the best hits. Raises QueryInvalid.
+        """
+        return recalling.recall(
+            self._home,
+            RecallQuery(
+                text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
+                around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
+                turns=turns, session=session, expand=expand, rerank=rerank,
+            ),
+        )  # fmt: skip
+
+    def deep_recall(
+        self, question: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
+        folder: str | Path | None = None, update: bool = True, session: str | None = None,
+    ) -> DeepResult:  # fmt: skip
+        """What an agent should know before it answers: at most five memories of one project, as a block of text.
+
+        A language model decides where one is set (``models.recall``), within ``recall.deep_seconds``; rules do where
+        none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
+        last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
+        """
+        said = tuple(Said(_choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
+        here = project_of_folder(self._home, Path(folder)) if folder else None
+        query = DeepQuery(question, _in_utc(filter), said, here, update=update, session=session)
+        return deep_recalling.deep_recall(self._home, query)
+
+    def context(
+        self, prompt: str = "", *, moment: Moment | str | None = None, folder: str | Path | None = None,
+        session: str | None = None, occasion: Occasion | str = Occasion.STARTUP, budget_tokens: int | None = None,
+        parts: Sequence[Part | str] = (), lexical: bool = False,
+    ) -> ContextBlock:  # fmt: skip
+        """What an agent should know: with a ``prompt`` what fits it, without one what a session starts with.
+
+        ``moment`` says which of the two it is, where a session starts with a prompt. ``folder`` is where the agent
+        works. What the host's ``session`` (``<tool>:<id>``) was given is not given again: call :meth:`context_told`
+        once the agent has the text. ``text`` is empty where nothing is worth telling. Raises InvalidInput.
+        """
+        when = _choose(Moment, moment, InvalidInput) if moment else Moment.PROMPT if prompt.strip() else Moment.START
+        request = ContextRequest(
+            when, _choose(Occasion, occasion, InvalidInput), prompt, str(Path(folder).absolute()) if folder else None,
+            session, budget_tokens, tuple(_choose(Part, part, InvalidInput) for part in parts), lexical,
+        )  # fmt: skip
+        return on_request.context_for(self._home, request)
+
+    def context_told(self, session: str, block: ContextBlock) -> None:
+        """Keep what a host's session was given, once its agent has it."""
+        session_state.write_state(self._home.settings.home, session, block.state)
+
+    def signals(self, session: str, *, folder: str | Path | None = None) -> ContextBlock:
+        """What other sessions stored just now that one which runs (``<tool>:<id>``) should hear of.
+
+        It listens from the first time it asks on. Call :meth:`context_told` with every answer, once it has the text.
+        """
+        return self.context(moment=Moment.PROMPT, folder=folder, session=session, parts=(Part.SIGNALS,))
+
+    def handoff(self, folder: str | Path = ".") -> HandoffView:
+        """The latest handoff in the project of a folder, and whether it waits for a session."""
+        return requests.handoff(self._home, HandoffRequest(str(Path(folder).absolute())))
+
+    def hand_over(
+        self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
+    ) -> HandoffView:  # fmt: skip
+        """Hand a session (``<tool>:<id>``) over now, or the last one of the folder's project.
+
+        In ``words``, else in what the owner said last, or as a model sums it up where one is set for that. Raises
+        NotFound for a session of which nothing was read.
+        """
+        asked = HandoffRequest(str(Path(folder).absolute()), True, session, words)
+        return requests.handoff(self._home, asked)
+
+    def flush(
+        self, session: str | None = None, *, transcript: str | Path | None = None, seconds: float = 60.0
+    ) -> FlushReport:  # fmt: skip
+        """Read and learn from what agents wrote until now, in one session or in all, and do what hooks left to be done.
+
+        ``transcript`` is the file of the session, where nacre has not met it; ``seconds`` bounds what was left.
+        """
+        file = str(Path(transcript).absolute()) if transcript else None
+        return flushing.flush(self._home, FlushRequest(session, file, seconds))
+
+    def search_sessions(
+        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        mode: Mode | str = Mode.HYBRID, around: datetime | None = None,
+    ) -> RecallResult:  # fmt: skip
+        """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
+        query = RecallQuery(
+            text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
+            around=_utc(around),
+        )  # fmt: skip
+        return recalling.search_sessions(self._home, query)
+
+    def get(self, reference: str, *, update: bool = True, session: str | None = None) -> Memory:
+        """One memory, also a retired one, by id, the beginning of its id, or its subject.
+
+        It counts as used unless ``update`` is off, in the host's ``session`` if there is one. Raises NotFound,
+        Conflict.
+        """
+        return views.open_memory(self._home, reference, update=update, session=session)
+
+    def feedback(
+        self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()
+    ) -> FeedbackReport:
+        """Let memories learn from an agent's reply: which of them it used, and which had to be said anew.
+
+        They are those named, else those used in ``session`` since the last feedback on it; ``stored`` names what the
+        agent stored meanwhile. The reply is compared, never kept. Raises QueryInvalid, NotFound, Conflict.
+        """
+        return feedback.feedback(self._home, reply, references, session=session, stored=stored)
+
+    def judge(self, *references: str, good: bool) -> FeedbackReport:
+        """Tell that memories are good, or bad: those wait for review, too. Raises NotFound, Conflict."""
+        return feedback.judge(self._home, references, good=good)
+
+    def reviews(self) -> list[Review]:
+        """The memories that a person should look at, the longest waiting first."""
+        return queue.pending(self._home)
+
+    def dismiss(self, *references: str) -> list[Memory]:
+        """Keep memories that wait for review. Raises NotFound, Conflict."""
+        return queue.dismiss(self._home, references)
+
+    def edit(self, reference: str, **changes: Unpack[Changes]) -> Memory:
+        """Change fields of a memory; returns it as it is now.
+
+        Fields are subject, content, kind, importance, expiry, scope, project (``None``: it holds everywhere) and tags;
+        ``add_tags`` adds to those that are there, whoever else is adding some at the same time.
+        Raises NotFound, EditConflict, MemoryInvalid.
+        """
+        return remembering.edit(self._home, reference, **_converted(changes))
+
+    def history(self, reference: str) -> list[Step]:
+        """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
+        return history_of(self._home, reference)
+
+    def retire(
+        self, *references: str, contains: Sequence[str] = (), reason: str | None = None, persist: bool = False
+    ) -> list[Memory]:
+        """Soft-delete memories; their files move to ``retired/``.
+
+        They are named by id, subject, or a pattern with ``*``; ``contains`` are parts of subjects. With ``persist``,
+        what is stored later under such a subject is retired at once. Raises NotFound, Conflict.
+        """
+        chosen = retiring.choose(self._home, references, contains, persist=persist)
+        return retiring.retire_chosen(self._home, chosen, reason, persist=persist)[0]
+
+    def unretire(self, *references: str) -> retiring.BroughtBack:
+        """Bring back memories that were retired or superseded; what superseded one holds beside it.
+
+        Ids of standing retirements end those. Raises NotFound, Conflict.
+        """
+        return retiring.unretire(self._home, references)
+
+    def plan_forgetting(
+        self, *, sessions: Sequence[str] = (), memories: Sequence[str] = (), project: str | None = None,
+        match: str | None = None, regex: bool = False, before: datetime | None = None,
+    ) -> ForgetPlan:  # fmt: skip
+        """What forgetting would take: one of these, or what a project said ``before`` a time. Nothing is changed.
+
+        Raises QueryInvalid, NotFound, Conflict.
+        """
+        pattern = pattern_of(match, is_regex=regex) if match is not None else None
+        wanted = ForgetRequest(tuple(sessions), tuple(memories), project, pattern, _utc(before))
+        return forgetting.plan(self._home, wanted)
+
+    def forget(self, plan: ForgetPlan) -> ForgetReport:
+        """Delete for good what was planned. The report says what could not be reached."""
+        return forgetting.forget(self._home, plan)
+
+    def forgotten(self) -> Sequence[Forgotten]:
+        """What was forgotten so far, the latest first."""
+        return forgetting.forgotten(self._home)
+
+    def allow_again(self, reference: str) -> Forgotten:
+        """Let what was forgotten be read again: the id of a run, a session or a memory. Raises NotFound, Conflict."""
+        return forgetting.allow_again(self._home, reference)
+
+    def log(self, reference: str | None = None, *, project: str | None = None, limit: int = 50) -> Sequence[Listed]:
+        """What was done, the newest first: to all memories, to one, or in one project. Raises NotFound, Conflict."""
+        return operations.log(self._home, reference=reference, project=project, limit=max(0, limit))
+
+    def undo(self, operation: str, *, force: bool = False) -> Undoing:
+        """Bring back what an operation changed; ``force`` keeps both versions of what was changed since.
+
+        Raises NotFound, Conflict.
+        """
+        return undoing.undo(self._home, operation, force=force)
+
+    def commit(self) -> Committed:
+        """Put what was done into the vault's git history. Raises GitUnavailable, RepositoryUnusable, StoreBusy."""
+        scan(self._home)
+        return committing.commit_operations(self._home)
+
+    def sync(self, remote: str | None = None, *, dry_run: bool = False, timeout_seconds: float = 60.0) -> Synced:
+        """Keep the vault in step with a remote: an address the first time, none later.
+
+        Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict, RepositoryUnusable.
+        """
+        return syncing.sync(self._home, Wanted(remote, dry_run, timeout_seconds))
+
+    def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
+        """Active memories, the newest first."""
+        found, _ = remembering.list_active(self._home, _in_utc(filter), limit=max(0, limit), offset=max(0, offset))
+        return found
+
+
+def _choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
+    try:
+        return options(given)
+    except ValueError:
+        choices = ", ".join(options)
+        raise error(f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}") from None
+
+
+def _converted(changes: Changes) -> dict[str, Any]:
+    """What was given for an edit, as the fields of a memory. Raises MemoryInvalid."""
+    unknown = next((name for name in changes if name not in Changes.__annotations__), None)
+    if unknown:
+        fields = ", ".join(Changes.__annotations__)
+        raise MemoryInvalid(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
+    converted: dict[str, Any] = dict(changes)
+    for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
+        if name in converted:
+            converted[name] = _choose(options, converted[name], MemoryInvalid)
+    for name in ("subject", "content"):
+        if name in converted:
+            converted[name] = _said(name, converted[name])
+    if "importance" in converted:
+        converted["importance"] = _importance(converted["importance"])
+    if "project" in converted:
+        converted["project"] = converted["project"] or None
+    for name in ("tags", "add_tags"):
+        if name in converted:
+            converted[name] = _tags(converted[name])
+    return converted
+
+
+def _said(name: str, text: object) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
+    return text.strip()
+
+
+def _importance(given: object) -> int:
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
+    return given
+
+
+def _tags(given: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
+        raise MemoryInvalid(f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']")
+    return tuple(dict.fromkeys(given))
+
+
+def _in_utc(wanted: Filter | None) -> Filter:
+    return replace(wanted, since=_utc(wanted.since), until=_utc(wanted.until)) if wanted else Filter()
+
+
+def _utc(moment: datetime | None) -> datetime | None:
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
+
+
+def open_memory(
+    home: str | Path | None = None, *, clock: Clock = utc_now, ids: Ids | None = None,
+    load_embedder: EmbedderLoader | None = None, load_model: ModelLoader | None = None,
+) -> MemoryHome:  # fmt: skip
+    """Open a home, creating it where it is missing.
+
+    ``home`` defaults to ``$NACRE_HOME``, then ``~/.nacre``. ``clock`` and ``ids`` are for tests; ``load_embedder``
+    replaces the bundled model, ``load_model`` what opens language models by name. Raises SettingsInvalid,
+    StoreUnusable, VaultUnusable, SchemaTooNew.
+    """
+    return MemoryHome(
+        open_home(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder, load_model=load_model)
+    )

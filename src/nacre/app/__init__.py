@@ -1,1 +1,0 @@
-"""The service layer: everything nacre does, once. Faces call it and render what it returns."""

@@ -1,0 +1,1 @@
+"""Work that hooks leave for later."""

@@ -1,0 +1,62 @@
+"""Flush: what a session said until now is read and learned at once, and what hooks left to be done is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nacre.chores.queue import do_waiting
+from nacre.extraction.learn import Lessons, learn
+from nacre.home.home import Home
+from nacre.home.operations import running
+from nacre.home.writes import apply_intents
+from nacre.indexing.vectors import embed_pending
+from nacre.ingestion.current_session import read_recent, read_session
+from nacre.memories.scan import catch_up
+from nacre.storage.sessions import StoredSession
+from nacre.values.handoff import FlushReport, FlushRequest
+from nacre.values.reports import Progress
+
+VECTOR_SECONDS = 10.0
+"""So long vectors are made; the next ingest goes on with them."""
+
+OnProgress = Callable[[Progress], None]
+
+
+def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = None) -> FlushReport:
+    """Read and learn from what was said until now, then do what waits. What waits for its place in the vault is placed.
+
+    A language model reads only where one may in the background. Raises what writing raises.
+    """
+    notify = on_progress or (lambda _: None)
+    catch_up(home)
+    found: StoredSession | None = None
+    if request.session:
+        found = read_session(home, request.session, request.transcript)
+    else:
+        read_recent(home)
+    rows = [row for row, _ in home.sessions.to_extract() if found is None or row == found.row]
+    is_asked_for_nothing = request.session and found is None
+    lessons = None if is_asked_for_nothing else learn_now(home, found, notify)
+    chores = do_waiting(home, seconds=request.seconds)
+    return FlushReport(
+        lessons.memories if lessons else (), lessons.duplicates if lessons else 0,
+        0 if is_asked_for_nothing else len(rows), chores, lessons.notes if lessons else (),
+    )  # fmt: skip
+
+
+def learn_now(
+    home: Home, session: StoredSession | None, notify: OnProgress | None = None, *, is_over: bool = False
+) -> Lessons | None:  # fmt: skip
+    """Learn from a session as far as it was read, or from all that wait; ``None`` where learning is off.
+
+    ``is_over``: nobody will answer what was said last.
+    """
+    if not home.settings["extraction.enabled"]:
+        return None
+    told = notify or (lambda _: None)
+    with running(home, "ingest"):
+        only = session.row if session else None
+        lessons = learn(home, told, in_chunks=True, only=only, is_over=is_over)
+    apply_intents(home)
+    embed_pending(home, told, seconds=VECTOR_SECONDS)
+    return lessons

@@ -1,0 +1,105 @@
+"""What is done for each kind of chore. All of it may be done twice: what is known is known, what is done is done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from nacre.chores.flush import learn_now
+from nacre.chores.queue import Chore, Kind, NotYetError
+from nacre.context.handoff import delivery
+from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, retire_given
+from nacre.context.session_state import prune_states
+from nacre.errors import BudgetSpent, ModelRefused
+from nacre.home.home import Home
+from nacre.home.location import project_of_folder
+from nacre.ingestion.current_session import find_session, read_beside, read_session
+from nacre.memories.scan import catch_up
+from nacre.values.session import SessionKind
+
+LEARN, IMPROVE = "learn", "improve"
+
+_GOES_ON = frozenset({"gemini-cli"})
+"""Tools that say before each turn that they may compact, and begin no session anew when they do."""
+
+
+def _session_start(home: Home, chore: Chore) -> Sequence[Chore]:
+    """What was given is retired; what the last session did not hand over, as it ended unseen, is handed over late."""
+    catch_up(home)
+    prune_states(home.settings.home, home.clock().timestamp())
+    retire_given(home)
+    following = _late(home, chore) if chore.tries <= 1 and chore.occasion in (None, "", "startup", "clear") else []
+    if chore.session and delivery.has_claim(home, chore.session):
+        raise NotYetError(following)  # its host has not been told yet, or we have not been told that it was
+    return following
+
+
+def _late(home: Home, chore: Chore) -> list[Chore]:
+    read_beside(home, chore.transcript)
+    project = project_of_folder(home, Path(chore.folder)) if chore.folder else None
+    if not project:
+        return []
+    before = datetime.fromtimestamp(chore.at, UTC) if chore.at else home.now()
+    made = hand_over_late(home, project, before=before, but=chore.session or "")
+    return [Chore(IMPROVE, made.source.session, at=chore.at)] if made and made.source.session else []
+
+
+def _session_end(home: Home, chore: Chore) -> Sequence[Chore]:
+    """It is read to its end, and handed over; learning and the model follow."""
+    return _ended(home, chore, learns_all=True)
+
+
+def _pre_compact(home: Home, chore: Chore) -> Sequence[Chore]:
+    """What will be forgotten is read, handed over and learned from, as far as it is new."""
+    if (chore.session or "").partition(":")[0] in _GOES_ON:
+        return _turn_end(home, chore)
+    return _ended(home, chore, learns_all=False)
+
+
+def _ended(home: Home, chore: Chore, *, learns_all: bool) -> Sequence[Chore]:
+    catch_up(home)
+    retire_given(home)
+    session = read_session(home, chore.session or "", chore.transcript)
+    if session is None or session.session.kind is not SessionKind.MAIN:
+        return []
+    made = hand_over(home, session)
+    following = [Chore(IMPROVE, session.session.id, at=chore.at)] if made else []
+    if any(row == session.row for row, _ in home.sessions.to_extract()):
+        occasion = "end" if learns_all else ""
+        following.append(Chore(LEARN, session.session.id, occasion=occasion, at=chore.at))
+    return following
+
+
+def _turn_end(home: Home, chore: Chore) -> Sequence[Chore]:
+    """It is read, no more; what it was given late is retired."""
+    retire_given(home)
+    read_session(home, chore.session or "", chore.transcript)
+    return []
+
+
+def _learn(home: Home, chore: Chore) -> Sequence[Chore]:
+    session = find_session(home, chore.session or "")
+    if session:
+        learn_now(home, session, is_over=chore.occasion == "end")
+    return []
+
+
+def _improve(home: Home, chore: Chore) -> Sequence[Chore]:
+    session = find_session(home, chore.session or "")
+    if session:
+        with suppress(BudgetSpent, ModelRefused):  # what the rules stored is good enough then
+            improve(home, session)
+    return []
+
+
+KINDS: Mapping[str, Kind] = {
+    "session-start": Kind(_session_start),
+    "session-end": Kind(_session_end),
+    "pre-compact": Kind(_pre_compact),
+    "turn-end": Kind(_turn_end),
+    IMPROVE: Kind(_improve, is_slow=True),
+    LEARN: Kind(_learn, is_slow=True),
+}
+"""By the name of the chore."""

@@ -1,0 +1,166 @@
+"""Build a context: what is worth telling, within a budget, each thing once a session. Nothing is written."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from nacre.context.additions import Asked
+from nacre.context.additions_due import ADDITIONS
+from nacre.context.draft import ELSEWHERE, OVER_BUDGET, Draft
+from nacre.context.frame import frame_tokens
+from nacre.context.gate import SEED_CHARACTERS, after_hearing, asked_by, is_plain, prose
+from nacre.context.session_start import tell_learned, tell_pages, tell_previous
+from nacre.context.session_state import read_state
+from nacre.home.home import Home
+from nacre.home.location import project_of_folder
+from nacre.retrieval.confidence import BORDER
+from nacre.retrieval.ranking import projects_named, ranked_by_words
+from nacre.text.passages import count_tokens
+from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
+from nacre.values.memory import Memory
+from nacre.values.recall import Lane, LaneState, Mode, RecallQuery
+
+_PROMPT_HITS = 8
+_START_HITS = 5
+_LEAST_SEED_WORDS = 5
+"""A first prompt of fewer words says too little of what a session is going to be about (seed facts 1.8)."""
+
+
+def build(home: Home, request: ContextRequest) -> ContextBlock:
+    """The context of a session's start, or of a prompt; empty where nothing is worth telling.
+
+    Only what is trusted is told, and nothing that counts as use. What the session was given is for whoever delivers the
+    text to keep. After a compaction or a reset of the session what was given before is gone from the agent's sight, and
+    may be given again.
+    """
+    started = time.perf_counter()
+    before = read_state(home.settings.home, request.session)
+    state = before
+    if request.moment is Moment.START:
+        state = replace(state, owed="")
+        if request.occasion is not Occasion.RESUME:
+            state = replace(state, given=(), asked="")
+    budget = request.budget_tokens if request.budget_tokens is not None else _budget(home, request.moment)
+    project = project_of_folder(home, Path(request.folder)) if request.folder else None
+    draft = Draft(home, request, state, project, budget - frame_tokens())
+    if draft.budget_tokens > 0:
+        (_start if request.moment is Moment.START else _prompt)(draft)
+    text = draft.text()
+    after = draft.state.with_given(tuple(item.ref for item in draft.items if item.ref and "#" not in item.ref))
+    return ContextBlock(
+        text, tuple(draft.items), tuple(draft.left_out), draft.lanes, draft.gate, project, count_tokens(text),
+        (time.perf_counter() - started) * 1000, after if request.session and after != before else None,
+    )  # fmt: skip
+
+
+def _budget(home: Home, moment: Moment) -> int:
+    name = "context.budget_tokens" if moment is Moment.START else "context.prompt_tokens"
+    return int(home.settings[name])
+
+
+def _start(draft: Draft) -> None:
+    """Who it is about, where the last session ended, what fits the prompt, and what was learned.
+
+    A session that is gone on with has the pages and the end of the one before still in sight.
+    """
+    has_begun = draft.request.occasion is Occasion.RESUME and draft.state.started > 0
+    if not has_begun:
+        tell_pages(draft)
+    _add(draft, Moment.START)
+    previous = "" if has_begun else tell_previous(draft)
+    _relevant(draft, previous)
+    tell_learned(draft)
+
+
+def _relevant(draft: Draft, previous: str) -> None:
+    """What fits the prompt, where it comes with the start, else how the last session ended (seed facts 1.8)."""
+    if not draft.wants(Part.RELEVANT):
+        return
+    prompt = asked_by(draft.request.prompt).query
+    if len(prompt.split()) < _LEAST_SEED_WORDS and prompt.isascii():
+        prompt = f"{prompt}\n{previous[-SEED_CHARACTERS:]}".strip()
+    if prompt:
+        _tell_hits(draft, prompt, _START_HITS, draft.room(Part.RELEVANT))
+
+
+def _prompt(draft: Draft) -> None:
+    """What fits a prompt, and was not given yet."""
+    if draft.wants(Part.RELEVANT):
+        state = draft.state
+        asked = asked_by(draft.request.prompt, state.asked, state.heard)
+        draft.gate = asked.why or "looked for"
+        heard = _without_secrets(draft, prose(draft.request.prompt))
+        draft.state = replace(state, heard=after_hearing(state.heard, heard))
+        if asked.query:
+            draft.state = replace(draft.state, asked=_without_secrets(draft, asked.query))
+            _look_about(draft, asked.query)
+            _tell_hits(draft, asked.query, _PROMPT_HITS, draft.left_tokens)
+    _add(draft, Moment.PROMPT)
+
+
+def _without_secrets(draft: Draft, prompt: str) -> str:
+    """A prompt as it may be kept. Who looks alone has no time for the rules: then one that may hold a secret is not."""
+    if draft.request.alone:
+        has_own_rules = bool(draft.home.settings["redaction.patterns"])
+        return prompt if is_plain(prompt) and not has_own_rules else ""
+    return draft.home.redactor.clean(prompt)
+
+
+def _look_about(draft: Draft, query: str) -> None:
+    """In a folder of no known project a prompt is about the projects that it names."""
+    if draft.project or not draft.request.folder:
+        return
+    draft.named = projects_named(draft.home, query)
+    if not draft.named and draft.home.memories.projects():
+        draft.leave(Part.RELEVANT, None, ELSEWHERE)
+
+
+def _add(draft: Draft, moment: Moment) -> None:
+    """What others have to tell. Where not all of it fits, the session is not taken to have been told any of it."""
+    for addition in ADDITIONS:
+        if moment not in addition.moments or not draft.wants(addition.part):
+            continue
+        added = addition.find(Asked(draft.home, draft.request, draft.state, draft.project))
+        draft.left_out += added.left_out
+        too_much = [item for item in added.items if not (draft.has_told(item.ref) or draft.add(item))]
+        for item in too_much:
+            added.declined(item)
+        if added.state is not None and not too_much:
+            draft.state = added.state
+
+
+def _tell_hits(draft: Draft, query: str, limit: int, room: int) -> None:
+    asked = RecallQuery(
+        query, filter=draft.filter(), limit=limit, update=False, co_recall=False, is_prompt=True
+    )  # fmt: skip
+    found, unsure = (_by_words if draft.request.alone else _by_all_lanes)(draft, asked)
+    if unsure:
+        near, by = unsure
+        told = f"nothing was sure enough; the nearest is “{near.subject}”, {by:.2f} sure where {BORDER} is needed"
+        draft.leave(Part.RELEVANT, near.id, told)
+    end = draft.left_tokens - room
+    for memory, score, sure in found:
+        if draft.left_tokens <= end:
+            draft.leave(Part.RELEVANT, memory.id, OVER_BUDGET)
+            continue
+        draft.tell(Part.RELEVANT, memory, score, f"{sure:.2f} sure to fit" if sure is not None else "fits")
+
+
+_Found = tuple[list[tuple[Memory, float, float | None]], tuple[Memory, float] | None]
+"""Memories with their scores and how sure they are to fit; where none is sure enough, the nearest and how sure."""
+
+
+def _by_all_lanes(draft: Draft, asked: RecallQuery) -> _Found:
+    from nacre.retrieval.recall import recall  # a hook that looks by itself needs less
+
+    result = recall(draft.home, asked)
+    draft.lanes = result.lanes
+    return [(hit.memory, hit.score, hit.components.get("sure")) for hit in result.hits], result.nearest
+
+
+def _by_words(draft: Draft, asked: RecallQuery) -> _Found:
+    draft.lanes = (Lane("lexical", LaneState.RAN), Lane("vector", LaneState.SKIPPED))
+    hits, unsure = ranked_by_words(draft.home, replace(asked, mode=Mode.LEXICAL))
+    return [(hit.memory, hit.score, hit.confidence) for hit in hits], unsure

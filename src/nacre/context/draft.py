@@ -1,0 +1,119 @@
+"""What is gathered for one context, and what is left of its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from nacre.context.frame import MOST_CHARACTERS, frame_characters, framed, line_of, title, title_tokens
+from nacre.context.sections import Allowance, fitting
+from nacre.home.home import Home
+from nacre.text.passages import count_tokens
+from nacre.values.context import ContextItem, ContextRequest, LeftOut, Moment, Part, SessionState
+from nacre.values.memory import Memory
+from nacre.values.recall import Filter, Lane
+
+OVER_BUDGET = "over the budget"
+GIVEN = "given already"
+ABOVE = "told above"
+SUPPRESSED = "suppressed here"
+ELSEWHERE = "what belongs to projects: this folder belongs to none that is known, and the prompt names none"
+
+_SUPPRESSED_AT = {Moment.START: "session-start", Moment.PROMPT: "prompt"}
+
+
+@dataclass
+class Draft:
+    """A context in the making. ``budget_tokens`` is what items and headings may take together."""
+
+    home: Home
+    request: ContextRequest
+    state: SessionState
+    project: str | None
+    budget_tokens: int
+    items: list[ContextItem] = field(default_factory=list)
+    left_out: list[LeftOut] = field(default_factory=list)
+    lanes: tuple[Lane, ...] = ()
+    gate: str = ""
+    named: tuple[str, ...] = ()
+    """The projects that a prompt names in a folder of no project: it is about those."""
+
+    def __post_init__(self) -> None:
+        self.left_tokens = self.budget_tokens
+        self.left_characters = MOST_CHARACTERS - frame_characters()
+        self._allowance = Allowance(self.budget_tokens)
+
+    def wants(self, part: Part) -> bool:
+        """Whether a part is wanted at all."""
+        return not self.request.parts or part in self.request.parts
+
+    def room(self, part: Part) -> int:
+        """The tokens that a section of its own may still take, without its heading."""
+        tokens = self.left_tokens
+        if not self.request.parts:
+            tokens = min(tokens, self._allowance.of(part, self.budget_tokens - self.left_tokens))
+        return tokens - (0 if self._has(part) else title_tokens(part))
+
+    def add(self, item: ContextItem) -> bool:
+        """Tell something, if it fits; the heading of its part counts once."""
+        heading = "" if self._has(item.part) else title(item.part)
+        tokens = count_tokens(item.text + "\n") + count_tokens(heading)
+        characters = len(item.text) + 1 + len(heading)
+        if tokens > self.left_tokens or characters > self.left_characters:
+            self.leave(item.part, item.ref, OVER_BUDGET)
+            return False
+        self.left_tokens -= tokens
+        self.left_characters -= characters
+        self.items.append(item)
+        return True
+
+    def add_page(self, part: Part, lines: Sequence[str], why: str) -> None:
+        """Tell a page, as far as its section has room."""
+        kept = fitting(lines, min(self.room(part), self.left_characters // 4))
+        if kept:
+            text = "\n".join(kept)
+            self.add(ContextItem(part, text, count_tokens(text), why=why))
+        if lines and len(kept) < len(lines):
+            self.leave(part, None, OVER_BUDGET)
+
+    def tell(self, part: Part, memory: Memory, score: float, why: str) -> bool:
+        """Tell a memory, unless it is known already or not to be told now."""
+        reason = self.reason_against(memory)
+        if reason:
+            self.leave(part, memory.id, reason)
+            return False
+        text = line_of(memory)
+        return self.add(ContextItem(part, text, count_tokens(text), memory.id, memory.updated, score, why))
+
+    def reason_against(self, memory: Memory) -> str:
+        """Why a memory is not told, whatever the budget; empty where it may be."""
+        if _SUPPRESSED_AT[self.request.moment] in memory.suppressed_contexts:
+            return SUPPRESSED
+        if self.has_told(memory.id):
+            return ABOVE
+        return GIVEN if memory.id in self.state.given else ""
+
+    def has_told(self, ref: str | None) -> bool:
+        """Whether this context tells of a memory or turn already."""
+        return ref is not None and any(item.ref == ref for item in self.items)
+
+    def leave(self, part: Part, ref: str | None, why: str) -> None:
+        """Note what is not told."""
+        self.left_out.append(LeftOut(part, ref, why))
+
+    def filter(self) -> Filter:
+        """What is trusted, of this project and of what holds everywhere; in a folder of no project only the latter, and
+        what is of a project that the prompt names."""
+        if self.project or not self.request.folder:
+            return Filter(projects=(self.project,) if self.project else (), trusted=True)
+        others = self.home.memories.projects() - set(self.named)
+        return Filter(exclude_projects=tuple(sorted(others)), trusted=True)
+
+    def text(self) -> str:
+        """The block."""
+        order = list(Part)
+        self.items.sort(key=lambda item: order.index(item.part))
+        return framed([(part, [item.text for item in self.items if item.part is part]) for part in order])
+
+    def _has(self, part: Part) -> bool:
+        return any(one.part is part for one in self.items)

@@ -1,0 +1,179 @@
+"""What was handed over to a session: which handoffs are due to it, each to one session alone. Light: hooks ask it.
+
+A handoff belongs to the session that claimed it first, by a file of its name in ``run/handoffs`` that is made once.
+Nobody waits for it. Whether it was delivered is in that session's state; a claim without a delivery runs out after a
+minute, and the next session gets what nobody was given.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from nacre.context.session_state import read_state
+from nacre.home.home import Home
+from nacre.platform import private_files
+from nacre.values.memory import Memory
+from nacre.values.session import Speaker, Turn
+
+HANDED_FOR = timedelta(days=7)
+"""So long a handoff is given to sessions that begin."""
+
+CLAIM_SECONDS = 60.0
+_MOST_BYTES = 1_000
+_MOST = 3
+_KEY = "handoff"
+BY_RULES = "rules"
+"""Who wrote a handoff that needed nobody."""
+
+
+def due(home: Home, project: str | None, session: str | None, *, own: bool = False) -> list[Memory]:
+    """The handoffs of a project that a session may be given, the latest first; at most three.
+
+    Not its own, unless ``own``: after a compaction or a reset it forgot what it handed over. Not those that another
+    session was given, or is being given. Without a session all of them: nobody is given anything then.
+    """
+    if not project:
+        return []
+    found = home.memories.handoffs(project, home.now() - HANDED_FOR)
+    mine = [one for one in found if own or not session or one.source.session != session]
+    return [one for one in mine if not session or _is_free(home, one, session)][:_MOST]
+
+
+def claim(home: Home, memory: Memory, session: str | None) -> bool:
+    """Take a handoff for a session, so that no other is given it; returns whether it has it now.
+
+    Its own it needs not take: the next session is given it all the same. Where the home cannot be written to, nobody
+    can tell, and all are given it.
+    """
+    if not session or memory.source.session == session:
+        return True
+    path = _path(home.settings.home, memory.id)
+    holder = _holder(path)
+    if holder == session:
+        return True
+    if not _is_free(home, memory, session):
+        return False
+    try:
+        private_files.make_folder(path.parent)
+        if holder is not None:
+            _put_aside(path, holder)
+        descriptor = private_files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except (FileExistsError, FileNotFoundError):
+        return _holder(path) == session
+    except OSError:
+        return True
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(session.encode("utf-8", "surrogatepass"))
+    now = home.clock().timestamp()
+    os.utime(path, (now, now))
+    return True
+
+
+def _put_aside(path: Path, holder: str) -> None:
+    """Take away a claim that ran out: of two who try, one finds it there. Raises OSError."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    os.rename(path, aside)
+    try:
+        if _holder(aside) != holder:  # another was faster, and took it
+            with suppress(FileExistsError):
+                os.link(aside, path)
+    finally:
+        aside.unlink()
+
+
+def is_held(home: Home, memory: Memory, session: str | None) -> bool:
+    """Whether a session took a handoff: it may not have been told, though."""
+    return bool(session) and _holder(_path(home.settings.home, memory.id)) == session
+
+
+def let_go(home: Home, memory_id: str, session: str | None) -> None:
+    """Give back what was taken and did not fit."""
+    path = _path(home.settings.home, memory_id)
+    if session and _holder(path) == session:
+        with suppress(OSError):
+            path.unlink()
+
+
+def delivered(home: Home) -> Iterator[tuple[str, str]]:
+    """The handoffs that reached the session that took them, as (memory, session)."""
+    home_path = home.settings.home
+    for path in _claims(home_path):
+        holder = _holder(path)
+        if holder and path.name in read_state(home_path, holder).given:
+            yield path.name, holder
+
+
+def has_claim(home: Home, session: str) -> bool:
+    """Whether a session took anything that it may not have been given yet."""
+    return any(_holder(path) == session for path in _claims(home.settings.home))
+
+
+def forget_claim(home: Home, memory_id: str) -> None:
+    """The handoff is retired: nobody takes it any more."""
+    with suppress(OSError):
+        _path(home.settings.home, memory_id).unlink()
+
+
+def handed_at(memory: Memory) -> datetime | None:
+    """When the last words were said that a handoff knows of."""
+    told = memory.extra.get(_KEY)
+    try:
+        return datetime.fromisoformat(str(told["at"])) if isinstance(told, dict) and told.get("at") else None
+    except ValueError:
+        return None
+
+
+def covered(memory: Memory, turns: Sequence[Turn]) -> frozenset[str]:
+    """Those of a session's turns that its handoff tells of: what rules wrote quotes the owner, what anybody else wrote
+    sums all of it up."""
+    told = memory.extra.get(_KEY)
+    if not isinstance(told, dict):
+        return frozenset()
+    ids, at = [turn.id for turn in turns], handed_at(memory)
+    if told.get("until") in ids:
+        known = list(turns[: ids.index(str(told["until"])) + 1])
+    else:
+        known = [turn for turn in turns if turn.time and at and turn.time <= at]
+    return frozenset(turn.id for turn in known if turn.speaker is Speaker.OWNER or told.get("by") != BY_RULES)
+
+
+def is_late(memory: Memory, started_ms: int) -> bool:
+    """Whether it was written after a session began, of one that had ended before: the session missed it."""
+    at = handed_at(memory)
+    started = datetime.fromtimestamp(started_ms / 1000, UTC)
+    return at is not None and at <= started <= memory.updated + timedelta(seconds=1)
+
+
+def _is_free(home: Home, memory: Memory, session: str) -> bool:
+    path = _path(home.settings.home, memory.id)
+    holder = _holder(path)
+    if holder is None or holder == session:
+        return True
+    if memory.id in read_state(home.settings.home, holder).given:
+        return False
+    with suppress(OSError):
+        return home.clock().timestamp() - path.stat().st_mtime > CLAIM_SECONDS
+    return True
+
+
+def _holder(path: Path) -> str | None:
+    """The session that took a handoff; empty while it is writing its name."""
+    try:
+        with os.fdopen(private_files.open_file(path, os.O_RDONLY), "rb") as file:
+            return file.read(_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def _claims(home: Path) -> list[Path]:
+    with suppress(OSError):
+        return [path for path in (home / "run" / "handoffs").iterdir() if not path.name.startswith(".")]
+    return []
+
+
+def _path(home: Path, memory_id: str) -> Path:
+    return home / "run" / "handoffs" / memory_id

@@ -1,0 +1,49 @@
+"""What a hook of a host is answered, whichever host it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nacre.context.build import build
+from nacre.context.session_state import read_state
+from nacre.home.home import Home
+from nacre.values.context import ContextRequest, Moment, Occasion, SessionState
+from nacre.values.hooks import HookAnswer, HookCall, HookEvent
+
+STARTED = "session-start"
+"""The chore that follows a start: what was handed over is retired, what ended unseen is handed over late."""
+
+_TOLD_WITH_PROMPTS = frozenset({"gemini-cli"})
+"""Hosts that lose, when they resume a session, a prompt which begins with what was told at its start: they are told
+with the first prompt, behind it."""
+
+_MOMENTS = {HookEvent.SESSION_START: Moment.START, HookEvent.PROMPT: Moment.PROMPT}
+
+
+def answer(home: Home, call: HookCall) -> HookAnswer:
+    """The context of a session's start or a prompt; nothing for the rest, and for sessions nobody talks in.
+
+    A start that is owed is told with the prompt: that of a host which takes it there alone, and that of a hook which
+    had no answer in time.
+    """
+    moment = _MOMENTS.get(call.event)
+    if call.event is HookEvent.SESSION_END and call.session and not call.is_apart:
+        now = int(home.clock().timestamp() * 1000)
+        known = read_state(home.settings.home, call.session)
+        return HookAnswer(state=replace(known, name=call.session, folder=call.folder or "", ended=now))
+    if moment is None or call.is_apart:
+        return HookAnswer()
+    occasion = call.occasion
+    if call.session:
+        state = read_state(home.settings.home, call.session)
+        if moment is Moment.PROMPT and state.owed in tuple(Occasion):
+            moment, occasion = Moment.START, Occasion(state.owed)
+        elif call.host in _TOLD_WITH_PROMPTS and moment is Moment.START:
+            is_missed = occasion is not Occasion.RESUME or not state.started
+            return HookAnswer(chores=(STARTED,), state=SessionState(owed=occasion) if is_missed else None)
+    asked = ContextRequest(
+        moment, occasion, call.prompt, call.folder, call.session or None, call.budget_tokens, alone=call.alone
+    )  # fmt: skip
+    block = build(home, asked)
+    chores = (STARTED,) if moment is Moment.START and call.session else ()
+    return HookAnswer(block.text, block.tokens, chores, block.state)

@@ -1,0 +1,45 @@
+"""Nudges: an agent that has stored nothing for eight turns is reminded that it can, three times a session at most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nacre.home.home import Home
+from nacre.values.context import SessionState
+
+TURNS = 8
+MOST = 3
+"""Both: seed facts 1.8."""
+
+TEXT = (
+    "Nothing of this session was stored lately. If something was decided, learned or asked for that later sessions "
+    "need, store it with memory_store; if not, go on."
+)
+
+_WITH_TOOLS = frozenset({"claude-code", "codex", "cursor", "gemini-cli", "opencode", "openclaw"})
+"""Tools that are given nacre's tools together with its hooks (``nacre init``)."""
+
+
+def counted(home: Home, state: SessionState, session: str | None, project: str | None) -> SessionState:
+    """The state after one more prompt: prompts are counted anew when the session, or an agent there, stored something.
+
+    Where nobody can be reminded, nothing is counted.
+    """
+    if not session or session.partition(":")[0] not in _WITH_TOOLS or not home.settings["context.nudges"]:
+        return state
+    last = home.memories.last_row()
+    if state.stored_mark < 0:
+        return replace(state, turns=1, stored_mark=last)
+    if last != state.stored_mark and home.memories.has_stored(state.stored_mark, (session, *state.after), project):
+        return replace(state, turns=0, stored_mark=last)
+    return replace(state, turns=state.turns + 1)
+
+
+def is_due(state: SessionState) -> bool:
+    """Whether the agent is to be reminded with this prompt."""
+    return state.turns >= TURNS and state.nudges < MOST
+
+
+def nudged(state: SessionState) -> SessionState:
+    """The state after a reminder: the next one is eight turns away."""
+    return replace(state, turns=0, nudges=state.nudges + 1)

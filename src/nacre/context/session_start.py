@@ -1,0 +1,184 @@
+"""What a session starts with: the owner's pages, the end of the session before, what was learned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from nacre.context.categories import Candidate, choose, part_of, weight_of
+from nacre.context.draft import ABOVE, OVER_BUDGET, Draft
+from nacre.context.frame import line_of, quoted, said, title_tokens
+from nacre.context.gate import is_trivial
+from nacre.context.handoff import delivery
+from nacre.errors import VaultUnusable
+from nacre.retrieval.memories import Ranking
+from nacre.retrieval.ranking import doubts, engine_of
+from nacre.storage.search.full_text import browse_memories, latest_memories
+from nacre.text.passages import count_tokens, shorten
+from nacre.values.context import ContextItem, Part
+from nacre.values.memory import Expiry, Kind
+from nacre.values.session import Flag, SessionKind, Speaker, Trust, Turn
+from nacre.vault.layout import OWN_PAGES
+
+if TYPE_CHECKING:
+    from nacre.storage.sessions import StoredSession
+
+PREVIOUS_TURNS = 7
+TURN_CHARACTERS = 300
+FRESH_DAYS, STALE_DAYS = 4, 30
+"""A session that ended before a long weekend is gone on with. Of an older one its last exchange tells where it stopped;
+one of another month is past."""
+
+_STOPPED_TURNS = 2
+
+_SESSIONS_LOOKED_AT = 5
+_TURNS_LOOKED_AT = 40
+_BROWSED = 100
+_LATEST = 200
+_ALONE_SHARE = 4
+"""A hook that looks by itself weighs so many times fewer: more than fit, and within its time."""
+_PAGE_CHARACTERS = 8_000
+_PROFILE = "profile.md"
+_UNSAID = Flag.META | Flag.SUMMARY | Flag.SIDECHAIN | Flag.COMMAND
+
+
+def tell_pages(draft: Draft) -> None:
+    """The owner's pages, and the project's."""
+    _page(draft, Part.IDENTITY, *sorted(OWN_PAGES, reverse=True))
+    _page(draft, Part.PROFILE, _PROFILE)
+    if draft.project and draft.wants(Part.PROJECT):
+        from nacre.home.projects import page_text  # YAML takes 15 ms, which hooks pay only where there is a page
+
+        text = page_text(draft.home, draft.project)[:_PAGE_CHARACTERS]
+        draft.add_page(Part.PROJECT, quoted(text), "the project's page")
+
+
+def tell_previous(draft: Draft) -> str:
+    """Tell the last turns of the session before, in this project; returns what they say."""
+    found = _session_before(draft)
+    if found is None:
+        return ""
+    session, turns = found
+    if draft.wants(Part.PREVIOUS):
+        age = draft.home.clock() - session.ended if session.ended else timedelta()
+        if age > timedelta(days=STALE_DAYS):
+            draft.leave(Part.PREVIOUS, session.session.id, f"ended {age.days} days ago")
+        else:
+            last = turns if age <= timedelta(days=FRESH_DAYS) else turns[-_STOPPED_TURNS:]
+            _tell_turns(draft, session, _not_handed_over(draft, session, last))
+    return " ".join(shorten(turn.text, TURN_CHARACTERS) for turn in turns)
+
+
+def tell_learned(draft: Draft) -> None:
+    """Core, active, preferences, lessons and recent, each within its share of what is left, and what is known."""
+    now = draft.home.clock()
+    found = engine_of(draft.home).browse(_rows(draft), Ranking(now))
+    outdated = dict(doubts(draft.home, found))
+    candidates: list[Candidate] = []
+    for item in found:
+        part = part_of(item.memory, now)
+        if part is None or not draft.wants(part):
+            continue
+        reason = draft.reason_against(item.memory) or ("likely to be outdated" if item.memory.id in outdated else "")
+        if reason:
+            draft.leave(part, item.memory.id, reason)
+            continue
+        score = weight_of(item.memory, now) if part is Part.KNOWN else item.score
+        candidates.append(Candidate(item.memory, part, count_tokens(line_of(item.memory) + "\n"), score))
+    titles = sum(map(title_tokens, {item.part for item in candidates}))
+    chosen = choose(candidates, max(0, draft.left_tokens - titles))
+    for one in chosen.kept:
+        draft.tell(one.part, one.memory, one.score, _REASONS[one.part](one))
+    for one in chosen.left:
+        draft.leave(one.part, one.memory.id, OVER_BUDGET)
+
+
+def _page(draft: Draft, part: Part, *paths: str) -> None:
+    if not draft.wants(part):
+        return
+    for path in paths:
+        try:
+            text = draft.home.vault.read(path).decode("utf-8", errors="replace")
+        except (OSError, VaultUnusable):
+            continue
+        clean = draft.home.redactor.clean(text[:_PAGE_CHARACTERS])
+        draft.add_page(part, quoted(clean), f"{path} in the vault")
+        return
+
+
+def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
+    """The newest other session of this project in which more was said than hello, and how it ended."""
+    if not draft.project:
+        return None
+    from nacre.storage.sessions import SessionFilter  # 8 ms that a prompt's hook need not pay
+
+    sessions = draft.home.sessions
+    wanted = SessionFilter(project=draft.project, kind=SessionKind.MAIN)
+    for stored in sessions.newest(wanted, limit=_SESSIONS_LOOKED_AT):
+        if stored.session.id == draft.request.session:
+            continue
+        turns = [one.turn for one in sessions.last_turns(stored.row, _TURNS_LOOKED_AT) if _is_said(one.turn)]
+        if any(turn.speaker is Speaker.OWNER and not is_trivial(turn.text) for turn in turns):
+            return stored, turns[-PREVIOUS_TURNS:]
+    return None
+
+
+def _is_said(turn: Turn) -> bool:
+    is_plain = bool(turn.text.strip()) and not turn.flags & _UNSAID and turn.trust is Trust.TRUSTED
+    return is_plain and turn.speaker in (Speaker.OWNER, Speaker.AGENT)
+
+
+def _not_handed_over(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> list[Turn]:
+    """The turns of which what the session handed over, if that is told here, does not tell."""
+    refs = [item.ref for item in draft.items if item.part is Part.HANDOFF and item.ref]
+    told = [memory for ref in refs if (memory := draft.home.memories.find(ref))]
+    known = {turn for one in told if one.source.session == session.session.id for turn in delivery.covered(one, turns)}
+    for turn in turns:
+        if turn.id in known:
+            draft.leave(Part.PREVIOUS, f"{session.session.id}#{turn.id}", ABOVE)
+    return [turn for turn in turns if turn.id not in known]
+
+
+def _tell_turns(draft: Draft, session: StoredSession, turns: Sequence[Turn]) -> None:
+    """As many of the last turns as there is room for, in their order."""
+    room = draft.room(Part.PREVIOUS)
+    kept: list[ContextItem] = []
+    for turn in reversed(turns):
+        line = said(turn.speaker.value, turn.text, TURN_CHARACTERS, turn.time or session.ended)
+        room -= count_tokens(line + "\n")
+        ref = f"{session.session.id}#{turn.id}"
+        if room < 0:
+            draft.leave(Part.PREVIOUS, ref, OVER_BUDGET)
+            continue
+        why = f"the end of {session.session.id}"
+        kept.append(ContextItem(Part.PREVIOUS, line, count_tokens(line), ref, turn.time, why=why))
+    for item in reversed(kept):
+        draft.add(item)
+
+
+def _rows(draft: Draft) -> list[int]:
+    """Memories that may be told: of each sort those that matter most, and what changed last."""
+    database, wanted, today = draft.home.database, draft.filter(), draft.home.clock().date()
+    sorts = (
+        replace(wanted, expiry=(Expiry.CORE,)),
+        replace(wanted, kinds=(Kind.TODO,)),
+        replace(wanted, kinds=(Kind.PREFERENCE, Kind.DECISION)),
+        replace(wanted, kinds=(Kind.LESSON,)),
+        wanted,
+    )
+    share = _ALONE_SHARE if draft.request.alone else 1
+    browsed, latest = _BROWSED // share, _LATEST // share
+    rows = [row for sort in sorts for row in browse_memories(database, sort, limit=browsed, today=today)]
+    return list(dict.fromkeys([*rows, *latest_memories(database, wanted, limit=latest, today=today)]))
+
+
+_REASONS: dict[Part, Callable[[Candidate], str]] = {
+    Part.CORE: lambda _: "core",
+    Part.ACTIVE: lambda _: "an open todo",
+    Part.PREFERENCES: lambda item: f"a {item.memory.kind.value}, importance {item.memory.importance}",
+    Part.LESSONS: lambda item: f"a lesson, importance {item.memory.importance}",
+    Part.RECENT: lambda item: f"changed {item.updated:%Y-%m-%d}, importance {item.memory.importance}",
+    Part.KNOWN: lambda item: f"older, importance {item.memory.importance}",
+}

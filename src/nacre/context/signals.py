@@ -1,0 +1,84 @@
+"""Signals: what one session stores and matters reaches the others that run, with their next prompt. Light, for hooks.
+
+Reading is one look at what came after a mark; no lock is taken and nothing is written. The mark and the counts are in
+the session's state, which whoever delivers the context keeps: what was not delivered is told again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from nacre.context.session_state import runs_alone
+from nacre.home.home import Home
+from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.memories import News
+from nacre.values.context import SessionState
+from nacre.values.memory import Memory
+from nacre.values.session import Speaker
+
+LEAST_IMPORTANCE = 8
+MOST_AT_ONCE = 3
+MOST_IN_SESSION = 10
+COOLDOWN_SECONDS = 30
+OLDEST = timedelta(seconds=300)
+"""Since it was stored. All five: seed facts 1.7."""
+
+SAID_WITHIN = timedelta(days=1)
+"""What was said longer ago is no news when it is learned now: old transcripts are read, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a session is to be told, each memory with the row up to which it has heard all then."""
+
+    memories: tuple[tuple[int, Memory], ...] = ()
+
+    def given(self, state: SessionState, heard: int, told: int, now_ms: int) -> SessionState:
+        """The state after the first ``heard`` of them were seen to, of which ``told`` were told."""
+        if not heard:
+            return state
+        at = now_ms if told else state.signal_at
+        return replace(
+            state, signals=state.signals + told, signal_mark=self.memories[heard - 1][0], signal_at=at
+        )  # fmt: skip
+
+
+def due(home: Home, state: SessionState, project: str | None) -> Due:
+    """What other sessions stored since this one was told last: of its project or of none, trusted, important, new.
+
+    Nothing within the cooldown, nor beyond what a session is told at most, nor to one without a mark: it begins now.
+    Not what it said itself: under its own name, under one that it goes on from, or under none, where no other agent
+    is there that could have said it.
+    """
+    now = home.clock()
+    now_ms = int(now.timestamp() * 1000)
+    since = now_ms - state.signal_at
+    if not state.name or state.signal_mark < 0 or not home.settings["context.signals"]:
+        return Due()
+    if state.signals >= MOST_IN_SESSION or 0 <= since < COOLDOWN_SECONDS * 1000:
+        return Due()
+    wanted = News(
+        state.signal_mark, _first_id(int((now - OLDEST).timestamp() * 1000)), now - SAID_WITHIN,
+        (state.name, *state.after), project, LEAST_IMPORTANCE, MOST_IN_SESSION + len(state.given),
+    )  # fmt: skip
+    found = [(row, memory) for row, memory in home.memories.news(wanted) if memory.id not in state.given]
+    if any(map(_is_nobodys, found)) and runs_alone(home.settings.home, state.name, now_ms):
+        found = [one for one in found if not _is_nobodys(one)]
+    return Due(tuple(found[: min(MOST_AT_ONCE, MOST_IN_SESSION - state.signals)]))
+
+
+def _is_nobodys(found: tuple[int, Memory]) -> bool:
+    """Whether an agent said it, and nobody knows in which session."""
+    return found[1].source.session is None and found[1].speaker is Speaker.AGENT
+
+
+def begun(home: Home, state: SessionState) -> SessionState:
+    """The state of a session that listens from now on, unless it does already."""
+    return state if state.signal_mark >= 0 else replace(state, signal_mark=home.memories.last_row())
+
+
+def _first_id(millisecond: int) -> str:
+    """The least UUIDv7 that was made at a time (epoch milliseconds)."""
+    digits = f"{millisecond:012x}"
+    return f"{digits[:8]}-{digits[8:]}"

@@ -1,0 +1,99 @@
+"""What only vectors tell: memories made just now are compared by meaning, and linked with the nearest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nacre.dedup.comparison import Comparison, compare, last_said
+from nacre.dedup.placement import confirm, put
+from nacre.embed.calibration import calibration_of
+from nacre.home.home import Home
+from nacre.home.operations import operating
+from nacre.home.writes import apply_intents, commit, entry, rest
+from nacre.values.memory import Memory, Retirement
+from nacre.values.reports import StoreOutcome
+from nacre.values.session import Speaker
+
+AUTO_LINKS = 3
+"""So many nearest memories are linked (seed facts 2.1)."""
+
+_NEIGHBOURS = 24
+
+
+def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
+    """Link the memories of some rows with those nearest to them, and compare those that are new with their neighbours.
+
+    Returns what became of those that something became of. Links of similarity are derived: they lie in the index only.
+    """
+    found = home.memories.by_rows(rows)
+    memories = {row: one for row, one in found.items() if not (one.superseded_by or one.is_handoff)}
+    near = {row: _neighbours(home, row, memory) for row, memory in memories.items()}
+    limits = calibration_of(home.vectors.model(), home.vectors.seen())
+    with home.database.transaction():
+        for row, memory in memories.items():
+            home.database.yield_write_lock()
+            alike = {other.id: cosine for other, cosine in near[row] if cosine >= limits.link}
+            home.comparisons.link_alike(memory.id, dict(list(alike.items())[:AUTO_LINKS]))
+    waiting = home.comparisons.waiting(rows)
+    if not waiting:
+        return {}
+    row_of = {memory.id: row for row, memory in memories.items()}
+    outcomes = {}
+    with home.vault_lock:
+        with home.database.transaction(), operating(home, "settle", why="compared by meaning"):
+            for memory_id in home.comparisons.waiting(rows):
+                if rest(home):
+                    waiting = home.comparisons.waiting(rows)
+                if memory_id not in waiting:
+                    continue  # another process was faster
+                home.comparisons.settled(memory_id)
+                outcome = _settle(home, memory_id, near.get(row_of.get(memory_id, 0), []))
+                if outcome:
+                    outcomes[memory_id] = outcome
+        apply_intents(home)
+    return outcomes
+
+
+def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, float]]:
+    """Active memories of the same project, the nearest first."""
+    found = {one.row: one.cosine for one in home.vectors.near_memory(row, limit=_NEIGHBOURS)}
+    others = home.memories.by_rows(list(found))
+    return [
+        (others[other], cosine)
+        for other, cosine in found.items()
+        if other in others
+        and others[other].project == memory.project
+        and not (others[other].superseded_by or others[other].is_handoff)
+    ]
+
+
+def _settle(home: Home, memory_id: str, near: Sequence[tuple[Memory, float]]) -> StoreOutcome | None:
+    """Compare a memory anew, now that its vector tells its neighbours."""
+    memory = home.memories.find(memory_id)
+    cosines = {other.id: cosine for other, cosine in near}
+    present = [home.memories.find(other) for other in cosines]
+    others = [other for other in present if other and not other.superseded_by and not other.retired]
+    if memory is None or memory.superseded_by or memory.retired or not others:
+        return None
+    vectors = home.vectors
+    found = compare(memory, others, cosines=cosines, model=vectors.model(), seen=vectors.seen())
+    again = next((one for one in found if one.repeats), None)
+    if again:
+        return _absorb(home, memory, again)
+    if any(one.replaces or one.is_replaced or one.doubts or one.is_doubted for one in found):
+        return put(home, memory, found)
+    return None
+
+
+def _absorb(home: Home, memory: Memory, again: Comparison) -> StoreOutcome:
+    """One of two that say the same goes to ``retired/``: the later one, and the other keeps where it was said."""
+    kept, gone = again.other, memory
+    if last_said(kept) > last_said(gone):
+        kept, gone = gone, kept
+    if gone.speaker is Speaker.OWNER:
+        confirm(home, kept, gone)
+    reason = f"says the same as {kept.id}"
+    retired = replace(gone, retired=Retirement(home.now(), reason))
+    commit(home, [retired], [entry(home, "retire", memory=gone.id, reason=reason)])
+    return StoreOutcome("known", kept.id, again.verdict.reason)

@@ -1,0 +1,260 @@
+"""Where a new memory belongs among those that are there: known already, in place of another, or beside them.
+
+What changes is written in the transaction that is open: a new memory and those it supersedes change together or not at
+all. Call with the vault lock held.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+
+from nacre.dedup.comparison import SUPERSEDES, Comparison, compare, last_said, vouches
+from nacre.dedup.cues import kinds_of_things, names_of_kind
+from nacre.dedup.decision_prompt import Action, Decision, refusal
+from nacre.dedup.judge import Relation, Verdict
+from nacre.dedup.retirement_rules import retired_by, standing_for
+from nacre.dedup.supersession import active_again, doubted, ended
+from nacre.errors import EditConflict
+from nacre.home.home import Home
+from nacre.home.writes import commit, redacted
+from nacre.spending.models import waits_for_models
+from nacre.storage.sqlite.times import to_ms
+from nacre.text.passages import words
+from nacre.values.forgetting import StandingRetirement
+from nacre.values.memory import Confidence, Confirmation, Link, Memory
+from nacre.values.reports import Replaced, StoreOutcome
+
+MOST_CONFIRMATIONS = 20
+"""Of a memory that is said over and over, the latest are kept."""
+
+MERGED = "merged"
+"""The front-matter key of a memory whose words a model made of several: which model, and why."""
+
+_CANDIDATES = 12
+_SIMILAR = 3
+_MOST_REPLACED = 5
+
+
+def place(
+    home: Home, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False,
+    touched: set[str] | None = None, is_echo: bool = False, decision: Decision | None = None,
+) -> StoreOutcome:  # fmt: skip
+    """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
+
+    What was retired comes back when it is stored ``by_hand``, and not because a session is read that says it. With
+    ``touched``, the files of memories that were only said again are left to :func:`write_touched`. An echo
+    confirms nothing: an agent may have from nacre what it says. A ``decision`` of a model is followed where the rules
+    leave it open, and where what it was about is still as it was.
+    """
+    same = _same_words(home, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
+    if same:
+        return same
+    rule = standing_for(home, memory)
+    if rule:
+        return _retire_at_once(home, memory, rule)
+    rows = home.comparisons.alike(memory, rivals(memory), limit=_CANDIDATES)
+    others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *more)}
+    found = compare(memory, [other for other in others.values() if not other.superseded_by])
+    again = next((one for one in found if one.repeats), None)
+    if again:
+        if not is_echo:
+            confirm(home, again.other, memory, touched)
+        return StoreOutcome("known", again.other.id, again.verdict.reason)
+    if decision and not any(one.replaces or one.is_replaced for one in found):
+        say_again = None if is_echo else partial(confirm, home, memory=memory, touched=touched)
+        followed = _follow(home, memory, decision, found, say_again)
+        if followed:
+            return replace(followed, reason=decision.reason, decided_by=decision.by)
+    outcome = put(home, memory, found)
+    home.comparisons.wait(memory.id)
+    if outcome.action == "stored" and not outcome.superseded_by:
+        await_models(home, memory)
+    if decision and decision.action is Action.ADD:
+        return replace(outcome, reason=decision.reason, decided_by=decision.by)
+    return outcome
+
+
+def await_models(home: Home, memory: Memory, before: Memory | None = None) -> None:
+    """A memory is new, or has new words: where models work in the background, one judges it by and by.
+
+    Given what it was ``before``, one that says the same, in the same place, and as surely, is left alone.
+    """
+    holds = not memory.retired and not memory.superseded_by
+    if holds and (before is None or _says(before) != _says(memory)) and waits_for_models(home):
+        reworded = before is not None and before.content != memory.content and before.claim == memory.claim
+        home.claims.wait(memory.id, to_ms(home.now()) or 0, reworded=reworded)
+
+
+def _says(memory: Memory) -> tuple[object, ...]:
+    """What a judgement of a memory rests on."""
+    return memory.content, memory.kind, memory.project, memory.speaker, memory.trust
+
+
+def write_touched(home: Home, touched: set[str]) -> None:
+    """Bring the files of memories that were said again up to the index, each once."""
+    for memory_id in sorted(touched):
+        touched.discard(memory_id)
+        memory = home.memories.find(memory_id)
+        if memory:
+            _change(home, memory)
+
+
+def _follow(
+    home: Home, memory: Memory, decision: Decision, found: Sequence[Comparison],
+    say_again: Callable[[Memory], None] | None,
+) -> StoreOutcome | None:  # fmt: skip
+    """What became of a memory as a model decided; ``None`` where the rules are to place it.
+
+    They are where what was decided about has changed since, or is being edited just now.
+    """
+    target = home.memories.find(decision.target or "")
+    if target is None or refusal(decision, memory, target):
+        return None
+    if decision.action is Action.SKIP:
+        if say_again:
+            say_again(target)
+        return StoreOutcome("known", target.id)
+    if decision.action is Action.UPDATE:
+        merged = united(home, target, memory, decision)
+        if not _change(home, merged):
+            return None
+        await_models(home, merged)
+        if say_again:
+            home.usage.confirm(target.id)
+        return StoreOutcome("updated", target.id)
+    one = Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True)
+    others = [other for other in found if other.other.id != target.id]
+    outcome = put(home, memory, [one, *others])
+    home.comparisons.wait(memory.id)
+    await_models(home, memory)
+    return outcome
+
+
+def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Memory:
+    """A memory in the words that a model made of it and a new one: who said it, its trust and its name stay.
+
+    It is as old as the later of the two: what is read afterwards and was said after them comes after it.
+    """
+    again = Confirmation(memory.created, memory.source.session, memory.source.turns)
+    is_inferred = Confidence.INFERRED in (target.confidence, memory.confidence)
+    merged = replace(
+        target, content=decision.merged, claim=None, updated=max(memory.updated, target.updated),
+        confirmed=tuple(sorted((*target.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]),
+        tags=tuple(dict.fromkeys((*target.tags, *memory.tags))),
+        confidence=Confidence.INFERRED if is_inferred else target.confidence,
+        extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
+    )  # fmt: skip
+    return redacted(home, merged)
+
+
+def put(home: Home, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
+    """Write a memory, and what its comparisons with others change."""
+    newest = min((one for one in found if one.is_replaced), key=lambda one: last_said(one.other), default=None)
+    by = Replaced(newest.other, newest.verdict.reason) if newest else None
+    if by:
+        memory = ended(memory, by.memory)
+    replaced = [one for one in found if one.replaces][:_MOST_REPLACED]
+    gone = [done for one in replaced if (done := _replace(home, one, memory))]
+    links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
+    memory = replace(memory, links=(*memory.links, *links))
+    for one in found:
+        memory = doubted(memory, one.other.id, one.verdict.reason) if one.doubts and not by else memory
+    commit(home, [memory])
+    for one in found:
+        if one.is_doubted and not by:
+            _change(home, doubted(one.other, memory.id, one.verdict.reason))
+    if by:
+        _take_into_history(home, memory, by)
+    similar = [one.other for one in found if one.verdict.relation in (Relation.RELATED, Relation.DOUBTS)]
+    return StoreOutcome(
+        "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
+    )  # fmt: skip
+
+
+def confirm(home: Home, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
+    """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
+    home.usage.confirm(known.id)
+    source = memory.source
+    heard = {(known.source.session, turn) for turn in known.source.turns}
+    heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
+    if not source.session or any((source.session, turn) in heard for turn in source.turns):
+        return
+    if len(known.confirmed) == MOST_CONFIRMATIONS and memory.created <= known.confirmed[0].at:
+        return
+    again = Confirmation(memory.created, source.session, source.turns)
+    confirmed = sorted((*known.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]
+    known = replace(known, confirmed=tuple(confirmed))
+    if touched is None:
+        _change(home, known)
+    else:
+        home.memories.put(known)
+        touched.add(known.id)
+
+
+def _same_words(
+    home: Home, memory: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
+) -> StoreOutcome | None:
+    """The memory that says the same in the same words, unless it was superseded before this was said.
+
+    What a trusted source says is not known from an untrusted one, and what an untrusted one says confirms nothing.
+    """
+    same = home.memories.same_content(memory.content, memory.project)
+    known = home.memories.find(same) if same else None
+    if known is None:
+        return None
+    if known.superseded_by:
+        newer = home.memories.find(known.superseded_by)
+        if newer and last_said(memory) > last_said(newer):
+            return None
+    elif by_hand if known.retired else vouches(memory, known):
+        return None
+    elif not (known.retired or is_echo) and memory.trust is known.trust:
+        confirm(home, known, memory, touched)
+    return StoreOutcome("known", known.id, "the same words are stored already")
+
+
+def _retire_at_once(home: Home, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
+    """What falls under a standing retirement is kept where retired memories are, once, and changes no other."""
+    same = home.memories.same_content(memory.content, memory.project)
+    retired = retired_by(home, memory, rule)
+    if not same:
+        commit(home, [retired])
+    return StoreOutcome("retired", same or memory.id, retired.retired.reason if retired.retired else None)
+
+
+def rivals(memory: Memory) -> list[str]:
+    """Names of things of the kinds that a memory names: what it may stand in place of."""
+    known = kinds_of_things()
+    kinds = {kind for word in words(memory.content) for kind in known.get(word, ())}
+    return [word for kind in sorted(kinds) for name in names_of_kind(kind) for word in words(name)[:1]]
+
+
+def _replace(home: Home, one: Comparison, memory: Memory) -> Replaced | None:
+    old = ended(one.other, memory)
+    return Replaced(old, one.verdict.reason) if _change(home, old) else None
+
+
+def _take_into_history(home: Home, memory: Memory, by: Replaced) -> None:
+    """A memory that is older than the one in its place: link it there, and let it end what it ended."""
+    newer = by.memory
+    before = [other for other in home.memories.replaced_by(newer.id) if other.id != memory.id]
+    followed = [one for one in compare(memory, before) if one.replaces]
+    for one in followed:
+        _replace(home, replace(one, other=active_again(one.other)), memory)
+    links = tuple(link for link in newer.links if not any(link.to == one.other.id for one in followed))
+    _change(home, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
+    if followed:
+        own = tuple(Link(SUPERSEDES, one.other.id, one.verdict.reason) for one in followed)
+        _change(home, replace(memory, links=(*memory.links, *own)))
+
+
+def _change(home: Home, memory: Memory) -> bool:
+    """Write a changed memory, unless a person is editing its file just now: what they write comes first."""
+    try:
+        commit(home, [memory])
+    except EditConflict as error:
+        home.problems.append(error.message)
+        return False
+    return True

@@ -1,0 +1,231 @@
+"""All stages in a row, with a model: turns → what it is shown → what it proposes → what the session bears out.
+
+Whatever the model does not do, the deterministic extractor does: no part of a session is lost to a failed call.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from nacre.extraction.by_model.answer import Answer, Repeats, Told
+from nacre.extraction.by_model.calls import Caller
+from nacre.extraction.by_model.grounding import Dropped, Grounds
+from nacre.extraction.by_model.layout import CHUNK, Chunk, Line, chunks, laid_out, whole
+from nacre.extraction.by_model.merge import merged, tempered
+from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript, known_already
+from nacre.extraction.candidate import Candidate
+from nacre.extraction.extractor import extract
+from nacre.extraction.reading.meaning import Meaning
+from nacre.protocols import LanguageModel
+from nacre.text.passages import count_tokens
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Tokens
+from nacre.values.session import Session, SessionKind, Turn
+
+THREADS = 4
+ATTEMPTS = 3
+"""For a session as a whole."""
+
+ROUNDS = 8
+"""Times that a part of a session is asked about before the deterministic extractor has it."""
+
+MOST_A_CHUNK = 8
+_RESERVED_TOKENS = 4_000
+_MANY = 100
+_BATCH = 50
+
+
+class Way(StrEnum):
+    """How a session is shown: as a whole where it fits, always, or never."""
+
+    FITTING = "fitting"
+    WHOLE = "whole"
+    CHUNKS = "chunks"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of a model: from the turn ``begin`` on, in which ``way``, of the owner's turns alone or of all.
+
+    ``related`` memories are shown as known already. ``pause`` waits for so many seconds.
+    """
+
+    begin: int = 0
+    way: Way = Way.FITTING
+    user_only: bool = False
+    related: Sequence[Memory] = ()
+    timeout_seconds: float = 120.0
+    pause: Callable[[float], None] = lambda seconds: time.sleep(seconds)
+    notify: Callable[[int, int], None] = lambda _done, _total: None
+    """Told how many parts are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What became of one session.
+
+    ``dropped`` counts proposals that were not taken, by reason. ``parts`` were shown, a whole session is one;
+    ``by_rules`` of them the deterministic extractor did. ``problem`` says what failed last, with its remedy.
+    """
+
+    candidates: tuple[Candidate, ...]
+    model: str
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    proposed: int = 0
+    repeated: int = 0
+    calls: int = 0
+    tokens: Tokens = Tokens()
+    parts: int = 0
+    by_rules: int = 0
+    is_whole: bool = False
+    problem: str | None = None
+    hint: str | None = None
+    is_over: bool = False
+    """Whether asking this model again would be in vain for now."""
+
+
+def extract_with(
+    model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted, *, meaning: Meaning | None = None
+) -> Extraction:
+    """The memories of a session's turns at or after ``wanted.begin``, in the order in which they were said.
+
+    Pure but for the calls: the same turns and the same answers give the same candidates, in whatever order the answers
+    come. No error of a model is raised.
+    """
+    if session.kind is not SessionKind.MAIN:
+        return Extraction((), model.name)
+    return _Asking(model, session, turns, wanted, meaning).run()
+
+
+class _Asking:
+    def __init__(
+        self, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted, meaning: Meaning | None
+    ) -> None:
+        self.session = session
+        self.turns = turns
+        self.wanted = wanted
+        self.meaning = meaning
+        self.caller = Caller(model, wanted.pause)
+        self.related = known_already(wanted.related)
+        self.dropped: Counter[str] = Counter()
+        self.proposed = 0
+
+    def run(self) -> Extraction:
+        lines = laid_out(self.turns, user_only=self.wanted.user_only)
+        all_of_it = whole(lines, self.wanted.begin)
+        if all_of_it is None:
+            return Extraction((), self.caller.name)
+        told = self._ask_whole(all_of_it) if self._fits(all_of_it) else None
+        parts = [all_of_it] if told is not None else self._cut(lines)
+        answers = [told] if told is not None else self._ask_parts(parts)
+        is_by_rules = all(one is None for one in answers)
+        candidates = self._by_rules(parts, everything=True) if is_by_rules else self._taken(parts, answers)
+        kept = candidates if is_by_rules else tempered(self._without_repeats(merged(candidates)))
+        return Extraction(
+            candidates=tuple(kept), model=self.caller.name, dropped=dict(self.dropped),
+            proposed=self.proposed, repeated=len(candidates) - len(kept), calls=self.caller.calls,
+            tokens=self.caller.tokens, parts=len(parts), by_rules=sum(one is None for one in answers),
+            is_whole=told is not None, problem=self.caller.problem.message if self.caller.problem else None,
+            hint=self.caller.problem.hint if self.caller.problem else None, is_over=self.caller.is_over,
+        )  # fmt: skip
+
+    def _cut(self, lines: Sequence[Line]) -> list[Chunk]:
+        return chunks(lines, self.wanted.begin, size=chunk_size(self.caller.capabilities))
+
+    def _fits(self, chunk: Chunk) -> bool:
+        able, way = self.caller.capabilities, self.wanted.way
+        if way is not Way.FITTING:
+            return way is Way.WHOLE
+        return able.known and count_tokens(chunk.text) <= able.window - able.output - _RESERVED_TOKENS
+
+    def _ask_whole(self, chunk: Chunk) -> Sequence[Told] | None:
+        """What the model finds in the whole session; after three attempts, or where it has too much to say, nothing."""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                self.caller.wait_long(attempt)
+            answer = self._ask("whole", chunk)
+            if answer is not None or self.caller.stopped or self.caller.was_cut:
+                return answer
+        return None
+
+    def _ask_parts(self, parts: Sequence[Chunk]) -> list[Sequence[Told] | None]:
+        """What the model finds in each part; ``None`` for those whose calls failed again and again."""
+        answers: list[Sequence[Told] | None] = [None] * len(parts)
+        for _ in range(ROUNDS):
+            waiting = [at for at, one in enumerate(answers) if one is None]
+            if waiting and not self.caller.stopped:
+                for at, answer in self._round(parts, waiting):
+                    answers[at] = answer
+                    self.wanted.notify(sum(one is not None for one in answers), len(parts))
+        return answers
+
+    def _round(self, parts: Sequence[Chunk], waiting: Sequence[int]) -> Iterator[tuple[int, Sequence[Told] | None]]:
+        """Each part that waits is asked for once, some at a time."""
+        pool = ThreadPoolExecutor(min(THREADS, len(waiting)), thread_name_prefix="nacre-extraction")
+        try:
+            asked: list[tuple[int, Future[Sequence[Told] | None]]] = [
+                (at, pool.submit(copy_context().run, self._ask, "chunk", parts[at])) for at in waiting
+            ]
+            yield from ((at, future.result()) for at, future in asked)
+        except BaseException:
+            self.caller.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _ask(self, way: str, chunk: Chunk) -> Sequence[Told] | None:
+        caller = self.caller
+        prompt = for_transcript(
+            way, self.session, chunk, self.related, caller.capabilities, self.wanted.timeout_seconds
+        )  # fmt: skip
+        answer = caller.ask(prompt, Answer)
+        return None if answer is None else answer.memories
+
+    def _taken(self, parts: Sequence[Chunk], answers: Sequence[Sequence[Told] | None]) -> list[Candidate]:
+        """What the session bears out of the answers; for parts without one, what the deterministic extractor finds."""
+        left = [chunk for chunk, told in zip(parts, answers, strict=True) if told is None]
+        grounds = Grounds(self.turns, begin=self.wanted.begin)
+        place = {turn.id: at for at, turn in enumerate(self.turns)}
+        found = self._by_rules(left, everything=False)
+        for chunk, told in zip(parts, answers, strict=True):
+            found += self._judged(grounds, chunk, told or ())
+        return sorted(found, key=lambda one: max(place[turn] for turn in one.turns))
+
+    def _judged(self, grounds: Grounds, chunk: Chunk, told: Sequence[Told]) -> list[Candidate]:
+        self.proposed += len(told)
+        judged = [grounds.judge(one, chunk.turns) for one in told]
+        self.dropped.update(one.reason for one in judged if isinstance(one, Dropped))
+        kept = [one for one in judged if isinstance(one, Candidate)]
+        most = MOST_A_CHUNK * max(1, -(-len(chunk.text) // CHUNK))
+        surest = sorted(range(len(kept)), key=lambda at: -kept[at].importance)[:most]
+        self.dropped.update({"too many": len(kept) - len(surest)} if len(kept) > most else {})
+        return [kept[at] for at in sorted(surest)]
+
+    def _by_rules(self, left: Sequence[Chunk], *, everything: bool) -> list[Candidate]:
+        if not left:
+            return []
+        found = extract(self.session, self.turns, begin=self.wanted.begin, meaning=self.meaning)
+        if everything:
+            return found
+        place = {turn.id: at for at, turn in enumerate(self.turns)}
+        last = [(max(place[turn] for turn in one.turns), one) for one in found]
+        return [one for at, one in last if any(chunk.first <= at <= chunk.last for chunk in left)]
+
+    def _without_repeats(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Of very many memories, those that the model says others repeat are left out."""
+        if len(candidates) <= _MANY:
+            return candidates
+        kept: list[Candidate] = []
+        for start in range(0, len(candidates), _BATCH):
+            batch = candidates[start : start + _BATCH]
+            prompt = for_repeats(batch, self.caller.capabilities, self.wanted.timeout_seconds)
+            answer = self.caller.ask(prompt, Repeats)
+            gone = set(answer.leave_out) if answer else set[int]()
+            kept += batch if len(gone) >= len(batch) else [one for at, one in enumerate(batch, 1) if at not in gone]
+        return kept

@@ -1,0 +1,82 @@
+"""Asks: the words in which a model is asked, from files with a version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+
+from nacre.extraction.by_model import layout
+from nacre.extraction.by_model.answer import Answer, Repeats
+from nacre.extraction.by_model.layout import Chunk, as_data, framed
+from nacre.extraction.candidate import Candidate
+from nacre.llm.answers import schema_of
+from nacre.text.passages import one_line
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Capabilities, Prompt, Task
+from nacre.values.session import Session
+
+VERSION = "2"
+WHOLE, CHUNK = "whole", "chunk"
+
+_CLOSING = "Answer with the memories of this session; an empty list if there are none."
+_ASKING_TOKENS = 2_500
+_LEAST_CHUNK = 3_000
+_CHARACTERS_A_TOKEN = 3
+"""Of code, which has more tokens than prose."""
+
+_OUTPUT = {WHOLE: 8_192, CHUNK: 4_096}
+
+
+def for_transcript(
+    way: str, session: Session, chunk: Chunk, related: str, able: Capabilities, seconds: float
+) -> Prompt:  # fmt: skip
+    """What asks for the memories of a session (``whole``), or of a part of one (``chunk``)."""
+    return Prompt(
+        task=Task.EXTRACTION, system=_words("system"), shared=f"{_words(way)}{related}",
+        text=f"{_head(session)}{chunk.text}\n\n{_CLOSING}",
+        answer=schema_of(Answer), name="memories", version=f"extraction/{VERSION}",
+        output_tokens=_room_for_answer(way, able), timeout_seconds=seconds,
+    )  # fmt: skip
+
+
+def chunk_size(able: Capabilities) -> int:
+    """Characters of a part of a session: 12,000, or what a small window has room for beside the words that ask."""
+    left = able.window - _room_for_answer(CHUNK, able) - _ASKING_TOKENS
+    return max(_LEAST_CHUNK, min(layout.CHUNK, left * _CHARACTERS_A_TOKEN))
+
+
+def _room_for_answer(way: str, able: Capabilities) -> int:
+    return min(_OUTPUT[way], able.output, able.window // 4)
+
+
+def for_repeats(candidates: Sequence[Candidate], able: Capabilities, seconds: float) -> Prompt:
+    """What asks which of many memories say the same."""
+    listed = "\n".join(
+        f"{number}. [{one.kind.value}] {as_data(one_line(one.subject))}: {as_data(one_line(one.content))}"
+        for number, one in enumerate(candidates, 1)
+    )
+    return Prompt(
+        task=Task.EXTRACTION, system=_words("repeats"), text=framed("memories", listed), answer=schema_of(Repeats),
+        name="repeats", version=f"repeats/{VERSION}", output_tokens=min(2_048, able.output), timeout_seconds=seconds,
+    )  # fmt: skip
+
+
+def known_already(memories: Sequence[Memory]) -> str:
+    """Memories that are stored, as they stand in a prompt; nothing without any."""
+    if not memories:
+        return ""
+    listed = "\n".join(
+        f"- [{one.kind.value}] {as_data(one_line(one.subject))}: {as_data(one_line(one.content))}" for one in memories
+    )
+    return f"\nKnown already, in other sessions:\n\n{framed('memories', listed)}\n"
+
+
+def _head(session: Session) -> str:
+    began = f", begun on {session.started:%Y-%m-%d}" if session.started else ""
+    return f"A session of {as_data(one_line(session.tool))}{began}.\n\n"
+
+
+@cache
+def _words(name: str) -> str:
+    return (files(__package__) / "prompts" / f"{name}-{VERSION}.md").read_text(encoding="utf-8")

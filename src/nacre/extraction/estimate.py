@@ -1,0 +1,228 @@
+"""What learning from the sessions that wait would cost, before any model is asked.
+
+Nothing is stored for it: transcripts that changed are read and let go of again. How many calls there will be follows
+from the sessions; what one takes, from the calls of that task and model so far, and from a rule of thumb where there
+were few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from itertools import chain
+from math import ceil
+
+from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.substance import is_worth_asking
+from nacre.home.home import Home
+from nacre.settings import VECTORS
+from nacre.spending.budget import left_today
+from nacre.spending.models import NONE, name_for
+from nacre.spending.spool import fold_notes
+from nacre.text.passages import count_tokens
+from nacre.values.model_calls import Capabilities, Task, Tokens
+from nacre.values.reports import Problem
+from nacre.values.session import Session, Turn
+from nacre.values.spending import DOLLAR, dollars
+
+CHUNK_TOKENS = 3_000
+OVERLAP_TOKENS = 300
+ENOUGH_CALLS = 20
+"""So many calls of a task tell what one takes."""
+
+_FRAME = 1.1
+"""What numbers, speakers and tool calls add to the words of a session, at most."""
+
+_MEMORIES_A_SESSION = 2.0
+_THREADS = 4
+_RESERVED_TOKENS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Usual:
+    """What a call takes, by rule of thumb: tokens beside what it is about, tokens written, seconds."""
+
+    read: float
+    written: float
+    seconds: float
+
+
+_THUMB = {
+    Task.EXTRACTION: _Usual(1_800, 500, 12),
+    Task.DEDUP: _Usual(1_200, 120, 3),
+    Task.CLAIMS: _Usual(900, 150, 3),
+    Task.CONTRADICTION: _Usual(900, 120, 3),
+}
+_A_MEMORY = {Task.DEDUP: 0.5, Task.CLAIMS: 1.0, Task.CONTRADICTION: 0.2}
+"""Calls for each memory that is learned, at most: no model is asked about what resembles nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEstimate:
+    """What a task would take. ``cost`` is millionths of a US dollar, ``None`` where the price is not known.
+
+    ``is_measured`` says whether earlier calls tell what one takes.
+    """
+
+    task: Task
+    model: str
+    calls: int
+    tokens: Tokens
+    cost: int | None
+    seconds: float
+    is_measured: bool
+
+
+@dataclass(frozen=True, slots=True)
+class VectorEstimate:
+    """What the vectors that are missing would cost at a provider; ``left`` of today's budget. As :class:`TaskEstimate`.
+
+    ``held`` says why no text goes there by itself, where none does.
+    """
+
+    model: str
+    tokens: int
+    cost: int | None
+    left: int
+    held: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What learning would cost. ``waiting`` sessions are of substance, ``trivial`` ones cause no call.
+
+    ``left`` is what today's budget still allows extraction. ``vectors`` where a provider makes them.
+    """
+
+    waiting: int
+    trivial: int
+    tasks: Sequence[TaskEstimate]
+    left: int
+    is_background_on: bool
+    problems: tuple[Problem, ...] = ()
+    vectors: VectorEstimate | None = None
+
+    @property
+    def now(self) -> int:
+        """How many of the waiting sessions today's budget holds; none where a price is not known."""
+        if not self.tasks or self.cost is None:
+            return 0
+        return self.waiting if self.cost <= self.left else self.waiting * self.left // self.cost
+
+    @property
+    def cost(self) -> int | None:
+        """Of all tasks, in millionths of a US dollar; ``None`` where a price is not known."""
+        costs = [one.cost for one in self.tasks]
+        return None if None in costs else sum(cost for cost in costs if cost)
+
+    @property
+    def seconds(self) -> float:
+        """Of all tasks."""
+        return sum(one.seconds for one in self.tasks)
+
+
+def estimate_learning(
+    home: Home, unstored: Iterable[tuple[Session, Sequence[Turn]]] = (), problems: Sequence[Problem] = ()
+) -> Estimate:  # fmt: skip
+    """What learning from the sessions in the index that wait would cost, and from others that are not stored yet.
+
+    ``problems`` may grow while these are read.
+    """
+    fold_notes(home)
+    sizes, trivial = [], 0
+    for session, turns, begin in chain(_stored(home), ((session, turns, 0) for session, turns in unstored)):
+        if is_worth_asking(session, turns, home.settings, begin=begin):
+            sizes.append(sum(count_tokens(turn.text) for turn in turns[begin:]))
+        else:
+            trivial += 1
+    return _estimated(home, sizes, trivial, tuple(problems))
+
+
+def estimate_vectors(home: Home, unstored: int) -> VectorEstimate | None:
+    """What the vectors would cost that are missing, and those of so many tokens that are not stored yet.
+
+    ``None`` where they cost nothing.
+    """
+    from nacre.indexing import model_switch  # numpy, which no other estimate needs
+    from nacre.spending import embedding_consent
+
+    model = home.settings["embedding.model"]
+    try:
+        place = embedding_consent.place_of(home.settings, model)
+        if place.cost(1) == 0:
+            return None
+        tokens = model_switch.plan(home, model).tokens + unstored
+        held = embedding_consent.hold(home, model)
+    except EmbedderUnavailable:
+        return None  # nacre embed tells why
+    left = left_today(home, VECTORS)
+    return VectorEstimate(model, tokens, place.cost(tokens), left, held.message if held else None)
+
+
+def foresee(home: Home) -> str | None:
+    """What to say before learning begins, where today's budget does not hold what waits; ``None`` where it does."""
+    if not home.settings["models.background"] or name_for(home, Task.EXTRACTION) == NONE:
+        return None
+    found = estimate_learning(home)
+    if found.now >= found.waiting or found.cost is None:
+        return None
+    rest = found.waiting - found.now
+    return (
+        f"{found.waiting:,} sessions would cost about {dollars(found.cost)}, and {dollars(found.left)} are left today: "
+        f"a model learns from about {found.now:,} of them, rules from the other {rest:,} (nacre cost)"
+    )
+
+
+def _stored(home: Home) -> Iterator[tuple[Session, Sequence[Turn], int]]:
+    """Sessions in the index that extraction has not seen to their end, and where it goes on."""
+    for row, begin in home.sessions.to_extract():
+        turns = home.sessions.turns_of(row)
+        first = sum(item.seq < begin for item in turns)
+        yield home.sessions.get(row).session, [item.turn for item in turns], first
+
+
+def _estimated(home: Home, sizes: Sequence[int], trivial: int, problems: tuple[Problem, ...]) -> Estimate:
+    tasks = tuple(
+        _of_task(home, task, name, sizes)
+        for task in (Task.EXTRACTION, *_A_MEMORY)
+        if sizes and (name := name_for(home, task)) != NONE
+    )
+    left = left_today(home, Task.EXTRACTION.value)
+    return Estimate(len(sizes), trivial, tasks, left, home.settings["models.background"], problems)
+
+
+def _of_task(home: Home, task: Task, name: str, sizes: Sequence[int]) -> TaskEstimate:
+    able = _capabilities(home, name)
+    count, read, written, seconds = home.spending.usual(task.value, name)
+    usual = _Usual(read, written, seconds) if count >= ENOUGH_CALLS else _THUMB[task]
+    if task is Task.EXTRACTION:
+        parts = [_parts(size, able) for size in sizes]
+        calls = sum(parts)
+        own = sum(size * _FRAME + (number - 1) * OVERLAP_TOKENS for size, number in zip(sizes, parts, strict=True))
+        asked = own + _THUMB[task].read * calls  # the sessions themselves tell better than earlier ones
+    else:
+        calls = ceil(_A_MEMORY[task] * _MEMORIES_A_SESSION * len(sizes))
+        asked = usual.read * calls
+    tokens = Tokens(round(asked), round(usual.written * calls))
+    side_by_side = _THREADS if task is Task.EXTRACTION and calls > len(sizes) else 1
+    cost = ceil(tokens.cost(able.price) * DOLLAR) if able.price else None
+    return TaskEstimate(task, name, calls, tokens, cost, usual.seconds * calls / side_by_side, count >= ENOUGH_CALLS)
+
+
+def _parts(size: int, able: Capabilities) -> int:
+    """Calls for a session of so many tokens: one where it fits the model's window, else one a chunk."""
+    if able.known and size * _FRAME <= able.window - able.output - _RESERVED_TOKENS:
+        return 1
+    return max(1, ceil(size * _FRAME / (CHUNK_TOKENS - OVERLAP_TOKENS)))
+
+
+def _capabilities(home: Home, name: str) -> Capabilities:
+    """What a model can do and costs, also where it cannot be opened now: without a key, without its library."""
+    from nacre.llm.registry import describe  # only where a model is set
+
+    with suppress(NacreError):
+        return describe(home.settings, name)[1]
+    with suppress(NacreError), closing(home.load_model(home.settings, name)) as model:
+        return model.capabilities
+    return Capabilities()

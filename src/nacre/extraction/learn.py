@@ -1,0 +1,299 @@
+"""Sessions → memories: extraction over what is new, without saying twice what is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from nacre.context.handoff.delivery import HANDED_FOR
+from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
+from nacre.dedup.decision_prompt import Decision
+from nacre.dedup.placement import place, write_touched
+from nacre.dedup.supersession import released
+from nacre.extraction.candidate import Candidate
+from nacre.extraction.extractor import extract
+from nacre.extraction.meaning_model import meaning_of
+from nacre.extraction.rules.withdrawn import withdrawal
+from nacre.extraction.with_model import ModelExtractor
+from nacre.home.home import Home
+from nacre.home.operations import explain, operating
+from nacre.home.writes import apply_intents, commit, entry, redacted, rest
+from nacre.memories.accept import place_accepted
+from nacre.memories.model_decision import Asking, Decisions, count_by_action, decisions, may_ask
+from nacre.memories.usage import learned_together
+from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.tombstones.tombstones import Gate
+from nacre.transcripts.trust import shared
+from nacre.values.memory import Confidence, Memory, Retirement, Source
+from nacre.values.reports import ModelExtraction, Progress
+from nacre.values.session import Flag, Speaker, Turn
+
+BATCH_MEMORIES = 500
+_ALIKE = 12
+_IN_BULK = f"{BULK_FROM} new memories and more at once are compared in bulk: no model was asked about them"
+_MOSTLY = 0.5
+_NEARLY_ALL = 0.9
+
+QUIET = timedelta(minutes=30)
+"""So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """The ids of new memories, and how many candidates were known already.
+
+    ``decided`` counts what a language model decided (``ADD``, ``UPDATE``, ``SKIP``, ``SUPERSEDE``); ``notes`` say why
+    it did not decide on others. ``by_model`` is what one did for extraction.
+    """
+
+    memories: tuple[str, ...]
+    duplicates: int
+    decided: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    by_model: ModelExtraction | None = None
+
+
+def learn(
+    home: Home, notify: Callable[[Progress], None], *, in_chunks: bool = False, only: int | None = None,
+    is_over: bool = False,
+) -> Lessons:  # fmt: skip
+    """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
+
+    ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
+    work in the background; with ``in_chunks`` it is never shown a session as a whole. What it found in a session is
+    stored before the next one is asked about.
+    """
+    waiting = [(row, begin) for row, begin in home.sessions.to_extract() if only in (None, row)]
+    learner = _Learner(home, ModelExtractor(home, in_chunks=in_chunks), all_over=is_over)
+    try:
+        for done, (row, begin) in enumerate(waiting):
+
+            def tell(note: str, done: int = done) -> None:
+                notify(Progress("learning", done, len(waiting), note))
+
+            was_asked = learner.session(row, begin, tell)
+            if was_asked or len(learner.pending) >= BATCH_MEMORIES:
+                learner.flush()
+            tell(learner.note(), done + 1)
+        learner.flush()
+    finally:
+        learner.extractor.close()
+    return Lessons(
+        tuple(learner.stored), learner.duplicates, dict(learner.decided), tuple(learner.notes),
+        learner.extractor.report(),
+    )  # fmt: skip
+
+
+class _Learner:
+    def __init__(self, home: Home, extractor: ModelExtractor, *, all_over: bool = False) -> None:
+        self.home = home
+        self.extractor = extractor
+        self.all_over = all_over
+        self.meaning = meaning_of(home)
+        self.gate = Gate(home)
+        self.pending: list[Memory] = []
+        self.echoes: set[str] = set()
+        self.seen: list[tuple[int, int]] = []
+        self.withdrawn: dict[str, str] = {}
+        self.stored: list[str] = []
+        self.duplicates = 0
+        self.sessions = 0
+        self.decided: Counter[str] = Counter()
+        self.notes: dict[str, None] = {}
+
+    def session(self, row: int, begin: int, tell: Callable[[str], None]) -> bool:
+        """Find what is new in a session; returns whether a model was asked."""
+        try:
+            stored = self.home.sessions.get(row)
+        except KeyError:
+            return False  # forgotten since it was listed
+        turns = self.home.sessions.turns_of(row)
+        said = [item.turn for item in turns]
+        end = turns[-1].seq + 1 if turns else 0
+        until = end if self.is_over(stored) else max(begin, _last_of_owner(said) + 1)
+        found = self.extractor.extract(
+            stored.session, stored.project, said[:until], begin=begin, meaning=self.meaning, notify=tell
+        )
+        candidates = found.candidates if found else extract(stored.session, said, begin=begin, meaning=self.meaning)
+        waiting = {turn.id for turn in said[until:]}
+        settled = [one for one in candidates if not waiting & set(one.turns)]
+        self.pending += [self.to_memory(candidate, stored, turns) for candidate in settled]
+        if begin:
+            self.withdraw(stored, said, begin)
+        self.seen.append((row, until))
+        return found is not None
+
+    def note(self) -> str:
+        """What was found so far, and what a model has read and written for it."""
+        told = f"{len(self.stored) + len(self.pending)} memories"
+        report = self.extractor.report()
+        if report and report.calls:
+            read = report.tokens.input + report.tokens.cached + report.tokens.written
+            told += f", {report.calls} calls, {read:,} + {report.tokens.output:,} tokens"
+        return told
+
+    def is_over(self, stored: StoredSession) -> bool:
+        """Whether a session has been quiet so long that nobody will answer what was said last."""
+        return self.all_over or stored.ended is None or self.home.now() - stored.ended >= QUIET
+
+    def withdraw(self, stored: StoredSession, said: Sequence[Turn], begin: int) -> None:
+        """Note the memories of a session that its new turns take back; what another session bears out stays."""
+        for memory_id in {known.id for known in self.home.memories.known_of(stored.session.id)}:
+            memory = self.home.memories.find(memory_id)
+            if memory is None or memory.retired or memory.superseded_by or memory.confirmed:
+                continue
+            is_extracted = memory.confidence is Confidence.INFERRED or memory.confidence_score is not None
+            if not is_extracted or memory.source.session != stored.session.id:
+                continue
+            words = withdrawal(memory, said, begin=begin)
+            if words:
+                self.withdrawn[memory_id] = f"taken back in its session: {words}"
+
+    def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
+        times = [item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns]
+        said = max(times, default=stored.ended or self.home.now()).replace(microsecond=0)
+        memory = Memory(
+            id=self.home.ids(), kind=candidate.kind, subject=candidate.subject, content=candidate.content,
+            created=said, updated=said, importance=candidate.importance, expiry=candidate.expiry,
+            project=stored.project, tags=candidate.tags, speaker=candidate.speaker, trust=candidate.trust,
+            confidence=candidate.confidence, confidence_score=candidate.confidence_score,
+            canonical_key=candidate.canonical_key,
+            source=Source(stored.session.id, candidate.turns, stored.file),
+        )  # fmt: skip
+        if _is_echo(candidate, turns):
+            self.echoes.add(memory.id)
+        return redacted(self.home, memory)
+
+    def is_known_evidence(self, memory: Memory) -> bool:
+        """Whether these turns were learned from already, also when the memory was edited or retired since.
+
+        A model may find several things in one message: what it told in one go does not stand in its own way.
+        """
+        told_with_it = set(self.stored) if memory.confidence_score is not None else set[str]()
+        return any(
+            known.kind is memory.kind and known.turns & set(memory.source.turns) and known.id not in told_with_it
+            for known in self.home.memories.known_of(memory.source.session or "")
+        )
+
+    def is_told_by_nacre(self, memory: Memory) -> bool:
+        """Whether an agent's words are mostly those of a memory, or the owner's nearly all, wherever that belongs."""
+        enough = _MOSTLY if memory.speaker is Speaker.AGENT else _NEARLY_ALL
+        anywhere = (memory, replace(memory, project=None)) if memory.project else (memory,)
+        rows = {row for one in anywhere for row in self.home.comparisons.alike(one, limit=_ALIKE)}
+        known = list(self.home.memories.by_rows(sorted(rows)).values())
+        if memory.speaker is Speaker.AGENT:
+            known += self.handed_over(memory)
+        return any(shared(memory.content, other.content) >= enough for other in known)
+
+    def handed_over(self, memory: Memory) -> list[Memory]:
+        """What other sessions handed over in the project lately: an agent repeats it, and says nothing new by that."""
+        since = memory.created - HANDED_FOR
+        found = self.home.memories.handoffs(memory.project, since, in_any_state=True) if memory.project else []
+        return [one for one in found if one.source.session != memory.source.session]
+
+    def flush(self) -> None:
+        """Place what was found, in the order in which it was said; how far extraction got comes last.
+
+        What was placed before a crash is known by its evidence when its session is read again.
+        """
+        home = self.home
+        decided = self.decide()
+        with home.vault_lock:
+            repeated = repetitions(home, self.pending)
+            with home.database.transaction(), operating(home, "ingest", in_run=True):
+                self.gate.refresh()  # what was forgotten since it was read is not learned
+                self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
+                touched: set[str] = set()
+                before = len(self.stored)
+                for memory in self.in_order():
+                    self.place(memory, repeated, touched, decided.of(memory))
+                    rest(home, lambda: write_touched(home, touched))
+                write_touched(home, touched)
+                fresh = set(self.stored[before:])
+                learned_together(home, [memory for memory in self.pending if memory.id in fresh])
+                for row, seq in self.seen:
+                    home.sessions.mark_extracted(row, seq)
+                    rest(home)
+                for memory_id, reason in self.withdrawn.items():
+                    self.retire(memory_id, reason)
+                    rest(home)
+                explain(home, self.why())
+            apply_intents(home)
+            place_accepted(home)
+        self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
+
+    def why(self) -> str:
+        """Where what was learned so far comes from."""
+        self.sessions += len(self.seen)
+        return f"learned from {self.sessions} session{'s' if self.sessions > 1 else ''}"
+
+    def retire(self, memory_id: str, reason: str) -> None:
+        """Move a memory to ``retired/``; what it had superseded holds again."""
+        memory = self.home.memories.find(memory_id)
+        if memory is None or memory.retired:
+            return
+        clean = self.home.redactor.clean(reason)
+        gone = replace(memory, retired=Retirement(self.home.now(), clean))
+        told = entry(self.home, "retire", memory=memory_id, reason=clean)
+        commit(self.home, [gone, *released(self.home, [memory])], [told])
+
+    def decide(self) -> Decisions:
+        """What a language model decides about what is about to be placed: asked before any lock is taken.
+
+        Of many at once it is asked about none: they are compared in bulk, without a model (seed facts 1.3).
+        """
+        if len(self.pending) >= BULK_FROM:
+            if may_ask(self.home, Asking()):
+                self.notes |= {_IN_BULK: None}
+            return Decisions()
+        fresh = (memory for memory in self.in_order() if not (self.gate.bars(memory) or self.is_known(memory)))
+        decided = decisions(self.home, fresh, Asking())
+        self.decided.update(count_by_action(decided.made.values()))
+        self.notes |= {decided.note: None} if decided.note else {}
+        return decided
+
+    def in_order(self) -> list[Memory]:
+        """What waits, in the order in which it was said."""
+        return sorted(self.pending, key=lambda one: one.created)
+
+    def is_known(self, memory: Memory) -> bool:
+        """Whether a memory was learned already, or nacre itself told it."""
+        return self.is_known_evidence(memory) or (memory.id in self.echoes and self.is_told_by_nacre(memory))
+
+    def place(
+        self, memory: Memory, repeated: Repetitions, touched: set[str], decision: Decision | None
+    ) -> None:  # fmt: skip
+        self.gate.refresh()  # what was forgotten since it was read is not learned
+        if self.gate.bars(memory):
+            return
+        if self.is_known(memory):
+            self.duplicates += 1
+            return
+        outcome = place(
+            self.home,
+            memory,
+            repeated.of(memory),
+            touched=touched,
+            is_echo=memory.id in self.echoes and memory.speaker is Speaker.AGENT,
+            decision=decision,
+        )
+        if outcome.action == "stored":
+            self.stored.append(memory.id)
+            repeated.add(memory)
+        else:
+            self.duplicates += 1
+
+
+def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:
+    """Whether a candidate may come from nacre: an agent's words, or the owner's after nacre gave context."""
+    last = max((at for at, item in enumerate(turns) if item.turn.id in candidate.turns), default=-1)
+    said = [item.turn for item in turns[: last + 1]]
+    by_agent = any(turn.speaker is Speaker.AGENT and turn.id in candidate.turns for turn in said)
+    return by_agent or any(turn.flags & Flag.INJECTED for turn in said)
+
+
+def _last_of_owner(turns: Sequence[Turn]) -> int:
+    """The place of the owner's last turn; -1 without one."""
+    return max((at for at, turn in enumerate(turns) if turn.speaker is Speaker.OWNER and turn.text.strip()), default=-1)

@@ -1,0 +1,36 @@
+"""The bundled embedding model as extraction's sense of what a statement means.
+
+What extraction knows of meanings was learned with that model; another one may make the vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.errors import EmbedderUnavailable
+from nacre.extraction.reading.meaning import Affinity, Meaning
+from nacre.home.home import BUNDLED, Home
+
+
+def meaning_of(home: Home) -> Meaning | None:
+    """Judges by the bundled embedding model, loaded with the first statement; ``None`` where vectors are off."""
+    return None if home.settings["embedding.model"] == "none" else _ModelMeaning(home)
+
+
+class _ModelMeaning:
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._unavailable = False
+
+    def affinities(self, texts: Sequence[str], language: str) -> Sequence[Affinity] | None:
+        if self._unavailable:
+            return None
+        try:
+            from nacre.extraction.prototypes import load  # numpy takes 100 ms, which only this needs
+
+            embedder = self._home.embedder_of(BUNDLED)
+            learned = load(language, embedder.name)
+            return learned.affinities(texts, embedder.embed(texts)) if learned else None
+        except (EmbedderUnavailable, ImportError):
+            self._unavailable = True  # the cue tables decide, and the vectors say what is missing
+            return None

@@ -1,0 +1,1 @@
+"""How a session is read: what was typed, asked, answered and reported."""

@@ -1,0 +1,116 @@
+"""Settles: statements that did not last: taken back, undone, replaced by a later one, already done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from nacre.extraction.reading.cues import Language, language_of
+from nacre.extraction.reading.speech import Utterance
+from nacre.extraction.rules.findings import Finding
+from nacre.text.passages import words
+from nacre.text.stems import stem
+from nacre.values.memory import Kind
+
+SAME = 0.9
+ABOUT_THE_SAME = 0.34
+MOST = 60
+"""Findings compared with each other: beyond the surest sixty nothing is kept anyway."""
+
+_SHARED_WORDS = 2
+_WORD = re.compile(r"[a-z0-9_./]{2,}|[\u4e00-\u9fff]{2}", re.IGNORECASE)
+
+
+def settle(findings: Sequence[Finding], utterances: Sequence[Utterance]) -> list[Finding]:
+    """What still holds at the end of the session."""
+    once = {one.content: one for one in reversed(findings)}
+    surest = sorted(once.values(), key=lambda one: (-one.score, one.index))[:MOST]
+    known = {one.content: content_words(one.content, language_of(one.content)) for one in surest}
+    takings = list(_takings(utterances))
+    held = [one for one in reversed(once.values()) if one.content in known]
+    lasting = [one for one in held if not _dropped(one, known[one.content], takings)]
+    return [one for one in lasting if not any(_replaces(other, one, known) for other in lasting if other is not one)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taking:
+    """A statement that takes something back: what was said in the message before (``undone``), what shares words with
+    it (``removal``, or a ``request`` that does what was to do), or a choice it names (``scrapped``).
+    """
+
+    index: int
+    text: str
+    words: frozenset[str]
+    undone: int | None
+    removal: bool
+    request: bool
+    scrapped: frozenset[str]
+
+
+def _takings(utterances: Sequence[Utterance]) -> Iterator[_Taking]:
+    before: int | None = None
+    for utterance in utterances:
+        for place, one in enumerate(utterance.statements):
+            language = language_of(one.text)
+            cues, text = language.reversal, language.trim(one.text)
+            scrap = cues.scrap.search(text)
+            undone = before if place == 0 and cues.undo.match(one.text) else None
+            removal, request = bool(cues.removal.search(text)), bool(cues.request.match(text))
+            if removal or request or scrap or undone is not None:
+                scrapped = content_words(scrap["what"], language) if scrap else frozenset[str]()
+                said = content_words(text, language)
+                yield _Taking(utterance.index, text, said, undone, removal, request, scrapped)
+        before = utterance.index
+
+
+def taken_back(kind: Kind, content: str, index: int, utterances: Sequence[Utterance], *, begin: int = 0) -> str | None:
+    """The words of the owner at or after ``begin`` that take back what was said in the turn at ``index``."""
+    said = content_words(content, language_of(content))
+    later = [one for one in _takings(utterances) if one.index > index and one.index >= begin]
+    return next((one.text for one in later if _takes_back(one, kind, content, index, said)), None)
+
+
+def _dropped(finding: Finding, said: frozenset[str], takings: Sequence[_Taking]) -> bool:
+    later = [one for one in takings if one.index > finding.index]
+    return any(_takes_back(one, finding.kind, finding.content, finding.index, said) for one in later)
+
+
+def _takes_back(taking: _Taking, kind: Kind, content: str, index: int, said: frozenset[str]) -> bool:
+    if taking.undone == index:
+        return True
+    if kind not in (Kind.DECISION, Kind.TODO):
+        return False
+    if taking.scrapped and taking.scrapped <= said:
+        return True
+    removed = taking.removal and content != taking.text
+    done = kind is Kind.TODO and taking.request
+    return (removed or done) and len(said & taking.words) >= _SHARED_WORDS
+
+
+def _replaces(other: Finding, one: Finding, known: dict[str, frozenset[str]]) -> bool:
+    """The same said more fully, or the same thing decided anew."""
+    theirs, mine = known[other.content], known[one.content]
+    if not theirs or not mine:
+        return False
+    overlap = len(mine & theirs) / min(len(mine), len(theirs))
+    later = other.index > one.index
+    change = language_of(other.content).reversal.change
+    if later and other.kind is one.kind and change.search(other.spoken):
+        return overlap >= ABOUT_THE_SAME or _same_key(other, one)
+    if overlap >= SAME and (other.kind in (one.kind, Kind.LESSON) or not later):
+        return (len(other.content), -other.index) > (len(one.content), -one.index)
+    return later and _same_key(other, one)
+
+
+def _same_key(other: Finding, one: Finding) -> bool:
+    return other.canonical_key is not None and other.canonical_key == one.canonical_key
+
+
+def content_words(text: str, language: Language, silent: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The stems of a text's content words, without those of ``silent``; pairs of characters in Chinese."""
+    stop = language.subject.stop
+    if not language.joiner:
+        return frozenset(word for word in words(text) if len(word) > 1) - stop - silent
+    found = (word.lower().strip("./") for word in _WORD.findall(text))
+    return frozenset(stem(word) for word in found if word not in stop) - {stem(word) for word in silent}

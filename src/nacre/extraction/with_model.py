@@ -1,0 +1,189 @@
+"""Ask a model what a session teaches, with the memories that are stored about it beside it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from nacre.embed.calibration import calibration_of
+from nacre.errors import EmbedderUnavailable, NacreError
+from nacre.extraction.by_model.pipeline import Extraction, Wanted, Way, extract_with
+from nacre.extraction.reading.meaning import Meaning
+from nacre.extraction.reading.speech import utterances
+from nacre.extraction.substance import is_worth_asking
+from nacre.home.home import Home
+from nacre.protocols import LanguageModel
+from nacre.retrieval.recall import recall
+from nacre.spending.models import model_for
+from nacre.spending.tracing import tracing
+from nacre.storage.search.full_text import admitted_memories
+from nacre.values.memory import Memory
+from nacre.values.model_calls import Task
+from nacre.values.recall import Filter, Mode, RecallQuery
+from nacre.values.reports import ModelExtraction
+from nacre.values.session import Session, Turn
+from nacre.values.trace import Step, TraceKind
+
+LEAST_MEMORIES = 20
+"""In a home; with fewer nothing is looked for that may be known already (seed facts 1.5)."""
+
+MOST_RELATED = 5
+_CANDIDATES = 15
+_SECONDS = 5.0
+_STATEMENTS = 24
+_ASKED_IN_WORDS = 6
+_RELATED = (0.72 - 0.70) / (0.88 - 0.70)
+"""Where .72, the seed's cosine, lies between its cosines for a link and for likeness."""
+
+
+class ModelExtractor:
+    """Asks the model that is set for extraction, in the background, about one session after another.
+
+    After a refusal, or when what it may cost is used up, it asks no more; nor when it was out of reach in one session.
+    """
+
+    def __init__(self, home: Home, *, in_chunks: bool = False) -> None:
+        self._home = home
+        self._way = Way.CHUNKS if in_chunks else Way.FITTING
+        self._tally = _Tally()
+
+    def extract(
+        self, session: Session, project: str | None, turns: Sequence[Turn], *, begin: int, meaning: Meaning | None,
+        notify: Callable[[str], None],
+    ) -> Extraction | None:  # fmt: skip
+        """What the model finds in a session's turns from ``begin`` on; ``None`` where it is not to be asked."""
+        model = self._model
+        if model is None or self._tally.is_over or begin >= len(turns):
+            return None
+        if not is_worth_asking(session, turns, self._home.settings, begin=begin):
+            self._tally.report = replace(self._tally.report, trivial=self._tally.report.trivial + 1)
+            return None
+
+        def tell(done: int, total: int) -> None:
+            notify(f"{model.name}: part {done} of {total}")
+
+        notify(model.name)
+        found = ask_about(
+            self._home, model, session, turns,
+            Wanted(
+                begin=begin, way=self._way, related=related(self._home, project, turns, begin=begin), notify=tell,
+                timeout_seconds=self._home.settings["models.timeout_seconds"],
+            ),
+            meaning=meaning,
+        )  # fmt: skip
+        self._tally.add(found)
+        return found
+
+    def report(self) -> ModelExtraction | None:
+        """What the model was asked and found, ``None`` where none is to be asked."""
+        model, found = self.__dict__.get("_model"), self._tally.report
+        return replace(found, model=model.name if model else "") if model or found.problem else None
+
+    def close(self) -> None:
+        """Let go of the model."""
+        model = self.__dict__.get("_model")
+        if model:
+            model.close()
+
+    @cached_property
+    def _model(self) -> LanguageModel | None:
+        try:
+            return model_for(self._home, Task.EXTRACTION, background=True)
+        except NacreError as error:
+            self._tally.fail(error.message, error.hint)
+            return None
+
+
+def ask_about(
+    home: Home, model: LanguageModel, session: Session, turns: Sequence[Turn], wanted: Wanted,
+    *, meaning: Meaning | None,
+) -> Extraction:  # fmt: skip
+    """Ask a model about a session, and leave a trace of it. No lock is held meanwhile, no transaction open."""
+    with tracing(home, TraceKind.EXTRACTION, session.id) as run:
+        with home.turn.aside():  # it asks from threads of its own
+            found = extract_with(model, session, turns, wanted, meaning=meaning)
+        run.add(_step(found))
+        count = len(found.candidates)
+        run.outcome = f"{count} {'memory' if count == 1 else 'memories'}"
+        return found
+
+
+def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: int = 0) -> tuple[Memory, ...]:
+    """The few trusted memories that are nearest to what the owner says in a session, the nearest first.
+
+    By vectors where there are any, else in words. It takes five seconds at most.
+    """
+    counts = home.memories.counts()
+    if sum(counts.values()) - counts["superseded"] - counts["retired"] < LEAST_MEMORIES:
+        return ()
+    said = [one.text for spoken in utterances(turns) if spoken.index >= begin for one in spoken.statements]
+    longest = sorted(dict.fromkeys(said), key=len, reverse=True)[:_STATEMENTS]
+    wanted = Filter(projects=(project,) if project else (), trusted=True)
+    until = time.monotonic() + _SECONDS
+    try:
+        if home.settings["embedding.model"] != "none" and home.embedder.name == home.vectors.model():
+            return _nearest(home, wanted, longest)
+    except EmbedderUnavailable:
+        pass  # the words have to do
+    return _in_words(home, wanted, longest[:_ASKED_IN_WORDS], until)
+
+
+def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
+    limits = calibration_of(home.embedder.name)
+    least = limits.link + _RELATED * (limits.alike - limits.link)
+    admitted = admitted_memories(home.database, wanted, today=home.now().date())
+    best: dict[int, float] = {}
+    for vector in home.embedder.embed(list(statements)) if statements else ():
+        for row, cosine in home.vectors.memory_cosines(vector).items():
+            if row in admitted and cosine >= max(least, best.get(row, -1.0)):
+                best[row] = cosine
+    rows = sorted(best, key=lambda row: -best[row])[:_CANDIDATES]
+    found = home.memories.by_rows(rows)
+    return tuple(found[row] for row in rows if row in found)[:MOST_RELATED]
+
+
+def _in_words(
+    home: Home, wanted: Filter, statements: Sequence[str], until: float
+) -> tuple[Memory, ...]:  # fmt: skip
+    found: dict[str, Memory] = {}
+    for statement in statements:
+        if time.monotonic() > until or len(found) >= _CANDIDATES:
+            break
+        query = RecallQuery(statement, filter=wanted, mode=Mode.LEXICAL, limit=MOST_RELATED, update=False)
+        found |= {hit.memory.id: hit.memory for hit in recall(home, query).hits}
+    return tuple(found.values())[:MOST_RELATED]
+
+
+def _step(found: Extraction) -> Step:
+    dropped = ", ".join(f"{reason} {count}" for reason, count in sorted(found.dropped.items()))
+    told = f"{len(found.candidates)} taken" + (f"; not taken: {dropped}" if dropped else "")
+    told += f"; {found.by_rules} of {found.parts} parts by rules: {found.problem}" if found.by_rules else ""
+    return Step(
+        "looks at the answers", f"{found.proposed} memories proposed of {found.parts} parts", told,
+        refs=tuple(dict.fromkeys(turn for one in found.candidates for turn in one.turns)),
+        more={**found.dropped, "by_rules": found.by_rules},
+    )  # fmt: skip
+
+
+@dataclass
+class _Tally:
+    report: ModelExtraction = ModelExtraction()
+    is_over: bool = False
+
+    def add(self, found: Extraction) -> None:
+        so_far = self.report
+        self.report = replace(
+            so_far, sessions=so_far.sessions + 1, found=so_far.found + len(found.candidates),
+            repeated=so_far.repeated + found.repeated, calls=so_far.calls + found.calls,
+            tokens=so_far.tokens + found.tokens, parts=so_far.parts + found.parts,
+            by_rules=so_far.by_rules + found.by_rules, dropped=Counter(so_far.dropped) + Counter(found.dropped),
+        )  # fmt: skip
+        if found.by_rules:
+            self.fail(found.problem, found.hint)
+        self.is_over = found.is_over
+
+    def fail(self, problem: str | None, hint: str | None) -> None:
+        self.report = replace(self.report, problem=problem, hint=hint)

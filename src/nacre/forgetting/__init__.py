@@ -1,0 +1,1 @@
+"""Forget for good, and scrub secrets."""

@@ -1,0 +1,1 @@
+"""Is everything well: checks, proofs, repair."""

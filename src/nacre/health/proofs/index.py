@@ -1,0 +1,99 @@
+"""The database itself: integrity, full text, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nacre.errors import NacreError
+from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Proof, deep_repair
+from nacre.home.home import Home
+from nacre.indexing.shards import fill_shards
+from nacre.storage.soundness import Soundness
+
+_REBUILD = "nacre db rebuild; the vault has every memory"
+
+
+def prove_database(home: Home) -> Proof:
+    """SQLite finds nothing wrong with the file, nor with what refers to what."""
+    sound = Soundness(home.database)
+    found = [Finding(FAILURE, f"SQLite: {text}", _REBUILD) for text in home.database.check()[:20]]
+    found += [
+        Finding(FAILURE, f"{count} rows of {table} belong to nothing", _REBUILD) for table, count in sound.strays()
+    ]
+    return Proof("database", f"{sound.pages():,} pages", found)
+
+
+def prove_full_text(home: Home) -> Proof:
+    """Every memory and every turn is in the full text, and nothing else is."""
+    sound = Soundness(home.database)
+    memories, turns = sound.memories_unindexed(), sound.turns_unindexed()
+    found: list[Finding] = []
+    if memories:
+        told = f"{len(memories)} memories cannot be found by their words"
+        found.append(Finding(FAILURE, told, deep_repair(), _reindex_memories(memories)))
+    if turns:
+        told = f"{len(turns)} turns cannot be found by their words"
+        found.append(Finding(FAILURE, told, deep_repair(), lambda home: home.sessions.index_again(turns)))
+    lost = home.shards.unreadable()
+    if lost:
+        told = f"{sum(place.rows for place in lost):,} turns cannot be found by their words: a shard is lost or damaged"
+        found.append(Finding(FAILURE, told, deep_repair(), _make_shards))
+    for table, rows in sound.text_without_rows().items():
+        told = f"{len(rows)} texts in {table} belong to nothing"
+        found.append(Finding(FAILURE, told, deep_repair(), _forget_text(table, rows)))
+    return Proof("full text", f"{sound.texts():,} texts", found)
+
+
+def _make_shards(home: Home) -> None:
+    fill_shards(home)
+
+
+def _reindex_memories(ids: Sequence[str]) -> Callable[[Home], None]:
+    def mend(home: Home) -> None:
+        with home.database.transaction():
+            for memory in filter(None, map(home.memories.find, ids)):
+                home.memories.put(memory)
+
+    return mend
+
+
+def _forget_text(table: str, rows: Sequence[int]) -> Callable[[Home], None]:
+    def mend(home: Home) -> None:
+        with home.database.transaction():
+            Soundness(home.database).forget_text(table, rows)
+
+    return mend
+
+
+def prove_vectors(home: Home) -> Proof:
+    """Every text has a vector, all of one size and of the model that is set."""
+    if home.settings["embedding.model"] == "none":
+        return Proof("vectors", "off")
+    try:
+        made_by, embedder = home.vectors.model(), home.embedder_in_use
+        waiting = sum(home.vectors.missing())
+    except NacreError as error:
+        return Proof("vectors", "not looked at", [Finding(WARNING, error.message, error.hint or "nacre doctor")])
+    sound = Soundness(home.database)
+    found: list[Finding] = []
+    if made_by is not None and made_by != embedder.name:
+        told = f"the vectors were made by {made_by}, and the model is {embedder.name}"
+        found.append(Finding(FAILURE, told, "nacre ingest makes them anew"))
+    elif waiting:
+        found.append(Finding(WARNING, f"{waiting:,} texts have no vector yet", "nacre ingest"))
+    size = embedder.dimensions or home.vectors.dimensions()  # some models tell only with an answer
+    wrong = sound.vectors_of_other_size(size)
+    if wrong:
+        told = f"{wrong} vectors are not of the model's size"
+        found.append(Finding(FAILURE, told, f"{deep_repair()}, then nacre ingest", _drop_vectors))
+    elif sound.bits_missing():
+        told = f"the quick index of passages lacks {sound.bits_missing()} of them"
+        found.append(Finding(FAILURE, told, f"{deep_repair()}, then nacre ingest", _drop_vectors))
+    return Proof("vectors", f"{home.vectors.count():,} passages", found)
+
+
+def _drop_vectors(home: Home) -> None:
+    """Vectors are derived: the next ingest makes them again."""
+    name, setting = home.vectors.model() or "", home.vectors.setting()
+    home.vectors.begin("")
+    home.vectors.begin(name, setting)

@@ -1,0 +1,1 @@
+"""Operations: the journal, git, undo."""

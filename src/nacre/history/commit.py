@@ -1,0 +1,393 @@
+"""The one committer: whole operations from the journal into the repository. Never in the write path.
+
+Commits are built beside the branch, from the journal and not from files that somebody may be writing, and the branch
+moves to them in one step, unless somebody else moved it meanwhile: then they are built anew. What history holds is
+acknowledged by reading it (:mod:`nacre.history.chronicle`), so that a crash at any point neither loses nor doubles one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from nacre.errors import NacreError, RepositoryBusy, RepositoryUnusable
+from nacre.git.repository import Author, Head, NewCommit
+from nacre.history.chronicle import catch_up
+from nacre.history.commit_message import BEGINNING, MOST_PATHS, Clean, unnamed, write_message
+from nacre.history.schedule import COMMIT_LOCK
+from nacre.home.home import Home
+from nacre.home.writes import without_secrets
+from nacre.memories.scan import scan
+from nacre.platform.locks import FileLock
+from nacre.values.operation import ADOPT, EDIT, SYNC, WITHHELD, Operation
+from nacre.vault.files import file_hash
+from nacre.vault.layout import LEDGER, is_memory_file
+
+OPERATIONS_A_COMMIT = 100
+_OPERATIONS_A_RUN = 2000
+_TRIES = 5
+_NOTHING = "-"
+UNWRITTEN = "not written yet"
+"""Why a file is held that another process is just about to write."""
+
+_LARGEST_BYTES = 20_000_000
+OWN_FILES = {
+    ".gitattributes": "* -text\nledger.jsonl merge=union\n",
+    ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n",
+}
+"""Bytes stay as they are, also on Windows; a plain git client merges the ledger as it is meant; no temporaries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A file that no commit takes now, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a run did: commits (each an id with its title), how many operations they hold, what waits and why."""
+
+    commits: tuple[tuple[str, str], ...] = ()
+    operations: int = 0
+    waiting: int = 0
+    held: tuple[Held, ...] = ()
+    note: str | None = None
+
+
+@dataclass
+class _Plan:
+    """Commits that are being put together on top of a tree."""
+
+    blobs: dict[str, str]
+    clean: Clean
+    ledger: bytearray = field(default_factory=bytearray)
+    lines: set[bytes] = field(default_factory=set)
+    ignored: set[str] = field(default_factory=set)
+    busy: set[str] = field(default_factory=set)
+    commits: list[NewCommit] = field(default_factory=list)
+    titles: list[str] = field(default_factory=list)
+    told: list[tuple[Operation, Sequence[str]]] = field(default_factory=list)
+    changes: dict[str, bytes | None] = field(default_factory=dict)
+    empty: list[Operation] = field(default_factory=list)
+    operations: int = 0
+    is_ledger_changed: bool = False
+
+    def seal(self) -> None:
+        """End the commit that is being filled."""
+        if self.told:
+            if self.is_ledger_changed:
+                self.changes[LEDGER] = bytes(self.ledger)
+            message = write_message(self.told, self.clean)
+            at = max(operation.at for operation, _ in self.told)
+            self.commits.append(NewCommit(message, at, dict(self.changes)))
+            self.titles.append(message.partition("\n")[0])
+            self.operations += len(self.told)
+        self.told, self.changes, self.is_ledger_changed = [], {}, False
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Let the ledger grow."""
+        torn = b"" if not self.ledger or self.ledger.endswith(b"\n") else b"\n"
+        self.ledger += torn + b"".join(line + b"\n" for line in lines)
+        self.lines.update(lines)
+        self.is_ledger_changed = True
+
+
+def commit_operations(home: Home, *, patience_seconds: float = 20.0) -> Committed:
+    """Commit every whole operation, then other files that lie in the vault.
+
+    Raises GitUnavailable, RepositoryUnusable (broken, detached, in the middle of a merge), StoreBusy when another
+    process commits.
+    """
+    if not home.settings["git.enabled"]:
+        return Committed(waiting=home.journal.waiting()[0], note="git is off (git.enabled = false)")
+    with FileLock(home.settings.home / COMMIT_LOCK, patience_seconds):
+        prepare(home)
+        return _commit_all(home)
+
+
+def commit_quietly(home: Home) -> None:
+    """What runs in the background: look, commit, tidy. What stands in its way is told by ``nacre doctor``."""
+    with contextlib.suppress(NacreError):
+        scan(home)
+        commit_operations(home, patience_seconds=0)
+        home.repository.tidy()
+
+
+def prepare(home: Home) -> Head:
+    """Make the vault a repository where it is none, and make sure that it can take commits; returns where HEAD stands.
+
+    Raises GitUnavailable, RepositoryUnusable.
+    """
+    if not home.repository.exists or not home.repository.is_whole:
+        home.repository.create()
+    head = fit_to_commit(home)
+    for path, text in OWN_FILES.items() if head.commit is None else ():
+        if not home.vault.exists(path):
+            home.vault.write(path, text, base=None)
+    return head
+
+
+def fit_to_commit(home: Home) -> Head:
+    """Where HEAD stands in a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
+    repository = home.repository
+    repository.git.version()
+    repository.check()
+    head = repository.head()
+    if head.branch is None:
+        raise RepositoryUnusable(
+            "the vault's repository has a detached HEAD",
+            hint=f"git -C {repository.root} switch main; then nacre commits again",
+        )
+    begun = repository.in_progress()
+    if begun:
+        raise RepositoryUnusable(
+            f"a {begun} is going on in the vault's repository",
+            hint=f"finish or abort it: git -C {repository.root} status",
+        )
+    return head
+
+
+def author_of(home: Home) -> Author:
+    """Who commits: as the settings say, else as git's own say, else nacre."""
+    own = home.repository.identity() or Author("nacre", "nacre@localhost")
+    return Author(home.settings["git.author_name"] or own.name, home.settings["git.author_email"] or own.email)
+
+
+def _commit_all(home: Home) -> Committed:
+    commits: list[tuple[str, str]] = []
+    operations = 0
+    author = author_of(home)
+    held: dict[str, Held] = {}
+    if home.journal.git_state("index") is None:
+        _know_index(home)
+    while True:
+        made, count = _commit_once(home, author, held)
+        commits += made
+        operations += count
+        if not made:
+            break
+    note = step_index(home)
+    made, count = ([], 0) if note else _adopt(home, author, held)
+    if made:
+        note = step_index(home)
+    waiting = len(home.journal.pending())
+    return Committed((*commits, *made), operations + count, waiting, tuple(held.values()), note)
+
+
+def _commit_once(home: Home, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
+    """Commit what is pending, up to a bound; tries again when the branch moves meanwhile."""
+    for _ in range(_TRIES):
+        catch_up(home)
+        head = home.repository.head()
+        plan = _plan(home, head.commit, held)
+        for operation in plan.empty:
+            _settle_empty(home, operation, head.commit)
+        if not plan.commits:
+            return [], 0
+        made = _move(home, plan, head, author)
+        if made:
+            return made, plan.operations
+    raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+
+
+def _move(home: Home, plan: _Plan, head: Head, author: Author) -> list[tuple[str, str]]:
+    ids = home.repository.add_commits(plan.commits, head.commit, author)
+    if not home.repository.move_head(ids[-1], head.commit, f"nacre: {plan.operations} operations"):
+        return []
+    catch_up(home)
+    return list(zip(ids, plan.titles, strict=True))
+
+
+def _plan(home: Home, commit: str | None, held: dict[str, Held]) -> _Plan:
+    tree = home.repository.tree(commit)
+    present = home.repository.read([tree[LEDGER][1]]).values() if LEDGER in tree else ()
+    ledger = b"".join(present)
+    blobs = {path: blob for path, (_, blob) in tree.items()}
+    plan = _Plan(blobs, home.redactor.clean, bytearray(ledger), set(ledger.split(b"\n")))
+    plan.busy = {path for one in home.journal.unfinished() for path, _ in home.journal.touched(one.id)}
+    plan.ignored = home.repository.ignored(sorted(home.files.journal_paths()))
+    pending = home.journal.pending(limit=_OPERATIONS_A_RUN)
+    if commit is None and pending:
+        _begin(home, plan, pending[0].at)
+    held.clear()
+    for operation in pending:
+        _add(home, plan, operation, held)
+    plan.seal()
+    if not plan.operations:
+        plan.commits.clear()
+    return plan
+
+
+def _begin(home: Home, plan: _Plan, at: datetime) -> None:
+    """Put the files that make the repository a vault's below everything else, unless the owner has their own."""
+    files: dict[str, bytes | None] = {}
+    for path in OWN_FILES:
+        with contextlib.suppress(FileNotFoundError):
+            files[path] = home.vault.read(path)
+    plan.commits.append(NewCommit(f"{BEGINNING}\n", at, files))
+    plan.titles.append(BEGINNING)
+    plan.blobs |= {path: home.repository.blob_id(data) for path, data in files.items() if data is not None}
+
+
+def _add(home: Home, plan: _Plan, operation: Operation, held: dict[str, Held]) -> None:
+    """Put an operation into the plan, or aside when it or what it builds on cannot be committed now."""
+    written, lines = _written(home, operation, held, plan.busy)
+    if written is None:
+        return
+    like = next(iter(plan.blobs.values()), None)
+    changes = {
+        path: data
+        for path, data in written.items()
+        if path not in plan.ignored
+        and plan.blobs.get(path) != (None if data is None else home.repository.blob_id(data, like))
+    }
+    fresh = [line for line in lines if line not in plan.lines]
+    if not changes and not fresh:
+        plan.empty.append(operation)
+        return
+    is_large = len(changes) > MOST_PATHS or any(unnamed(path, home.redactor.clean) for path in changes)
+    if is_large or changes.keys() & plan.changes.keys() or len(plan.told) >= OPERATIONS_A_COMMIT:
+        plan.seal()
+    plan.told.append((operation, sorted(changes)))
+    plan.changes |= changes
+    for path, data in changes.items():
+        plan.blobs[path] = "" if data is None else home.repository.blob_id(data, like)
+        if data is None:
+            del plan.blobs[path]
+    if fresh:
+        plan.append(fresh)
+    if is_large:
+        plan.seal()
+
+
+def _written(
+    home: Home, operation: Operation, held: dict[str, Held], busy: Collection[str]
+) -> tuple[dict[str, bytes | None] | None, list[bytes]]:
+    """What an operation left in each file, and its lines for the ledger; ``None`` when it has to wait."""
+    found: dict[str, bytes | None] = {}
+    lines: list[bytes] = []
+    reason = UNWRITTEN if home.journal.is_unapplied(operation.id) else ""
+    for intent in home.journal.written_by(operation.id):
+        if intent.action == "append":
+            lines.append((intent.document or "").encode("utf-8", "replace"))
+        elif intent.action == "remove":
+            found[intent.path] = None
+        else:
+            text = intent.document if intent.document is not None else _mended(home, intent.path)
+            reason = reason or (WITHHELD if text is None else "")
+            found[intent.path] = (text or "").encode("utf-8", "replace")
+            reason = reason or (WITHHELD if home.redactor.clean(intent.path) != intent.path else "")
+    if not reason and (found.keys() & held.keys() or any(path in busy for path in found)):
+        reason = "waits for what was done before"
+    if reason:
+        for path in found:
+            held.setdefault(path, Held(path, reason))
+        return None, []
+    return found, lines
+
+
+def _mended(home: Home, path: str) -> str | None:
+    """The text of a file that held a secret, when the settings allow it by now."""
+    try:
+        data = home.vault.read(path)
+    except FileNotFoundError:
+        return None
+    seen = home.files.at(path)
+    if seen is None or seen.hash != file_hash(data):
+        return None
+    return without_secrets(home, data.decode("utf-8", "replace"))
+
+
+def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
+    """An operation whose words are in history already: somebody committed or pulled them."""
+    with home.database.transaction():
+        if operation.action in (EDIT, ADOPT, SYNC) or commit is None:
+            home.journal.drop(operation.id)
+        else:
+            paths = [path for path, _ in home.journal.touched(operation.id)]
+            home.journal.committed(operation.id, home.repository.last_change(paths) or commit)
+
+
+def _know_index(home: Home) -> None:
+    """A new database: bring git's own index along where a crash left it behind; what the owner staged stays staged."""
+    head = home.repository.head().commit
+    with contextlib.suppress(RepositoryBusy, RepositoryUnusable):
+        if head:
+            home.repository.update_index(head if home.repository.staged() else None, head)
+    home.journal.set_git_state("index", head or _NOTHING)
+
+
+def step_index(home: Home) -> str | None:
+    """Bring git's own index along, so that ``git status`` is clean; returns what stands in the way."""
+    head = home.repository.head().commit
+    known = home.journal.git_state("index")
+    if head is None or head == known:
+        return None
+    try:
+        is_there = known is not None and known != _NOTHING and home.repository.is_ancestor(known, head)
+        home.repository.update_index(known if is_there else None, head)
+    except (RepositoryBusy, RepositoryUnusable) as error:
+        return f"git status lags behind: {error.message}"
+    with home.database.transaction():
+        home.journal.set_git_state("index", head)
+    return None
+
+
+def _adopt(home: Home, author: Author, held: dict[str, Held]) -> tuple[list[tuple[str, str]], int]:
+    """Commit other files that a person put into the vault, as ``git add`` would, and those no journal knows of."""
+    for _ in range(_TRIES):
+        head = home.repository.head()
+        changes = _unrecorded(home, held)
+        if not changes:
+            return [], 0
+        paths = sorted(changes)
+        more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+        operation = Operation(home.ids(), home.now(), ADOPT, f"{paths[0]}{more}", "found in the vault")
+        plan = _Plan({}, home.redactor.clean, told=[(operation, paths)], changes=changes)
+        plan.seal()
+        made = _move(home, plan, head, author)
+        if made:
+            return made, 1
+    raise RepositoryBusy("the vault's branch keeps moving", hint="nacre commit tries again")
+
+
+def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
+    """What differs from HEAD in the work tree and no operation accounts for."""
+    found: dict[str, bytes | None] = {}
+    seen = home.files.seen()
+    busy = home.files.journal_paths()
+    for state, path in home.repository.changed():
+        if state not in ("??", " M", " D", " T") or path.endswith("/") or path in held or path in busy:
+            continue
+        try:
+            data = home.vault.read(path)
+        except FileNotFoundError:
+            if not (is_memory_file(path) and path in seen):
+                found[path] = None
+            continue
+        except NacreError as error:
+            held[path] = Held(path, error.message)
+            continue
+        if is_memory_file(path) and (path not in seen or seen[path].hash != file_hash(data)):
+            held[path] = Held(path, "could not be read as a memory")
+        elif reason := _unfit(home, path, data):
+            held[path] = Held(path, reason)
+        else:
+            found[path] = data
+    return found
+
+
+def _unfit(home: Home, path: str, data: bytes) -> str | None:
+    """Why a file is not to be committed."""
+    if home.redactor.clean(path) != path:
+        return WITHHELD
+    if len(data) > _LARGEST_BYTES:
+        return f"is larger than {_LARGEST_BYTES // 1_000_000} MB"
+    if b"\0" in data[:8192]:
+        return None
+    return None if without_secrets(home, data.decode("utf-8", "replace")) is not None else WITHHELD

@@ -1,0 +1,272 @@
+"""Undo an operation: bring back what it changed, and leave alone what was changed since.
+
+Field by field: what the operation changed and nobody touched since goes back; what a later operation changed stays, and
+where both changed the same field, nothing is undone unless the owner says so: then both versions are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+from nacre.dedup.supersession import released
+from nacre.errors import Conflict
+from nacre.history.operations import Change, Version, changes_of, find_operation, look, memory_of
+from nacre.home.home import Home
+from nacre.home.operations import intend, is_going_on, operating
+from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest
+from nacre.memories.scan import scan
+from nacre.storage.sessions import SessionFilter
+from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.values.memory import Link, Memory, Retirement
+from nacre.values.operation import Operation
+from nacre.vault import identity
+from nacre.vault.document import parse
+from nacre.vault.files import file_hash
+from nacre.vault.layout import is_memory_file
+from nacre.vault.merging import merge_versions
+from nacre.vault.merging_document import LISTS
+
+UNDO = "undo"
+UNDONE = "undone"
+"""Why a memory is retired that an undone operation had made."""
+
+_FILE = "file"
+_NAMES = {"body": "content"}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What undo does to one memory or file.
+
+    ``action`` is ``bring back``, ``change back``, ``retire``, ``remove``, ``keep both``, ``conflict`` or ``leave``;
+    ``clashes`` names the fields that were changed since.
+    """
+
+    action: str
+    change: Change
+    memory: Memory | None = None
+    clashes: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What it is about, in words."""
+        known = self.memory or memory_of(self.change.latest)
+        return known.subject if known and self.change.memory else self.change.latest.path
+
+
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """An operation that is to be undone, or was, step by step; ``op`` is the id of the undo once it is done."""
+
+    operation: Operation
+    steps: tuple[Step, ...]
+    op: str | None = None
+
+    @property
+    def conflicts(self) -> list[Step]:
+        """What was changed since in the same place."""
+        return [step for step in self.steps if step.action == "conflict"]
+
+
+def plan_undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
+    """What an undo would do. Raises NotFound, Conflict."""
+    operation, changes = _found(home, reference)
+    return _planned(home, operation, changes, force=force)
+
+
+def undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
+    """Undo an operation; itself an operation, which can be undone.
+
+    Raises Conflict when something was changed since in the same place, unless ``force``: then the present version stays
+    and the former one is kept beside it, linked.
+    """
+    found, changes = _found(home, reference)  # git is asked before the lock is taken
+    scan(home)
+    edition = home.database.edition()
+    planned = _planned(home, found, changes, force=force)  # it reads every file, and nobody is to wait meanwhile
+    with home.vault_lock:
+        if scan(home) or home.database.edition() != edition:
+            planned = _planned(home, found, changes, force=force)
+        if planned.conflicts:
+            named = "; ".join(f"{step.subject} ({', '.join(step.clashes)})" for step in planned.conflicts[:5])
+            raise Conflict(
+                f"{len(planned.conflicts)} changed since in the same place: {named}",
+                hint="--force keeps the present version and the former one beside it, linked",
+            )
+        if not planned.steps:
+            raise Conflict(
+                "nothing of this operation is left to undo", hint=f"nacre diff {reference} shows what it did"
+            )
+        done = planned.operation
+        why = f"undoes {done.action} {done.id[-8:]}"
+        with operating(home, UNDO, subject=done.subject, why=why) as operation:
+            _do(home, planned, force=force)
+        apply_intents(home)
+        return replace(planned, op=operation.id)
+
+
+def _found(home: Home, reference: str) -> tuple[Operation, list[Change]]:
+    look(home)
+    operation = find_operation(home, reference)
+    if is_going_on(home, operation):
+        raise Conflict("this operation is still going on", hint="wait for it, or end it, then undo it")
+    return operation, changes_of(home, operation)
+
+
+def _planned(home: Home, operation: Operation, changes: Sequence[Change], *, force: bool) -> Undoing:
+    steps = (_step(home, change, force=force) for change in changes)
+    return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
+
+
+def _do(home: Home, planned: Undoing, *, force: bool) -> None:
+    memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
+    gone: list[Memory] = []
+    is_stale = False
+    with home.database.transaction():
+        for planned_step in planned.steps:
+            step = _step(home, planned_step.change, force=force) if is_stale else planned_step
+            _take(home, step)
+            if step.action == "retire" and step.memory:
+                gone.append(step.memory)
+            is_stale = (len(planned.steps) > FEW and rest(home)) or is_stale
+        for one in released(home, gone):
+            if one.id not in memories:
+                commit(home, [one])
+        commit(home, [], [entry(home, UNDO, of=planned.operation.id, memories=memories[:20])])
+
+
+def _take(home: Home, step: Step) -> None:
+    if step.action in ("change back", "keep both", "retire"):
+        commit(home, [step.memory] if step.memory else [])
+    elif step.action == "bring back" and step.change.before:
+        _bring_back(home, step.change, step.memory)
+    elif step.action == "remove" and step.change.after:
+        _remove(home, step.change.after)
+    elif step.action == "conflict":
+        home.problems.append(f"{step.subject}: was changed meanwhile, and stays as it is")
+
+
+def _step(home: Home, change: Change, *, force: bool) -> Step:
+    if not change.memory or not is_memory_file(change.latest.path):
+        return _file_step(home, change)
+    present = home.memories.find(change.memory)
+    before, after = (memory_of(version) if version else None for version in (change.before, change.after))
+    if present is None:
+        return Step("bring back", change, before) if before else Step("leave", change)
+    if after is None and before is not None:
+        # It was deleted for good, and is there again: that is what undoing would do.
+        return Step("leave", change)
+    if before is None:
+        return _unmake(home, change, present)
+    if after is not None and _same(present, after) and _is_as_left(home, change):
+        return Step("bring back", change, replace(before, id=present.id))
+    merged, clashes = _merge(home, change, present)
+    if clashes:
+        return _both(home, change, present, before, clashes) if force else Step("conflict", change, present, clashes)
+    if _same(replace(merged, updated=present.updated), present):
+        return Step("leave", change)
+    return Step("change back", change, replace(merged, updated=home.now()))
+
+
+def _unmake(home: Home, change: Change, present: Memory) -> Step:
+    """The operation made the memory: it is retired, so that it does not come back from where it was learned."""
+    if present.retired:
+        return Step("leave", change)
+    return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
+
+
+def _both(home: Home, change: Change, present: Memory, before: Memory, clashes: tuple[str, ...]) -> Step:
+    former = replace(
+        before, id=home.ids(), links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
+        superseded_by=None, canonical_key=None,
+    )  # fmt: skip
+    return Step("keep both", change, former, clashes)
+
+
+def _file_step(home: Home, change: Change) -> Step:
+    """A file that holds no memory goes back as a whole."""
+    present = _text(home, change.latest.path)
+    after = change.after.text if change.after else None
+    before = change.before.text if change.before else None
+    if present == before:
+        return Step("leave", change)
+    if present != after:
+        return Step("conflict", change, None, (_FILE,))
+    if before is None and _is_needed(home, change.latest.path):
+        return Step("leave", change)
+    return Step("bring back" if before is not None else "remove", change)
+
+
+def _is_needed(home: Home, path: str) -> bool:
+    """Whether a file is the page of a project that sessions belong to: those an undo does not take back."""
+    folder, _, name = path.rpartition("/")
+    slug = folder.removeprefix("projects/")
+    return name == "project.md" and bool(home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1))
+
+
+def _is_as_left(home: Home, change: Change) -> bool:
+    """Whether the file is byte for byte as the operation left it, and its former place is free."""
+    if change.before is None or change.after is None:
+        return False
+    is_free = change.before.path == change.after.path or not home.vault.exists(change.before.path)
+    return is_free and _text(home, change.after.path) == change.after.text
+
+
+def _text(home: Home, path: str) -> str | None:
+    try:
+        return home.vault.read(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+
+
+def _bring_back(home: Home, change: Change, memory: Memory | None) -> None:
+    """Put a file back as it was, byte for byte."""
+    before, after = change.before, change.after
+    if before is None:
+        return
+    intents = []
+    if memory is not None:
+        if after is not None and after.path != before.path:
+            home.files.forget(after.path)
+            base = file_hash(after.text.encode("utf-8", "replace"))
+            intents.append(Intent("remove", after.path, base=base, memory=memory.id, former=after.text))
+        home.files.save(SeenMemoryFile(before.path, memory.id, 0, 0, file_hash(before.text.encode("utf-8", "replace"))))
+        home.memories.put(memory)
+    present = _text(home, before.path)
+    known = file_hash(present.encode("utf-8", "replace")) if present is not None else None
+    write = Intent("write", before.path, before.text, known, memory.id if memory else None, former=present)
+    intend(home, [write, *intents])
+
+
+def _remove(home: Home, after: Version) -> None:
+    base = file_hash(after.text.encode("utf-8", "replace"))
+    intend(home, [Intent("remove", after.path, base=base, former=after.text)])
+
+
+def _merge(home: Home, change: Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
+    """Go from what the operation left to what was before, in what is there now; and the fields where that cannot be.
+
+    It is the merge of a sync: the present version on one side, the former one on the other.
+    """
+    file = home.files.file_of(present.id)
+    text = _text(home, file.path) if file else None
+    left, former = change.after, change.before
+    if file is None or text is None or left is None or former is None:
+        return present, (_FILE,)
+    versions = (_version(left), identity.Version(file.path, text.encode("utf-8", "replace")), _version(former))
+    merged = merge_versions(*versions)
+    if merged is None:
+        return present, (_FILE,)
+    path, document = merged
+    clashes = tuple(_NAMES.get(name, name) for name in document.fields if name not in LISTS)
+    result = parse(document.text, path, new_id=lambda: present.id, modified=present.updated)
+    return replace(redacted(home, result), id=present.id), clashes
+
+
+def _version(version: Version) -> identity.Version:
+    return identity.Version(version.path, version.text.encode("utf-8", "replace"))
+
+
+def _same(one: Memory, other: Memory) -> bool:
+    return all(getattr(one, field.name) == getattr(other, field.name) for field in fields(Memory) if field.name != "id")

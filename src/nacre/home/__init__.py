@@ -1,0 +1,1 @@
+"""An open home: its stores, its lock, its projects, and how its files are written."""

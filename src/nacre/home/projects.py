@@ -1,0 +1,285 @@
+"""Projects: what a session's folder, remote or label resolves to. ``projects/<slug>/project.md`` is the truth."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nacre.errors import MemoryInvalid, VaultUnusable
+from nacre.home.home import Home
+from nacre.home.location import Place, known_project, locate
+from nacre.home.operations import intend, operating
+from nacre.home.writes import apply_intents, clean_values
+from nacre.storage.vault_index import Intent, Project
+from nacre.text.passages import one_line
+from nacre.values.session import Session
+from nacre.vault.files import file_hash
+from nacre.vault.front_matter import dump, load, merge, split
+from nacre.vault.layout import slugify
+
+_KEYS = {"remotes": "remote", "roots": "root", "labels": "label", "aliases": "alias"}
+_NOT_PROJECTS = frozenset({"", "home", "root", "tmp", "users", "src", "projects", "workspace", "code", "desktop"})
+
+
+_NAME_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """A project's page as it is: its front matter as written and as read, and what follows."""
+
+    front: str
+    values: dict[str, Any]
+    body: str
+    hash: bytes
+
+
+def read_pages(home: Home) -> None:
+    """Bring the index up to the project pages in the vault. A page that cannot be read is in ``home.problems``."""
+    known = {project.slug: project for project in home.files.projects()}
+    present = home.vault.pages()
+    for slug in known.keys() - present.keys():
+        _forget(home, slug)
+    taken = {project.id: slug for slug, project in known.items() if slug in present}
+    for slug, seen_ns in present.items():
+        if slug in known and known[slug].mtime_ns == seen_ns:
+            continue
+        try:
+            if not slug.isprintable():
+                raise MemoryInvalid("the folder's name holds characters that cannot be shown; rename it")
+            mtime_ns = home.vault.stat(_path(slug)).mtime_ns
+            values = clean_values(home, _parse(home.vault.read(_path(slug))).values)
+        except FileNotFoundError:
+            continue
+        except (MemoryInvalid, VaultUnusable) as error:
+            home.problems.append(f"{_shown(_path(slug))}: {error.message}")
+            continue
+        own = str(values.get("id") or "") or (known[slug].id if slug in known else slug)
+        if taken.setdefault(own, slug) != slug:
+            own = slug  # the page was copied with its folder; the first one keeps the id
+        _index(home, Project(own, slug, mtime_ns), values)
+
+
+def _shown(path: str) -> str:
+    return path if path.isprintable() else ascii(path)[1:-1]
+
+
+def resolve_project(home: Home, session: Session, *, create: bool = True) -> str | None:
+    """The slug of the project a session belongs to; a new project gets its page. ``None`` for no project.
+
+    Order: configured label, git remote, known root, label or alias, then a new project named after its folder.
+    Worktrees of one repository are one project; a repository of the same name with another remote is another one.
+    """
+    if session.label:
+        configured = home.settings["projects.labels"].get(session.label)
+        if configured:
+            return slugify(configured) or None
+        found = home.files.project_by("label", session.label) or home.files.project_by("alias", session.label)
+        if found:
+            return found
+    place = locate(session.cwd, session.repository)
+    found = known_project(home, place)
+    return found if found or not create else _make(home, place, session.label)
+
+
+def project_of_work(home: Home, folder: Path) -> str | None:
+    """The project of a folder in which somebody works, as for its sessions: a new one gets its page.
+
+    ``None`` for a common folder. While another process writes, a new one has its name alone, and nobody waits, unless
+    that name is another project's. Raises StoreBusy.
+    """
+    place = locate(str(folder))
+    found, slug = known_project(home, place), _slug(home, place)
+    if found or not slug:
+        return found
+    is_ours = home.vault_lock.acquire()
+    try:
+        if not is_ours and slug not in {project.slug for project in home.files.projects()}:
+            return slug
+        return _make(home, place)
+    finally:
+        if is_ours:
+            home.vault_lock.release()
+
+
+def known_or_named(home: Home, folder: Path) -> str | None:
+    """The project a folder belongs to, else the one it would be called; makes none. ``None`` for a common folder."""
+    place = locate(str(folder))
+    return known_project(home, place) or (_slug(home, place) or None)
+
+
+def write_new_page(home: Home, path: str, document: str) -> bool:
+    """Write a page that is not there yet, of a project or the owner's profile; returns whether it was written."""
+    slug = path.split("/")[1] if path.startswith("projects/") else ""
+    if slug and (slugify(slug) != slug or path != _path(slug)):
+        return False
+    with home.vault_lock:
+        if home.vault.exists(path) or home.files.pending_document(path) is not None:
+            return False
+        with home.database.transaction(), operating(home, "import", subject=path, in_run=True):
+            intend(home, [Intent("write", path, document, None)])
+        apply_intents(home)
+    return True
+
+
+def _make(home: Home, place: Place, label: str | None = None) -> str | None:
+    with home.vault_lock:  # another process may have made it meanwhile
+        return known_project(home, place) or _create(home, place, label)
+
+
+def _slug(home: Home, place: Place) -> str:
+    """What a project at a place is called, where no other one is; empty for a common folder."""
+    slug = slugify(_name(place.remote) or _name(place.root) or "")
+    return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
+
+
+def _create(home: Home, place: Place, label: str | None) -> str | None:
+    slug = _slug(home, place)
+    if not slug:
+        return None
+    name = _name(place.remote) or _name(place.root)
+    existing = {project.slug for project in home.files.projects()}
+    if slug in existing and not _is_namesake(home, slug, place):
+        _extend(home, slug, place)
+        return slug
+    number = 1
+    base = slug
+    while slug in existing or home.vault.exists(_path(slug)):
+        number += 1
+        slug = f"{base}-{number}"
+    values: dict[str, Any] = {"id": home.ids(), "name": name}
+    values["remotes"] = [place.remote] if place.remote else []
+    values["roots"] = [place.root] if place.root else []
+    values["labels"] = [label] if label else []
+    values["aliases"] = []
+    _write_page(home, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
+    return slug
+
+
+def _extend(home: Home, slug: str, place: Place) -> None:
+    """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
+    try:
+        page = _read_page(home, slug)
+    except MemoryInvalid:
+        return
+    slugs = {project.id: project.slug for project in home.files.projects()}
+    values = page.values if page else {"name": slug}
+    found = {"remotes": place.remote, "roots": place.root}
+    changed: dict[str, Any] = {
+        key: [*_listed(values, key), value]
+        for key, value in found.items()
+        if value and value not in _listed(values, key)
+    }
+    if slugs.get(str(values.get("id") or slug), slug) != slug or not values.get("id"):
+        # The index calls a page without an id, or with that of another one, by its folder: here it gets one.
+        known = next((key for key, folder in slugs.items() if folder == slug and key != slug), None)
+        changed["id"] = known or home.ids()
+    if page is None:
+        values = {**values, **changed}
+        _write_page(home, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
+    elif changed:
+        document = f"---\n{merge(page.front, changed, [])}---\n{page.body}"
+        _write_page(home, slug, {**values, **changed}, document, base=page.hash)
+
+
+def _write_page(home: Home, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
+    with (
+        home.database.transaction(),
+        operating(home, "project", subject=str(values.get("name") or slug), in_run=True),
+    ):
+        intend(home, [Intent("write", _path(slug), document, base)])
+        _index(home, Project(str(values["id"]), slug, 0), values)
+    apply_intents(home)
+
+
+def _path(slug: str) -> str:
+    return f"projects/{slug}/project.md"
+
+
+def _parse(data: bytes) -> _Page:
+    front, body = split(data.decode("utf-8", errors="replace"))
+    return _Page(front or "", load(front or ""), body, file_hash(data))
+
+
+def _read_page(home: Home, slug: str) -> _Page | None:
+    """A project's page; ``None`` when it is missing. Raises MemoryInvalid."""
+    try:
+        return _parse(home.vault.read(_path(slug)))
+    except FileNotFoundError:
+        return None
+
+
+def _forget(home: Home, slug: str) -> None:
+    with home.database.transaction():
+        # A page that is still to be written is not gone.
+        if home.files.pending_document(_path(slug)) is None and not home.vault.exists(_path(slug)):
+            home.files.forget_project(slug)
+
+
+def page_text(home: Home, slug: str) -> str:
+    """What a project's page tells of it, without its front matter and its title; empty where there is nothing."""
+    try:
+        page = _read_page(home, slug)
+    except (MemoryInvalid, VaultUnusable, OSError):
+        return ""
+    if page is None or page.values.get("trust") == "untrusted":
+        return ""
+    told = [f"{name}: {page.values[name]}" for name in ("description", "goal", "status") if page.values.get(name)]
+    lines = [line for line in page.body.strip().splitlines() if not line.startswith("# ")]
+    return home.redactor.clean("\n".join([*told, *lines]).strip())
+
+
+def page_keys(home: Home, slug: str) -> set[tuple[str, str]]:
+    """What a project's page says resolves to it. Raises FileNotFoundError, MemoryInvalid."""
+    return set(_keys(slug, _parse(home.vault.read(_path(slug))).values))
+
+
+def _index(home: Home, project: Project, values: dict[str, Any]) -> None:
+    with home.database.transaction():
+        home.files.save_project(project, _keys(project.slug, values))
+
+
+def _keys(slug: str, values: dict[str, Any]) -> list[tuple[str, str]]:
+    keys = [(key, str(value)) for name, key in _KEYS.items() for value in _listed(values, name)]
+    named = [("alias", str(values["name"]))] if values.get("name") else []
+    return [("alias", slug), *keys, *named]
+
+
+def _listed(values: dict[str, Any], name: str) -> list[str]:
+    value = values.get(name) or []
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def _is_namesake(home: Home, slug: str, place: Place) -> bool:
+    """Whether the project of that name is another one: another remote, or another folder of this machine."""
+    if place.remote and _has_other_remote(home, slug, place.remote):
+        return True
+    if not place.root or not os.path.isdir(place.root):
+        return False
+    here = os.path.realpath(place.root)
+    return any(os.path.isdir(root) and os.path.realpath(root) != here for root in _facts(home, slug, "roots"))
+
+
+def _has_other_remote(home: Home, slug: str, remote: str) -> bool:
+    """Whether a project is known under remotes of which this is none: a fork, or a namesake."""
+    remotes = _facts(home, slug, "remotes")
+    return bool(remotes) and remote not in remotes
+
+
+def _facts(home: Home, slug: str, name: str) -> list[str]:
+    """A list in a project's page; empty when the page is missing or broken."""
+    try:
+        page = _read_page(home, slug)
+    except (MemoryInvalid, OSError):
+        return []
+    return _listed(page.values, name) if page else []
+
+
+def _name(path: str | None) -> str | None:
+    if not path:
+        return None
+    last = re.split(r"[\\/]", path.rstrip("/\\"))[-1]
+    return one_line(last)[:_NAME_CHARACTERS] or None

@@ -1,0 +1,1 @@
+"""Vectors and full text follow what is stored."""

@@ -1,0 +1,1 @@
+"""Transcripts into sessions in the index."""

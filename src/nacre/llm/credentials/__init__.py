@@ -1,0 +1,1 @@
+"""Where keys come from, and where they are kept."""

@@ -1,0 +1,295 @@
+"""What providers say when they do not answer, in nacre's words: one table for all of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+from nacre.errors import ModelDeclined, ModelRefused, ModelUnavailable, NacreError, PromptTooLong, UnexpectedService
+from nacre.llm.credentials import key_file
+from nacre.llm.credentials.keys import Credential
+from nacre.llm.credentials.methods import BEARER, methods
+from nacre.llm.providers import Provider, is_loopback
+from nacre.text.passages import shorten
+
+_SAID_CHARACTERS = 200
+_KEYS = re.compile(r"\b(?:sk|pk|gsk|xai|key|AIza)[-_]?[\w*.…-]{12,}")
+_RETRIED = frozenset({408, 409, 425, 429})
+_UNREAD = _RETRIED | {503, 529}
+"""A provider that says so has not begun to work."""
+ANOTHER = "choose another model: nacre setup"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Whom a call went to, as its errors name it."""
+
+    provider: Provider
+    model: str
+    credential: Credential | None = None
+    window: int = 0
+
+    @property
+    def name(self) -> str:
+        """``provider:model``."""
+        return f"{self.provider.name}:{self.model}"
+
+    @property
+    def host(self) -> str:
+        """The machine that was asked; a name and password in its address are not told."""
+        return urlsplit(self.provider.base_url).netloc.rpartition("@")[2] or self.provider.label
+
+    @property
+    def is_here(self) -> bool:
+        """Whether that is this machine."""
+        return is_loopback(urlsplit(self.provider.base_url).hostname or "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Statuses (none: any) and words that a refusal has, and what is told then."""
+
+    statuses: tuple[int, ...]
+    words: str
+    message: str
+    hint: str
+    kind: Callable[..., NacreError] = ModelRefused
+
+
+_ROWS = (
+    _Row((402,), "", "{label} has no credit left for {name}", "add credit at {label}, or {another}"),
+    _Row(
+        (400, 403, 429), r"insufficient[_ ](quota|balance|credit)|credit balance|billing_hard_limit|out of credits",
+        "{label} has no credit left for {name}", "add credit at {label}, or {another}",
+    ),
+    _Row((401,), "", "{label} does not accept {key} for {name}", "{renew}"),
+    _Row((400,), r"api[_ ]key.{0,20}(not valid|invalid)|invalid.{0,20}api[_ ]key",
+         "{label} does not accept {key} for {name}", "{renew}"),
+    _Row(
+        (400, 422), r"max(_output|_completion)?_tokens.{0,80}(too large|maximum|at most|exceed|less than)",
+        "{name} does not write so long an answer{said}",
+        'tell its limit: models.capabilities."{name}" = {{output = …}}',
+    ),
+    _Row((403,), "", "{label} does not let {key} use {name}{said}", "allow the model for that key, or {another}"),
+    _Row(
+        (400, 413, 422, 500),
+        r"context[_ ]length|context window|maximum context|prompt is too long|too many tokens|token limit|"
+        r"request_too_large|input is too long|exceeds? .{0,30}context|maximum .{0,20}tokens",
+        "the text is too long for {name}{window}", "a model with a larger window reads it whole: nacre models",
+        PromptTooLong,
+    ),
+    _Row((413,), "", "the text is too long for {name}{window}",
+         "a model with a larger window reads it whole: nacre models", PromptTooLong),
+    _Row((404,), "response_format|json_schema|tool_choice|structured", "{label} refuses the call of {name}{said}",
+         "{another}"),
+    _Row((404,), "model|deployment|engine", "{label} has no model {model} ({name})", "{pull}"),
+    _Row((404,), "", "{host} knows no such address, or no model {model} ({name}){said}",
+         "check models.providers.{provider}.base_url and the model's name, or {another}"),
+    _Row((400,), r"model.{0,60}(not (found|exist)|does not exist|unknown|invalid|not a valid)|unknown model",
+         "{label} has no model {model} ({name})", "{pull}"),
+)  # fmt: skip
+
+
+def refusal(asked: Asked, status: int, said: str, headers: Mapping[str, str], codes: str = "") -> NacreError:
+    """The error for a status that is no success. ``said`` is what the provider says of it, ``codes`` are for programs:
+    they are looked at, and not told where there are words."""
+    whole = f"{codes} {said}"
+    said = said or codes
+    for row in _ROWS:
+        if (not row.statuses or status in row.statuses) and re.search(row.words, whole, re.I | re.S):
+            return row.kind(_filled(row.message, asked, said), hint=_filled(row.hint, asked, said))
+    if status in _RETRIED or status >= 500:
+        return _busy(asked, status, said, headers)
+    message = f"{asked.provider.label} refuses the call of {asked.name} with {status}{_quoted(asked, said)}"
+    return ModelRefused(message, hint=f"check models.providers, or {ANOTHER}")
+
+
+def _busy(asked: Asked, status: int, said: str, headers: Mapping[str, str]) -> ModelUnavailable:
+    told = "asks for fewer calls" if status == 429 else "is overloaded" if status in (503, 529) else f"fails ({status})"
+    message = f"{asked.provider.label} {told}: {asked.name} does not answer now{_quoted(asked, said)}"
+    return ModelUnavailable(
+        message, hint=f"try again later, or {ANOTHER}", after_seconds=_after(headers), may_cost=status not in _UNREAD
+    )
+
+
+def unreachable(asked: Asked, error: BaseException) -> ModelUnavailable:
+    """The error for a connection that was not made, or broke."""
+    causes = list(_causes(error))
+    told = " ".join(str(cause) for cause in causes)
+    if "CERTIFICATE" in told.upper():
+        return UnexpectedService(
+            f"the connection to {asked.host} for {asked.name} cannot be trusted: its certificate is not accepted",
+            hint="a proxy may be in between: set SSL_CERT_FILE to its certificate, or check models.providers",
+            retry=False, may_cost=False,
+        )  # fmt: skip
+    if any(isinstance(cause, ssl.SSLError) for cause in causes):
+        hint = f"check models.providers.{asked.provider.name}.base_url: a server on a machine of yours may want http"
+        message = f"{asked.host} does not speak TLS ({asked.name})"
+        return UnexpectedService(message, hint=hint, retry=False, may_cost=False)
+    has_begun = _broke(told)
+    if asked.is_here:
+        hint = f"start {asked.provider.label}, or check models.providers.{asked.provider.name}.base_url"
+        message = f"nothing answers at {asked.host} for {asked.name}"
+        return ModelUnavailable(message, hint=hint, retry=has_begun, may_cost=has_begun)
+    return ModelUnavailable(
+        f"{asked.provider.label} cannot be reached at {asked.host} for {asked.name}",
+        hint="check the network, and HTTPS_PROXY if there is a proxy", may_cost=has_begun,
+    )  # fmt: skip
+
+
+def _broke(told: str) -> bool:
+    return bool(re.search(r"disconnect|reset|peer closed|incomplete", told, re.I))
+
+
+def late(asked: Asked, seconds: float) -> ModelUnavailable:
+    """The error for an answer that did not come in time."""
+    return ModelUnavailable(
+        f"{asked.name} did not answer within {round(seconds, 1):g} seconds ({asked.host})",
+        hint="check the network and its proxy, or raise models.timeout_seconds",
+    )
+
+
+def cut_off(asked: Asked) -> ModelUnavailable:
+    """The error for a call that nacre itself ended."""
+    return ModelUnavailable(f"the call of {asked.name} was cut off", hint="run the command again", retry=False)
+
+
+def broken(asked: Asked) -> ModelUnavailable:
+    """The error for an answer of which only a part came."""
+    return ModelUnavailable(f"the answer of {asked.name} broke off ({asked.host})", hint="try again later")
+
+
+def strange(asked: Asked, kind: str = "", body: bytes = b"") -> ModelUnavailable:
+    """The error for a success that is not the provider's: another's page, bytes that are no JSON."""
+    if "html" in kind or body.lstrip()[:1] == b"<":
+        return UnexpectedService(
+            f"{asked.host} answers with a web page, not as {asked.provider.label} does ({asked.name})",
+            hint=f"a network may want a sign-in, or models.providers.{asked.provider.name}.base_url is wrong",
+            retry=False, may_cost=False,
+        )  # fmt: skip
+    if _is_json(body):
+        return UnexpectedService(
+            f"{asked.host} answers in another form than {asked.provider.label} does ({asked.name})",
+            hint=f"check models.providers.{asked.provider.name}.base_url and api", retry=False,
+        )  # fmt: skip
+    if not body.strip() or body.lstrip()[:1] in (b"{", b"["):
+        return broken(asked)
+    return UnexpectedService(
+        f"{asked.host} answers with something that is no JSON ({asked.name})",
+        hint=f"check models.providers.{asked.provider.name}.base_url, or try again later",
+    )
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        return isinstance(json.loads(body), dict | list)
+    except (ValueError, RecursionError):
+        return False
+
+
+def program_failed(asked: Asked, said: str) -> NacreError:
+    """The error for an agent's command that failed, by what it says."""
+    label = asked.provider.label
+    if re.search(r"log ?in|sign ?in|api key|unauthori[sz]ed|authenticat|\b401\b|credentials", said, re.I):
+        message = f"{label} is not signed in, and does not answer for {asked.name}{_quoted(asked, said)}"
+        return ModelRefused(message, hint=f"sign in with {label} itself, then run the command again")
+    if re.search(r"rate.?limit|usage limit|limit reached|too many requests|\b429\b|overloaded|\b529\b", said, re.I):
+        message = f"{label} answers no more for now ({asked.name}){_quoted(asked, said)}"
+        return ModelUnavailable(message, hint=f"try again later, or {ANOTHER}", retry=False, may_cost=False)
+    if re.search(r"too long|context", said, re.I):
+        return PromptTooLong(f"the text is too long for {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
+    if re.search(r"model", said, re.I):
+        return ModelRefused(f"{label} has no answer of {asked.name}{_quoted(asked, said)}", hint=ANOTHER)
+    message = f"the command of {label} failed for {asked.name}{_quoted(asked, said)}"
+    return ModelUnavailable(message, hint=f"run {label} by hand to see why, or {ANOTHER}", retry=False)
+
+
+def declined(asked: Asked) -> ModelRefused:
+    """The error for a model that says it does not want to answer."""
+    return ModelDeclined(f"{asked.name} declined to answer", hint=ANOTHER)
+
+
+def _filled(text: str, asked: Asked, said: str) -> str:
+    credential, provider = asked.credential, asked.provider
+    kind = "token" if credential and credential.kind == BEARER else "API key"
+    key = f"the {kind} in {credential.origin}" if credential else "a call without a key"
+    pull = f"ollama pull {asked.model}" if provider.name == "ollama" else f"check its name, or {ANOTHER}"
+    return text.format(
+        label=provider.label, name=asked.name, model=asked.model, another=ANOTHER, key=key, pull=pull,
+        renew=_renew(asked), said=_quoted(asked, said), host=asked.host, provider=provider.name,
+        window=f", whose window is {asked.window:,} tokens" if asked.window else "",
+    )  # fmt: skip
+
+
+def _renew(asked: Asked) -> str:
+    """The command that gives nacre another key."""
+    credential, provider = asked.credential, asked.provider
+    if credential and credential.origin.startswith("$"):
+        return f"export {credential.origin[1:]}=NEW_KEY"
+    if credential and credential.kind == BEARER:
+        is_kept = credential.origin == "keyring" or credential.origin.endswith(key_file.NAME)
+        own = [one for one in methods().values() if one.provider == provider.name and one.kind == BEARER]
+        return next((one.renew for one in own if bool(one.login) != is_kept), f"nacre auth set {provider.name}")
+    return f"nacre auth set {provider.name}"
+
+
+def _where_key(provider: Provider) -> str:
+    return f"nacre auth set {provider.name}" + (f", or set {provider.variables[0]}" if provider.variables else "")
+
+
+def no_key(asked: Asked) -> ModelRefused:
+    """The error for a provider that wants a key where there is none."""
+    return ModelRefused(
+        f"there is no key for {asked.provider.label}, which {asked.name} needs",
+        hint=f"{_where_key(asked.provider)}; nacre setup chooses another model",
+    )
+
+
+def no_library(asked: Asked, library: str) -> ModelRefused:
+    """The error for a maker's library that is not installed."""
+    message = f"the library {library!r} is not installed, which {asked.name} needs"
+    return ModelRefused(message, hint=f"pip install 'nacre[{library}]'")
+
+
+def no_program(asked: Asked, program: str) -> ModelRefused:
+    """The error for an agent's command that is not installed."""
+    hint = f"install {asked.provider.label}, sign in with it once, and have {program!r} on PATH"
+    return ModelRefused(f"the command {program!r} is not installed, which {asked.name} needs", hint=hint)
+
+
+def _quoted(asked: Asked, said: str) -> str:
+    """What the provider says, on one line, without anything that looks like a key."""
+    text = " ".join(said.split())
+    if asked.credential and asked.credential.secret:
+        text = text.replace(asked.credential.secret, "…")
+    text = _KEYS.sub("…", text)
+    return f": {shorten(text, _SAID_CHARACTERS).rstrip('.')}" if text else ""
+
+
+def _after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the provider asks to wait: ``retry-after-ms``, or ``retry-after`` as seconds or as a date."""
+    try:
+        if milliseconds := headers.get("retry-after-ms"):
+            return max(0.0, float(milliseconds) / 1000)
+        told = headers.get("retry-after", "")
+        return max(0.0, float(told)) if told else None
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(headers.get("retry-after", ""))
+        return max(0.0, (when - parsedate_to_datetime(headers["date"])).total_seconds())
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _causes(error: BaseException | None) -> list[BaseException]:
+    found: list[BaseException] = []
+    while error is not None and error not in found:
+        found.append(error)
+        error = error.__cause__ or error.__context__
+    return found

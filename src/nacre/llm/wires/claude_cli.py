@@ -1,0 +1,72 @@
+"""Claude Code's own command, ``claude -p``: without tools, settings, servers, or a session that is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nacre.llm import failures
+from nacre.llm.failures import Asked
+from nacre.llm.wires.command_line import CommandModel, Output
+from nacre.llm.wires.schemas import strict
+from nacre.values.model_calls import Capabilities, Completion, Prompt, Tokens
+
+_FLAGS = (
+    "-p", "--output-format", "json", "--tools", "", "--setting-sources", "", "--strict-mcp-config",
+    "--no-session-persistence",
+)  # fmt: skip
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+
+class _Result(msgspec.Struct):
+    """What the command prints. The answer of a schema lies in ``structured_output``, or as text in ``result``."""
+
+    is_error: bool = False
+    subtype: str = ""
+    result: str | None = None
+    structured_output: Any = None
+    usage: _Usage = msgspec.field(default_factory=_Usage)
+    total_cost_usd: float | None = None
+    modelUsage: dict[str, Any] | None = None  # noqa: N815 - as it is printed
+    session_id: str = ""
+
+
+def claude_model(asked: Asked, capabilities: Capabilities, environ: Mapping[str, str]) -> CommandModel:
+    """A model by ``claude``. Raises ModelRefused where that is not installed."""
+
+    def arguments(prompt: Prompt, folder: Path) -> Sequence[str]:  # noqa: ARG001 - it needs no files
+        model = ["--model", asked.model] if asked.model not in ("", "default") else []
+        return [*_FLAGS, "--json-schema", json.dumps(strict(prompt.answer)), *model]
+
+    return CommandModel(asked, capabilities, environ, program="claude", arguments=arguments, read=_read)
+
+
+def _read(output: Output, asked: Asked) -> Completion:
+    try:
+        said = msgspec.json.decode(output.text.strip(), type=_Result)
+    except (msgspec.DecodeError, RecursionError) as error:
+        if output.failed:
+            raise failures.program_failed(asked, output.failed) from error
+        raise failures.strange(asked, "", output.text.encode()) from error
+    if said.is_error or output.failed:
+        raise failures.program_failed(asked, said.result or said.subtype or output.failed)
+    usage = said.usage
+    tokens = Tokens(
+        usage.input_tokens, usage.output_tokens,
+        usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0,
+    )  # fmt: skip
+    text = json.dumps(said.structured_output) if said.structured_output is not None else said.result or ""
+    cost = {} if said.total_cost_usd is None else {"cost_usd": said.total_cost_usd}
+    return Completion(
+        text, tokens, next(iter(said.modelUsage or {}), asked.model), more={"id": said.session_id, **cost}
+    )

@@ -1,0 +1,1 @@
+"""Single memories: store, edit, retire, scan, usage."""

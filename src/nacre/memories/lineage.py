@@ -1,0 +1,99 @@
+"""How a piece of knowledge changed: the chain of memories that superseded each other; and the way back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+from nacre.dedup.comparison import APART, SUPERSEDES, last_said
+from nacre.dedup.retirement_rules import SUPPRESSED
+from nacre.dedup.supersession import active_again, agreed, superseded, without_link
+from nacre.errors import Conflict
+from nacre.home.home import Home
+from nacre.home.writes import entry, save
+from nacre.memories.scan import catch_up
+from nacre.memories.store import get
+from nacre.values.memory import Link, Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A memory in its history: from when until when it was true, what took its place and why.
+
+    ``is_asked`` marks the one whose history it is.
+    """
+
+    memory: Memory
+    since: date
+    until: date | None
+    superseded_by: str | None
+    reason: str | None
+    is_asked: bool
+
+
+def history_of(home: Home, reference: str) -> list[Step]:
+    """All that a memory superseded and all that superseded it, the oldest first. Raises NotFound, Conflict."""
+    catch_up(home)
+    asked = get(home, reference)
+    found = {asked.id: asked}
+    _before(home, asked, found)
+    newest = asked
+    while newest.superseded_by and newest.superseded_by not in found:
+        newer = home.memories.find(newest.superseded_by)
+        if newer is None:
+            break
+        newest = found[newer.id] = newer
+        _before(home, newer, found)
+    ordered = sorted(found.values(), key=lambda one: (_began(one), last_said(one), one.id))
+    return [_step(one, found, is_asked=one.id == asked.id) for one in ordered]
+
+
+def bring_back(home: Home, reference: str) -> Memory:
+    """Bring back a memory that was superseded or retired; returns it as it is now.
+
+    What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
+    was retired is superseded by it again. Raises NotFound, Conflict.
+    """
+    with home.vault_lock:
+        catch_up(home)
+        memory = get(home, reference)
+        if not memory.superseded_by and not memory.retired:
+            raise Conflict(f"{memory.subject!r} is neither superseded nor retired", hint=f"nacre show {memory.id[-8:]}")
+        followers = _followers(home, memory)
+        shown = tuple(one for one in memory.suppressed_contexts if one not in SUPPRESSED)
+        contexts = shown if memory.retired else memory.suppressed_contexts
+        back = replace(active_again(memory) if memory.superseded_by else memory, retired=None)
+        back = replace(back, suppressed_contexts=contexts)
+        apart = tuple(Link(APART, newer.id) for newer in followers if newer.id == memory.superseded_by)
+        back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
+        again = agreed(home, [(None, back)]) if memory.retired else []
+        changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
+        save(home, changed, [entry(home, "unretire", memory=memory.id)])
+        return changed[0]
+
+
+def _before(home: Home, memory: Memory, found: dict[str, Memory]) -> None:
+    """Add all that a memory superseded, and what that superseded."""
+    waiting = [memory]
+    while waiting:
+        older = [old for old in home.memories.replaced_by(waiting.pop().id) if old.id not in found]
+        found.update((old.id, old) for old in older)
+        waiting += older
+
+
+def _followers(home: Home, memory: Memory) -> list[Memory]:
+    """Whatever says that it superseded a memory, or is named by it."""
+    said = [link[0] for link in home.memories.links_of(memory.id) if link[1:3] == (SUPERSEDES, memory.id)]
+    ids = dict.fromkeys([*([memory.superseded_by] if memory.superseded_by else []), *said])
+    found = (home.memories.find(newer) for newer in ids if newer != memory.id)
+    return [newer for newer in found if newer]
+
+
+def _began(memory: Memory) -> date:
+    return memory.valid.since or memory.created.date()
+
+
+def _step(memory: Memory, found: dict[str, Memory], *, is_asked: bool) -> Step:
+    newer = found.get(memory.superseded_by or "")
+    reason = superseded(newer).get(memory.id) if newer else None
+    return Step(memory, _began(memory), memory.valid.until, memory.superseded_by, reason, is_asked)

@@ -1,0 +1,157 @@
+"""Retire by id, subject or pattern, also what is stored later; and take it back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nacre.dedup.retirement_rules import SUPPRESSED, fits
+from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.home.home import Home
+from nacre.home.writes import apply_intents, commit, entry
+from nacre.memories.lineage import bring_back
+from nacre.memories.scan import catch_up
+from nacre.memories.store import get, retire
+from nacre.tombstones.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger
+from nacre.values.forgetting import Match, StandingRetirement
+from nacre.values.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Memories that are to be retired, and as what they were named: (pattern, how it matches, canonical key).
+
+    ``is_wider`` says that a subject or pattern means more memories than were named.
+    """
+
+    memories: tuple[Memory, ...]
+    named: tuple[tuple[str, Match, str | None], ...]
+    is_wider: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BroughtBack:
+    """What is not retired any more: memories, and standing retirements that stand no longer."""
+
+    memories: tuple[Memory, ...] = ()
+    rules: tuple[StandingRetirement, ...] = ()
+
+
+def choose(home: Home, references: Sequence[str], contains: Sequence[str] = (), *, persist: bool = False) -> Chosen:
+    """The active memories that references mean: ids or pieces of them, subjects, patterns with ``*``; and subjects that
+    contain a text.
+
+    Letter case and spaces do not count. Raises NotFound where one means nothing (with ``persist``, a subject or pattern
+    may), Conflict for a piece of an id that means several, and for what is retired already.
+    """
+    catch_up(home)
+    active = [one for one in home.memories.in_any_state(sorted(home.memories.all_ids())) if _is_active(one)]
+    found: dict[str, Memory] = {}
+    named: list[tuple[str, Match, str | None]] = []
+    is_wider = False
+    wanted = [(text, Match.PATTERN if "*" in text else Match.EXACT) for text in references]
+    for text, match in [*wanted, *((text, Match.CONTAINS) for text in contains)]:
+        if not text.strip(" *"):
+            raise QueryInvalid(f"{text!r} would retire everything", hint="say what the subjects have in common")
+        meant = [one for one in active if fits(one.subject, text, match)]
+        if match is Match.EXACT and not meant:
+            meant = _by_id(home, text, persist=persist)
+            key = meant[0].canonical_key if meant else None
+            named.append((meant[0].subject if meant else text, match, key))
+        else:
+            named.append((text, match, None))
+        if not meant and not persist:
+            raise NotFound(
+                f"no memory is about {text!r}", hint="nacre list shows subjects; --persist keeps later ones out"
+            )
+        is_wider = is_wider or len(meant) > 1
+        found.update((one.id, one) for one in meant)
+    return Chosen(tuple(found.values()), tuple(named), is_wider)
+
+
+def retire_chosen(
+    home: Home, chosen: Chosen, reason: str | None = None, *, persist: bool = False
+) -> tuple[list[Memory], list[StandingRetirement]]:
+    """Retire what was chosen; with ``persist`` also whatever is stored later under the same name.
+
+    Returns the memories and the standing retirements as they are now. Raises Conflict, EditConflict.
+    """
+    with home.vault_lock:
+        rules = _stand(home, chosen, reason) if persist else []
+    retired = retire(home, [one.id for one in chosen.memories], reason) if chosen.memories else []
+    return retired, rules
+
+
+def unretire(home: Home, references: Sequence[str]) -> BroughtBack:
+    """Bring memories back that were retired or superseded, and end standing retirements, by their ids or ends of them.
+
+    What superseded a memory stays beside it: both then hold. Raises NotFound, Conflict.
+    """
+    with home.vault_lock:
+        catch_up(home)
+        rules = [rule for one in references if (rule := _rule(home, one.strip()))]
+        others = [one for one in references if not _rule(home, one.strip())]
+        ids = list(dict.fromkeys(get(home, one).id for one in others))
+        memories = tuple(bring_back(home, memory_id) for memory_id in ids)
+        if rules:
+            commit(home, (), [entry(home, RETIRE_NO_LONGER, rule=rule.id) for rule in rules])
+            apply_intents(home)
+            heed_ledger(home)
+        return BroughtBack(memories, tuple(rules))
+
+
+def list_retired(home: Home) -> list[Memory]:
+    """Every retired memory, the latest first."""
+    catch_up(home)
+    every = home.memories.in_any_state(sorted(home.memories.all_ids()))
+    found = [(one.retired.at, one.id, one) for one in every if one.retired]
+    return [one for *_, one in sorted(found, key=lambda item: item[:2], reverse=True)]
+
+
+def list_standing(home: Home) -> list[StandingRetirement]:
+    """Every standing retirement, the oldest first."""
+    catch_up(home)
+    return home.tombstones.standing()
+
+
+def _stand(home: Home, chosen: Chosen, reason: str | None) -> list[StandingRetirement]:
+    present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}
+    clean = home.redactor.clean(reason) if reason else None
+    entries, rules = [], []
+    for pattern, match, key in dict.fromkeys(chosen.named):
+        if (pattern, match) in present:
+            continue
+        optional = {"canonical_key": key, "reason": clean}
+        item = entry(
+            home, RETIRE_ALWAYS, rule=home.ids(), subject_pattern=pattern, match_type=match.value,
+            suppressed_contexts=list(SUPPRESSED), **{name: value for name, value in optional.items() if value},
+        )  # fmt: skip
+        entries.append(item)
+        pattern = str(item.details["subject_pattern"])
+        rules.append(StandingRetirement(str(item.details["rule"]), pattern, match, item.at, key, clean, SUPPRESSED))
+    if entries:
+        commit(home, (), entries, also=lambda: home.tombstones.add_standing(rules))
+        apply_intents(home)
+    return rules
+
+
+def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:
+    try:
+        found = get(home, reference)
+    except NotFound:
+        if persist:
+            return []
+        raise
+    if found.retired:
+        raise Conflict(f"{found.subject!r} is retired already", hint=f"it lies in retired/: nacre show {found.id}")
+    return [found]
+
+
+def _rule(home: Home, reference: str) -> StandingRetirement | None:
+    rules = home.tombstones.standing()
+    found = [rule for rule in rules if rule.id == reference or (len(reference) >= 4 and rule.id.endswith(reference))]
+    return found[0] if len(found) == 1 else None
+
+
+def _is_active(memory: Memory) -> bool:
+    return not memory.retired and not memory.superseded_by

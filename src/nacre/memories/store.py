@@ -1,0 +1,320 @@
+"""What a person or agent does to single memories: store, edit, retire, look at, list."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from nacre.dedup.decision_prompt import Decision
+from nacre.dedup.placement import await_models, place, put
+from nacre.dedup.supersession import released
+from nacre.errors import Conflict, EmbedderUnavailable, MemoryInvalid, NotFound
+from nacre.home.home import Home
+from nacre.home.operations import explain, operating
+from nacre.home.projects import known_or_named, project_of_work
+from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest, save, subject_of
+from nacre.indexing.vectors import embed_memories, has_vectors
+from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
+from nacre.memories.model_decision import Asking, Decisions, decisions, weigh
+from nacre.memories.scan import catch_up, scan
+from nacre.memories.usage import fold_usage
+from nacre.storage.search.full_text import list_memories
+from nacre.text.passages import title_of
+from nacre.values.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source
+from nacre.values.recall import Filter
+from nacre.values.reports import Replaced, StoreOutcome
+from nacre.values.session import Speaker, Trust
+from nacre.vault.layout import slugify
+
+_PATIENCE_SECONDS = 0.15
+_PAUSE_SECONDS = 0.04
+_FOLDING_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """What is to be stored; a missing subject is made from the first words of the content.
+
+    Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
+    session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
+    Without a session in its ``source`` it is that agent's, where its host names it.
+    """
+
+    content: str
+    subject: str | None = None
+    kind: Kind = Kind.FACT
+    importance: int = 7
+    expiry: Expiry = Expiry.PERMANENT
+    scope: Scope = Scope.PRIVATE
+    project: str | None = None
+    folder: str | None = None
+    tags: tuple[str, ...] = ()
+    canonical_key: str | None = None
+    speaker: Speaker | None = None
+    trust: Trust = Trust.TRUSTED
+    source: Source = Source()
+    author: str | None = None
+    force: bool = False
+    asking: Asking = Asking()
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What would become of a memory, and the memory as it would be."""
+
+    outcome: StoreOutcome
+    memory: Memory
+
+
+class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
+    """What was written in a rehearsal is taken back."""
+
+
+def store(home: Home, new: NewMemory) -> StoreOutcome:
+    """Store a memory; durable when it returns.
+
+    While another process writes, a store waits a short time for its turn, and is ``accepted`` then: durable, and placed
+    by whoever writes or recalls next.
+
+    What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
+    ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Where the rules cannot
+    tell, a language model may be asked first (``asking``), for ``dedup.model_seconds`` at most. Raises MemoryInvalid.
+    """
+    memory = _to_memory(home, new, project_of_work)
+    decided = _decided(home, memory, new)
+    decision = decided.of(memory)
+    outcome = _store_now(home, memory, beside=new.force, decision=decision)
+    if outcome is None:
+        accept(home, memory, beside=new.force, decision=decision)
+        return replace(_wait_for_place(home, memory), note=decided.note)
+    outcome = replace(outcome, note=decided.note)
+    found = embed_memories(home).get(memory.id)
+    if new.force or outcome.action != "stored" or found is None:
+        return outcome
+    told = replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
+    if found.action != outcome.action:
+        return told  # it was the vectors that told
+    return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
+
+
+def rehearse(home: Home, new: NewMemory) -> Rehearsal:
+    """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
+    memory = _to_memory(home, new, known_or_named)
+    decided = _decided(home, memory, new)
+    told: list[Rehearsal] = []
+    with home.vault_lock:
+        catch_up(home, _PATIENCE_SECONDS)
+        with suppress(_Undone), home.database.transaction(), operating(home, "store"):
+            decision = decided.of(memory)
+            outcome = put(home, memory, ()) if new.force else place(home, memory, by_hand=True, decision=decision)
+            after = home.memories.find(outcome.memory_id) or memory
+            told.append(Rehearsal(replace(outcome, note=decided.note), after))
+            raise _Undone
+    return told[0] if new.force else _by_meaning(home, memory, told[0])
+
+
+def _by_meaning(home: Home, memory: Memory, told: Rehearsal) -> Rehearsal:
+    """A rehearsal with what the vectors would tell once it is stored, where the words tell nothing."""
+    outcome = told.outcome
+    is_open = outcome.action == "stored" and not (outcome.supersedes or outcome.superseded_by)
+    try:
+        if not is_open or home.settings["embedding.model"] == "none" or not has_vectors(home):
+            return told
+        found = next(iter(weigh(home, [memory])))[1]
+    except EmbedderUnavailable:
+        return told
+    again = next((one for one in found if one.repeats), None)
+    if again:
+        known = StoreOutcome("known", again.other.id, again.verdict.reason, note=outcome.note)
+        return Rehearsal(known, again.other)
+    replaced = tuple(Replaced(one.other, one.verdict.reason) for one in found if one.replaces)
+    return replace(told, outcome=replace(outcome, supersedes=replaced))
+
+
+def _decided(home: Home, memory: Memory, new: NewMemory) -> Decisions:
+    """What a model decides, if one is to; a memory that is stored beside whatever is there needs nobody to."""
+    if new.force:
+        return Decisions()
+    return decisions(home, [memory], replace(new.asking, seconds=home.settings["dedup.model_seconds"]))
+
+
+def _to_memory(home: Home, new: NewMemory, project_of: Callable[[Home, Path], str | None]) -> Memory:
+    content = new.content.strip()
+    if not content:
+        raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')
+    if not 1 <= new.importance <= 10:
+        raise MemoryInvalid(f"importance is 1 to 10, not {new.importance}")
+    if len(content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
+        raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
+    now = home.now()
+    project = _project(home, new.project) or (project_of(home, Path(new.folder)) if new.folder else None)
+    return redacted(
+        home,
+        Memory(
+            id=home.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
+            created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
+            project=project, tags=tuple(dict.fromkeys(new.tags)),
+            canonical_key=new.canonical_key, speaker=new.speaker or home.settings.speaker, trust=new.trust,
+            source=replace(new.source, session=new.source.session or home.settings.session), author=new.author,
+        ),
+    )  # fmt: skip
+
+
+def _store_now(
+    home: Home, memory: Memory, *, beside: bool, decision: Decision | None
+) -> StoreOutcome | None:  # fmt: skip
+    """Store a memory unless another process writes just now, or others wait for their place."""
+    if is_waiting(home) or not home.vault_lock.acquire():
+        return None
+    try:
+        catch_up(home, _PATIENCE_SECONDS)
+        fold_usage(home, _FOLDING_SECONDS)
+        if is_waiting(home):
+            return None
+        with home.database.transaction(), operating(home, "store", subject=memory.subject):
+            outcome = put(home, memory, ()) if beside else place(home, memory, by_hand=True, decision=decision)
+            explain(home, outcome.in_words())
+        apply_intents(home)
+        return outcome
+    finally:
+        home.vault_lock.release()
+
+
+def _wait_for_place(home: Home, memory: Memory) -> StoreOutcome:
+    """What becomes of an accepted memory, if that is known soon; the first one whose turn it is places all."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while waits(home, memory.id) and time.monotonic() < until:
+        if home.vault_lock.acquire():
+            try:
+                scan(home)
+                place_accepted(home)
+            finally:
+                home.vault_lock.release()
+        else:
+            time.sleep(_PAUSE_SECONDS)
+    return outcome_of(home, memory.id)
+
+
+def get(home: Home, reference: str) -> Memory:
+    """One memory by id, by the beginning of its id, or by its subject. Raises NotFound, Conflict.
+
+    The id of an accepted memory means what became of it.
+    """
+    found = home.memories.find_like(reference.strip())
+    if not found and (stored := accepted(home, reference.strip())):
+        return stored
+    if not found:
+        raise NotFound(f"no memory is called {reference!r}", hint="nacre list shows ids")
+    if len(found) > 1:
+        names = ", ".join(memory.id for memory in found)
+        raise Conflict(f"{reference!r} means several memories: {names}", hint="give more of the id")
+    return found[0]
+
+
+def edit(home: Home, reference: str, **changes: Any) -> Memory:
+    """Change fields of a memory, or ``add_tags`` to it; returns it as it is now.
+
+    What an agent rewrites is the agent's word from then on. Trust stays as it is. Raises NotFound, EditConflict,
+    MemoryInvalid.
+    """
+    with home.vault_lock:
+        scan(home)
+        fold_usage(home, _FOLDING_SECONDS)
+        place_first(home, reference.strip())
+        memory = get(home, reference)
+        _refuse_broken(home, memory)
+        if "importance" in changes and not 1 <= changes["importance"] <= 10:
+            raise MemoryInvalid(f"importance is 1 to 10, not {changes['importance']}")
+        if home.settings.speaker is Speaker.AGENT and {"subject", "content"} & changes.keys():
+            changes.setdefault("speaker", Speaker.AGENT)
+        if changes.get("project"):
+            changes["project"] = _project(home, changes["project"])
+        if "add_tags" in changes:
+            added = changes.pop("add_tags")
+            changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))
+        changed = redacted(home, replace(memory, **changes, updated=home.now()))
+        if replace(changed, updated=memory.updated) == memory:
+            return memory
+        if changed.content != memory.content:
+            changed = replace(changed, claim=None)  # it was told of other words
+        with operating(home, "update", subject=changed.subject, why=_changed_fields(memory, changed)):
+            save(home, [changed])
+        if changed.content != memory.content:
+            await_models(home, changed)
+        return changed
+
+
+def retire(home: Home, references: Sequence[str], reason: str | None = None) -> list[Memory]:
+    """Soft-delete memories: they move to ``retired/`` and are never recalled.
+
+    What a retired memory had superseded holds again. Raises NotFound, Conflict.
+    """
+    with home.vault_lock:
+        scan(home)
+        fold_usage(home, _FOLDING_SECONDS)
+        for reference in references:
+            place_first(home, reference.strip())
+    memories = list({memory.id: memory for memory in (get(home, one) for one in references)}.values())
+    gone = next((memory for memory in memories if memory.retired), None)
+    if gone:
+        raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
+    for memory in memories:
+        _refuse_broken(home, memory)
+    with home.vault_lock:
+        clean = home.redactor.clean(reason) if reason else None
+        with operating(home, "retire", subject=subject_of(memories), why=clean), home.database.transaction():
+            going = {one.id for one in memories}
+            retired = [_retire(home, memory, clean, going) for memory in memories]
+        apply_intents(home)
+        return retired
+
+
+def _retire(home: Home, memory: Memory, reason: str | None, going: Collection[str]) -> Memory:
+    """Retire one of those that are ``going``, as it is now: many take a while, and others write in between."""
+    if len(going) > FEW:
+        rest(home)
+    present = home.memories.find(memory.id) or memory
+    if present.retired:
+        return present  # another process was faster
+    retired = replace(present, retired=Retirement(home.now(), reason))
+    details = {"reason": reason} if reason else {}
+    back = [one for one in released(home, [retired]) if one.id not in going]
+    commit(home, [retired, *back], [entry(home, "retire", memory=memory.id, **details)])
+    return retired
+
+
+def finish_todo(home: Home, reference: str) -> Memory:
+    """Retire a todo as done. Raises NotFound, MemoryInvalid."""
+    memory = get(home, reference)
+    if memory.kind is not Kind.TODO:
+        raise MemoryInvalid(f"{memory.subject!r} is a {memory.kind}, not a todo", hint="nacre todo lists them")
+    return retire(home, [memory.id], "done")[0]
+
+
+def list_active(home: Home, wanted: Filter, *, limit: int, offset: int = 0) -> tuple[list[Memory], int]:
+    """A page of active memories, the newest first, and how many there are in all."""
+    catch_up(home)
+    rows, total = list_memories(home.database, wanted, limit=limit, offset=offset, today=home.now().date())
+    found = home.memories.by_rows(rows)
+    return [found[row] for row in rows if row in found], total
+
+
+def _changed_fields(before: Memory, after: Memory) -> str:
+    names = (field.name for field in fields(Memory) if field.name != "updated")
+    return ", ".join(name for name in names if getattr(before, name) != getattr(after, name))
+
+
+def _refuse_broken(home: Home, memory: Memory) -> None:
+    """A file that a person left half-edited is theirs to mend; nothing is written over it."""
+    file = home.files.file_of(memory.id)
+    broken = next((text for text in home.problems if file and text.startswith(f"{file.path}: ")), None)
+    if broken:
+        raise MemoryInvalid(broken, hint="mend the file first; its last good version is recalled until then")
+
+
+def _project(home: Home, name: str | None) -> str | None:
+    return slugify(home.redactor.clean(name)) or None if name else None

@@ -1,0 +1,307 @@
+"""How memories are used: spooled where they are recalled, folded into the database by the next writing command.
+
+A recall appends one line to a spool. Folding takes the spool away under another name, counts it in transactions that
+also note its name and how far they are, and then deletes it: a crash at any point loses no whole line and counts none
+twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from nacre.errors import EditConflict, StoreBusy, VaultUnusable
+from nacre.home.home import Home
+from nacre.home.operations import operating
+from nacre.home.writes import apply_intents, entry, intend_importance, rest
+from nacre.memories.quality import is_protected
+from nacre.platform import private_files
+from nacre.platform.locks import FileLock
+from nacre.spending.spool import fold_notes
+from nacre.storage.sqlite.times import to_ms
+from nacre.storage.usage import StepsDue
+from nacre.values.memory import Memory
+from nacre.values.review import Action, Reason
+from nacre.values.session import Trust
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
+
+SPOOL = "usage.jsonl"
+RAISED = "importance"
+"""What the ledger calls a step of importance."""
+
+PAIRED_A_USE = 5
+"""Of one answer, so many memories are paired with each other: what stands below is seldom read."""
+
+PAIRED_A_SESSION = 20
+MOST_BY_USE = 9
+_SITTING_MS = 30 * 60 * 1000
+_SHORT_ID = 8
+_KEPT_MS = 30 * 86_400_000
+_DAY_MS = 86_400_000
+_LATEST_MS = 2**62
+_PATIENCE_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Memories that were used at a time (epoch milliseconds), in a host's session if it named one.
+
+    A look is one memory that was opened: an access, but no recall.
+    """
+
+    at: int
+    ids: tuple[str, ...]
+    session: str | None = None
+    is_look: bool = False
+
+
+def spool_use(home: Home, memory_ids: Sequence[str], *, session: str | None = None, is_look: bool = False) -> None:
+    """Note that memories were used: one appended line, no database write.
+
+    An answer never fails for it: on a full or read-only disk, or where another process stands still in the moment of
+    taking the spool away, the line is dropped.
+    """
+    record: dict[str, object] = {"at": to_ms(home.clock()), "ids": list(memory_ids)}
+    if session:
+        record["session"] = session_name(session)
+    if is_look:
+        record["look"] = True
+    if home.database.unwritable:
+        return
+    with contextlib.suppress(StoreBusy, OSError), _spool_lock(home):
+        descriptor = private_files.open_file(home.settings.home / SPOOL, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+            file.write(f"\n{json.dumps(record)}")  # the line end comes first: a torn line spoils no other one
+
+
+def session_name(session: str) -> str:
+    """A host's session id as it is kept: a hash, since it is only compared, and nobody knows what a host puts in it."""
+    return hashlib.blake2b(session.strip().encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def fold_usage(home: Home, seconds: float = math.inf) -> int:
+    """Count what was spooled; returns how many recalls that were. Raises StoreBusy.
+
+    It goes on for so long at most; the next one does the rest. Memories that were recalled often enough gain
+    importance, in their files; see docs/usage.md.
+    """
+    if seconds == math.inf:
+        fold_notes(home)
+    if home.database.unwritable or (not _is_readable(home.settings.home / SPOOL) and not _left(home)):
+        return 0
+    counted = 0
+    until = time.monotonic() + seconds
+    with home.vault_lock:
+        for taken in [*_left(home), *_take(home)]:
+            counted += _fold(home, taken, until)
+            if home.usage.value("folded") == taken.name:
+                taken.unlink(missing_ok=True)
+        raise_importance(home)
+        queue_reviews(home)
+    return counted
+
+
+def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
+    """Pair memories with each other and with those used before in a session: once each, at most 20 a session.
+
+    Call in a transaction.
+    """
+    before = home.session_uses.paired(session)
+    fresh = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
+    room = PAIRED_A_SESSION - len(before)
+    joined = home.co_recall.join(fresh[: max(0, room)], before, day)
+    home.session_uses.pair(session, joined)
+
+
+def learned_together(home: Home, memories: Sequence[Memory]) -> None:
+    """Pair memories that were learned from one session, also with what was learned from it before.
+
+    Call in the transaction that stores them.
+    """
+    learned: dict[str, list[str]] = defaultdict(list)
+    for memory in memories:
+        if memory.source.session:
+            learned[memory.source.session].append(memory.id)
+    for session, ids in learned.items():
+        before = [known.id for known in home.memories.known_of(session) if known.id not in ids][:PAIRED_A_SESSION]
+        home.co_recall.join(ids[: PAIRED_A_SESSION - len(before)], before, today(home))
+
+
+def today(home: Home) -> int:
+    """The day, counted from 1970, UTC."""
+    return (to_ms(home.clock()) or 0) // _DAY_MS
+
+
+def queue_reviews(home: Home) -> None:
+    """Put what deserves a look into the review queue: low quality despite much use, contradicted more than once."""
+    at = to_ms(home.now()) or 0
+    poor = home.reviews.low_quality()
+    found = {memory.id: memory for memory in home.memories.rows_of([row[0] for row in poor]).values()}
+    for memory, quality, recalls in poor:
+        is_kept = is_protected(found[memory], home.settings["forgetting.protect"])
+        detail = f"quality {quality:.2f} after {recalls} recalls"
+        suggested = Action.REVIEW if is_kept else Action.RETIRE
+        home.reviews.add(memory, Reason.LOW_QUALITY, detail, suggested, at, once=False)
+    for doubt in home.reviews.doubts():
+        detail = f"{doubt.newer[-_SHORT_ID:]} says otherwise ({doubt.reason})"
+        home.reviews.add(doubt.older, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
+    for memory, times in home.reviews.contradicted():
+        detail = f"contradicted {times} times"
+        home.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
+
+
+def raise_importance(home: Home) -> None:
+    """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 sittings, up to 9.
+
+    The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
+    """
+    if not home.settings["usage.raise_importance"]:
+        return
+    due = {steps.memory: steps for steps in home.usage.steps_due()}
+    if not due:
+        return
+    taken = _steps_taken(home)
+    with home.database.transaction(), operating(home, RAISED, why="recalled often"):
+        for memory in list(due):
+            steps = due.get(memory)
+            with contextlib.suppress(EditConflict, VaultUnusable):
+                if steps:
+                    _raise(home, replace(steps, taken=max(steps.taken, taken.get(memory, 0))))
+            if rest(home):
+                due = {steps.memory: steps for steps in home.usage.steps_due()}
+    apply_intents(home)
+
+
+def _raise(home: Home, due: StepsDue) -> None:
+    memory = home.memories.find(due.memory)
+    if memory is None or memory.trust is Trust.UNTRUSTED:
+        return
+    importance = max(memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken))
+    if importance > memory.importance:
+        note = entry(home, RAISED, memory=memory.id, was=memory.importance, now=importance, steps=due.earned)
+        intend_importance(home, replace(memory, importance=importance), note)
+    home.usage.set_steps(memory.id, due.earned)
+
+
+def _steps_taken(home: Home) -> dict[str, int]:
+    """The steps that the ledger knows of: a new database does not take them again."""
+    try:
+        entries = [item for item in ledger.read(home.vault.read(LEDGER)) if item.action == RAISED]
+    except FileNotFoundError:
+        return {}
+    taken: dict[str, int] = {}
+    for item in entries:
+        memory, steps = str(item.details.get("memory")), item.details.get("steps")
+        if isinstance(steps, int):
+            taken[memory] = max(taken.get(memory, 0), steps)
+    return taken
+
+
+def _fold(home: Home, taken: Path, until: float) -> int:
+    """Count what was taken away, as far as the time goes, or until another process goes on with it."""
+    present = to_ms(home.clock()) or 0
+    counted = 0
+    with home.database.transaction():
+        if home.usage.value("folded") == taken.name:
+            return 0
+        uses = sorted((replace(use, at=min(use.at, present)) for use in _read(taken)), key=lambda use: use.at)
+        for at in range(_folded(home, taken), len(uses)):
+            use = uses[at]
+            session = use.session or _sitting(home, use.at)
+            _count(home, session, use)
+            use_together(home, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
+            counted += 0 if use.is_look else len(use.ids)
+            so_far = partial(home.usage.set_value, "folding", json.dumps([taken.name, at + 1]))
+            if rest(home, so_far) and _folded(home, taken) != at + 1:
+                return counted
+            if time.monotonic() > until:
+                so_far()
+                return counted
+        home.co_recall.forget_faded(today(home))
+        home.session_uses.forget(present - _KEPT_MS)
+        home.usage.set_value("folded", taken.name)
+    return counted
+
+
+def _folded(home: Home, taken: Path) -> int:
+    """How many lines of a spool are counted; -1 when all are."""
+    if home.usage.value("folded") == taken.name:
+        return -1
+    name, done = json.loads(home.usage.value("folding") or '["", 0]')
+    return int(done) if name == taken.name else 0
+
+
+def _count(home: Home, session: str, use: Use) -> None:
+    """Count one use: a look is an access; a recall counts once a session, and again where it goes on a day later."""
+    if use.is_look:
+        home.usage.look(use.ids)
+        home.session_uses.record(session, use.ids, use.at, recalled=())
+        return
+    first = set(use.ids) - home.session_uses.recalled(session, use.at - _DAY_MS)
+    home.usage.record(use.ids, use.at, first=first)
+    home.session_uses.record(session, use.ids, use.at, recalled=first)
+
+
+def _sitting(home: Home, at: int) -> str:
+    """Where no session was named: uses less than half an hour apart belong to one sitting."""
+    start, last = json.loads(home.usage.value("sitting") or "[0, 0]")
+    if abs(at - last) > _SITTING_MS:
+        start = at
+    home.usage.set_value("sitting", json.dumps([start, max(at, last)]))
+    return f"sitting:{start}"
+
+
+def _read(taken: Path) -> Iterator[Use]:
+    """What was noted; a line that makes no sense is passed over, or nothing could be written ever after."""
+    for line in taken.read_text(encoding="utf-8", errors="replace").splitlines():
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+            values = json.loads(line)
+            at, ids, session = int(values["at"]), tuple(map(_text, values["ids"])), values.get("session")
+            if 0 <= at < _LATEST_MS:
+                yield Use(at, ids, _text(session) if session else None, bool(values.get("look")))
+
+
+def _text(value: object) -> str:
+    """A text that the database can hold. Raises TypeError, ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(f"not a text: {value!r}")
+    value.encode("utf-8")
+    return value
+
+
+def _left(home: Home) -> list[Path]:
+    """Spools that were taken away and not deleted, the oldest first: what a crash leaves."""
+    return sorted(filter(_is_readable, home.settings.home.glob("usage.*.taken")))
+
+
+def _is_readable(spool: Path) -> bool:
+    """A spool that cannot be read waits; what a command is for does not wait for it."""
+    return spool.is_file() and os.access(spool, os.R_OK)
+
+
+def _take(home: Home) -> list[Path]:
+    """Take the spool away; nobody is writing to it then."""
+    spool = home.settings.home / SPOOL
+    taken = spool.with_name(f"usage.{home.ids()}.taken")
+    if not _is_readable(spool):
+        return []
+    try:
+        with _spool_lock(home):
+            spool.rename(taken)
+    except (FileNotFoundError, StoreBusy):
+        return []
+    return [taken]
+
+
+def _spool_lock(home: Home) -> FileLock:
+    return FileLock(home.settings.home / "usage.lock", _PATIENCE_SECONDS)

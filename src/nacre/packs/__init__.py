@@ -1,0 +1,1 @@
+"""The archive on disk: transcripts as they were, without secrets, compressed."""

@@ -1,0 +1,1 @@
+"""Transcripts, parsed and redacted, also in worker processes."""

@@ -1,0 +1,1 @@
+"""What nacre needs of the machine: locks, private files, processes, the environment, ids."""

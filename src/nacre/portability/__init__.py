@@ -1,0 +1,1 @@
+"""Leave with everything, and come from elsewhere: export, import, backup."""

@@ -1,0 +1,86 @@
+"""OpenClaw's workspace: ``MEMORY.md``, which is curated, and ``memory/YYYY-MM-DD.md``, which is a diary.
+
+What is curated is meant to last; what a diary says is an event of its day, and temporary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+
+from nacre.errors import MemoryInvalid
+from nacre.portability.sources.notes import Note, kind_of, notes
+from nacre.portability.sources.shape import front_of, moment, shape, words_hash
+from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
+from nacre.portability.sources.tree import Tree
+from nacre.values.memory import Expiry, Kind, Memory
+
+NAME = "openclaw"
+
+_DAY = re.compile(r"(\d{4}-\d\d-\d\d)(?:[-_ ].*)?\.md")
+_CURATED = frozenset({"memory.md"})
+_DIARY_IMPORTANCE = 5
+
+
+def _kept(tree: Tree) -> list[str]:
+    """The curated page and the diary: at the top, below ``memory/``, or as the only file."""
+    return [name for name in tree.matching(".md") if _is_kept(PurePosixPath(name))]
+
+
+def _is_kept(path: PurePosixPath) -> bool:
+    if path.name.lower() in _CURATED:
+        return len(path.parts) == 1
+    return bool(_DAY.fullmatch(path.name)) and path.parts[:-1] in ((), ("memory",))
+
+
+def _recognise(tree: Tree) -> bool:
+    return bool(_kept(tree))
+
+
+def _read(tree: Tree) -> Iterator[Item]:
+    kept = _kept(tree)
+    for name in tree.matching(".md"):
+        if name in kept:
+            yield from _file(tree, name)
+        elif PurePosixPath(name).parts[0] == "memory":
+            yield Skipped(name, "neither MEMORY.md nor a daily note")
+
+
+def _file(tree: Tree, name: str) -> Iterator[Item]:
+    if tree.text(name) is None:
+        yield Skipped(name, "it is too large, or no text")
+        return
+    try:
+        _, body = front_of(tree, name)
+    except MemoryInvalid:
+        body = tree.clean(tree.text(name) or "")
+    day = _DAY.fullmatch(PurePosixPath(name).name)
+    stated = moment(day.group(1)) if day else None
+    said = [note for note in notes(body) if note.is_said]
+    if not said:
+        yield Skipped(name, "it says nothing")
+    seen: set[str] = set()
+    for note in said:
+        if note.text not in seen:
+            seen.add(note.text)
+            yield Found(_memory(tree, name, note, stated))
+
+
+def _memory(tree: Tree, name: str, note: Note, stated: datetime | None) -> Memory:
+    key = f"{tree.path_of(name)}#{words_hash(note.text)}"
+    if stated is None:
+        kind = kind_of(note.headings, Kind.FACT)
+        return shape(
+            NAME, key, note.text, modified=tree.leaves[name].modified, subject=note.subject, kind=kind,
+            file=str(tree.path_of(name)),
+        )  # fmt: skip
+    return shape(
+        NAME, key, note.text, modified=stated.replace(tzinfo=UTC), stated=stated, subject=note.subject,
+        kind=kind_of(note.headings, Kind.EVENT), importance=_DIARY_IMPORTANCE, expiry=Expiry.TEMPORARY,
+        file=str(tree.path_of(name)),
+    )  # fmt: skip
+
+
+SOURCE = ImportSource(NAME, "OpenClaw notes", _recognise, _read)

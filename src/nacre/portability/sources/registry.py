@@ -1,0 +1,44 @@
+"""Sources by name, and the one that recognises what was named."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from nacre.errors import InvalidInput, NotFound
+from nacre.portability.sources.source import ImportSource
+from nacre.portability.sources.tree import Tree
+
+SOURCES: dict[str, str] = {
+    "nacre": "nacre.portability.sources.nacre_export:SOURCE",
+    "agenr": "nacre.portability.sources.agenr:SOURCE",
+    "chatgpt": "nacre.portability.sources.accounts:CHATGPT",
+    "claude-ai": "nacre.portability.sources.accounts:CLAUDE_AI",
+    "clawxmemory": "nacre.portability.sources.clawxmemory:SOURCE",
+    "codex-memories": "nacre.portability.sources.codex_memories:SOURCE",
+    "claude-memory": "nacre.portability.sources.claude_memory:SOURCE",
+    "agent-knowledge": "nacre.portability.sources.agent_knowledge:SOURCE",
+    "openclaw": "nacre.portability.sources.openclaw:SOURCE",
+}
+"""In the order in which they are asked: the decisive formats first."""
+
+
+def detect(tree: Tree) -> ImportSource:
+    """The source that recognises a tree. Raises InvalidInput when none does."""
+    found = next((source for source in map(get_source, SOURCES) if source.recognise(tree)), None)
+    if found is None:
+        raise InvalidInput(
+            f"nothing in {tree.root} is what a known memory writes",
+            hint=f"name what it is: --from {', '.join(SOURCES)}; transcripts are read by nacre ingest",
+        )
+    return found
+
+
+@cache
+def get_source(name: str) -> ImportSource:
+    """A source by name. Raises NotFound."""
+    if name not in SOURCES:
+        raise NotFound(f"no source is called {name!r}", hint=f"one of: {', '.join(SOURCES)}")
+    module, _, attribute = SOURCES[name].partition(":")
+    source: ImportSource = getattr(import_module(module), attribute)
+    return source

@@ -1,0 +1,96 @@
+"""Cases: a trace of every question that is answered, and of what became of the answer.
+
+What was shown is kept by its ids alone, so that nothing is told twice: who looks sees it as it is then, and what is
+forgotten is gone here, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from nacre.home.home import Home
+from nacre.memories.usage import session_name
+from nacre.spending.spool import note_trace
+from nacre.text.passages import shorten
+from nacre.values.deep_recall import DeepQuery, DeepResult
+from nacre.values.recall import LaneState, RecallQuery, RecallResult
+from nacre.values.review import Judged, Verdict
+from nacre.values.trace import Step, Trace, TraceKind
+
+_QUESTION_CHARACTERS = 400
+_REMEMBERED = timedelta(days=30)
+_STATUS = {LaneState.RAN: "done", LaneState.PARTIAL: "done", LaneState.UNAVAILABLE: "failed"}
+_TOLD = {Verdict.USED: "used", Verdict.UNUSED: "not used", Verdict.CORRECTED: "corrected"}
+
+
+def note_case(home: Home, query: RecallQuery, result: RecallResult) -> None:
+    """Note a question and its answer: a line in a spool, nothing in the database."""
+    if not home.settings["traces.cases"]:
+        return
+    steps = [
+        Step(f"{lane.name} lane", output=lane.note or lane.state.value, status=_STATUS.get(lane.state, "skipped"))
+        for lane in result.lanes
+    ]
+    shown = {hit.memory.id: hit.score for hit in result.hits}
+    shown |= {f"{hit.session.id}#{hit.turn.id}": hit.score for hit in result.turns}
+    _note(home, query, steps, shown, _outcome(result), result.took_ms)
+
+
+def note_deep_case(home: Home, query: DeepQuery, result: DeepResult) -> None:
+    """The same for a question that was looked into deeply: its steps, and who took each."""
+    if not home.settings["traces.cases"]:
+        return
+    steps = [
+        Step(step.name, output=step.problem or step.outcome, status="failed" if step.problem else "done",
+             more={"by": step.by.value})
+        for step in result.steps
+    ]  # fmt: skip
+    shown = {hit.memory.id: hit.score for hit in result.hits}
+    memories = len(shown)
+    outcome = f"asks which project: {', '.join(result.clarify)}" if result.clarify else "nothing found"
+    if memories:
+        outcome = f"{memories} {'memory' if memories == 1 else 'memories'} of {result.project or 'the owner'}"
+    _note(home, query, steps, shown, outcome, result.took_ms)
+
+
+def _note(
+    home: Home, query: RecallQuery | DeepQuery, steps: Sequence[Step], shown: Mapping[str, float], outcome: str,
+    took_ms: float,
+) -> None:  # fmt: skip
+    ended, took = home.clock(), timedelta(milliseconds=took_ms)
+    answer = Step("answer", output=outcome, refs=tuple(shown), seconds=took.total_seconds(), more=shown)
+    question = shorten(home.redactor.clean(query.text), _QUESTION_CHARACTERS)
+    session = session_name(query.session) if query.session else ""
+    trace = Trace(
+        home.ids(), TraceKind.CASE, question, ended - took, ended, outcome, (*steps, answer), session=session
+    )  # fmt: skip
+    note_trace(home, trace)
+
+
+def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
+    """Say in the latest questions that memories were shown for whether they were of use. Call in a transaction."""
+    since = home.now() - _REMEMBERED
+    of_case: Mapping[str, list[Judged]] = defaultdict(list)
+    for item in judged:
+        case = home.traces.case_of(item.memory_id, session_name(session) if session else None, since)
+        if case:
+            of_case[case].append(item)
+    for case, items in of_case.items():
+        told = "; ".join(
+            f"{words}: {sum(item.verdict is verdict for item in items)}"
+            for verdict, words in _TOLD.items()
+            if any(item.verdict is verdict for item in items)
+        )
+        more = {item.memory_id: _TOLD[item.verdict] for item in items}
+        home.traces.add_step(case, Step("hears back", output=told, refs=tuple(more), more=more), told)
+
+
+def _outcome(result: RecallResult) -> str:
+    if result.abstained and not result.turns:
+        return "nothing that is sure enough to be shown"
+    if not result.hits and not result.turns:
+        return "nothing found"
+    memories, turns = len(result.hits), len(result.turns)
+    return f"{memories} {'memory' if memories == 1 else 'memories'}, {turns} {'turn' if turns == 1 else 'turns'}"

@@ -1,0 +1,36 @@
+"""The part of a long text that a question is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nacre.text.passages import one_line, shorten
+
+EXCERPT_CHARACTERS = 280
+
+
+def excerpt(text: str, terms: Iterable[str], characters: int = EXCERPT_CHARACTERS) -> str:
+    """The stretch of a text that holds most of the terms, on one line, with ellipses where it was cut."""
+    text = one_line(text)
+    if len(text) <= characters:
+        return text
+    lowered = text.lower()
+    places = sorted(place for term in terms for place in _places(lowered, term))
+    if not places:
+        return shorten(text, characters)
+    reach = characters - 60
+    best = max(places, key=lambda start: sum(start <= place < start + reach for place in places))
+    start = max(0, best - 40)
+    start = text.rfind(" ", 0, start) + 1 if start else 0
+    cut = shorten(text[start:], characters - 1)
+    return f"…{cut}" if start else cut
+
+
+def _places(lowered: str, term: str) -> list[int]:
+    beginning = term[: max(3, len(term) - 2)] if term.isascii() and len(term) > 4 else term
+    found: list[int] = []
+    at = lowered.find(beginning)
+    while at >= 0 and len(found) < 20:
+        found.append(at)
+        at = lowered.find(beginning, at + 1)
+    return found

@@ -1,0 +1,300 @@
+"""Recall over memories: lexical, vector, link and time lanes, then the memory-aware score of DESIGN section 6."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from datetime import date, datetime
+from heapq import nlargest
+from typing import NamedTuple
+
+from nacre.platform.fast_dataclass import dataclass
+from nacre.retrieval.confidence import Signals, Sureness, sureness_of
+from nacre.retrieval.fusion import blend, min_max
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.lexical import Telling, Weights, choose, saturate
+from nacre.retrieval.question.question import Question
+from nacre.retrieval.scoring import ADDED_FACTORS, factors, product
+from nacre.storage.filters import FORMER, Clause, memory_clause
+from nacre.storage.memories import Memories
+from nacre.storage.search.full_text import Match, Search, Term, admitted_memories, browse_memories
+from nacre.storage.usage import Usage, UsageLog
+from nacre.text.passages import is_unspaced
+from nacre.values.memory import Kind, Memory
+from nacre.values.recall import Filter
+
+CANDIDATES = 250
+WEIGHTS = {"lexical": 0.5, "vector": 0.5}
+SIMILARITY_EXPONENT = 0.7
+FULL_TEXT_BONUS = 0.15
+_MOST = 1 + FULL_TEXT_BONUS
+NAME_BONUS = 0.1
+LINK_SHARE = 0.5
+UNSEEN_ROWS = 50
+"""A young home cannot tell common words from rare ones: words are weighed as if it held so many more memories."""
+LINK_SEEDS = 5
+_LEANING = 0.3
+"""What it counts, of the words of a prompt, that it sounds like a question for the kind of a memory."""
+FORMER_SHARE = 0.8
+"""What a memory was replaced for is still asked for in the old words: they count so much for what took its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredMemory:
+    """A memory with its score (0 to 1), the parts of it, the absolute signals, and how sure it is to answer by those.
+
+    ``linked_from`` are the ids of the hits that it was reached from, ``may_replace`` older memories that it makes
+    likely to be outdated and that would be hits, too.
+    """
+
+    memory: Memory
+    score: float
+    components: dict[str, float]
+    signals: Signals
+    confidence: float = 0.0
+    linked_from: tuple[str, ...] = ()
+    may_replace: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How memories are to be ranked: as of when, around which date, by relevance alone or with age and use.
+
+    ``clamped=False`` is the formula of agenr (seed facts 1.2.1) as it stands: no clamp, no factors but its own, and the
+    whole bonus for any full-text match.
+    """
+
+    now: datetime
+    around: datetime | None = None
+    radius_days: float = 14.0
+    boost: bool = True
+    clamped: bool = True
+
+    @property
+    def today(self) -> date:
+        """The day on which a memory must still be true."""
+        return self.now.date()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the lanes found, by row: term counts, cosines, and the ids a memory was reached from by links."""
+
+    matches: Mapping[int, Match] = field(default_factory=dict)
+    telling: Telling = Telling()
+    empty: bool = False
+    sureness: Sureness = field(default_factory=lambda: sureness_of("memories", None))
+    cosines: Mapping[int, float] = field(default_factory=dict)
+    linked: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    leans: tuple[Kind, ...] = ()
+    is_prompt: bool = False
+
+    def passes_over(self, memory: Memory) -> bool:
+        """Whether the model cannot read a memory, so that its cosine to a prompt says nothing."""
+        return self.is_prompt and not self.sureness.scale.reads_unspaced and is_unspaced(memory.content)
+
+
+class _Kin(NamedTuple):
+    """What stands for a term of a question: a word or phrase, with its share and the rows that may hold it."""
+
+    at: int
+    term: Term
+    form: str
+    share: float
+    rows: int
+
+
+def sureness_kind(question: Question) -> str:
+    """How memories are judged: as answers to a question, or as what a prompt brings up."""
+    return "prompts" if question.is_prompt else "memories"
+
+
+class MemoryRecall:
+    """Ranks memories for a question."""
+
+    def __init__(self, search: Search, memories: Memories, usage: UsageLog) -> None:
+        self._search = search
+        self._memories = memories
+        self._usage = usage
+
+    def rank(
+        self, question: Question, wanted: Filter, ranking: Ranking, *, vector: QueryVector | None, lexical: bool = True
+    ) -> list[ScoredMemory]:
+        """All memories that any lane found, the best first."""
+        database = self._memories.database
+        if question.is_open or wanted.is_for_handoffs:
+            return self._of_a_time(browse_memories(database, wanted, limit=CANDIDATES, today=ranking.today), ranking)
+        where = memory_clause(wanted, ranking.today)
+        admitted = admitted_memories(database, wanted, today=ranking.today)
+        former = {} if wanted.as_of else {old: row for old, row in self._memories.former().items() if row in admitted}
+        matches, weights, telling = self._lexical(question, where, former) if lexical else ({}, Weights(), Telling())
+        named = self._named(question, where) if lexical else set()
+        cosines = self._cosines(vector, admitted, former)
+        words = {row: saturate(match.held, match.length, weights) for row, match in matches.items()}
+        nearest = nlargest(CANDIDATES, cosines, key=lambda row: (cosines[row], -row))
+        kept = {*nearest, *matches, *named}
+        near = {row: share for row, share in min_max(cosines).items() if row in kept}
+        parts = blend(
+            {
+                "lexical": (WEIGHTS["lexical"], min_max(words, floor=0.0)),
+                "vector": (WEIGHTS["vector"], near),
+            }
+        )
+        for row in named:
+            parts.setdefault(row, {})["name"] = NAME_BONUS
+        found = self._memories.by_rows(list(parts))
+        linked = self._follow_links(parts, found, admitted)
+        kind = sureness_kind(question)
+        sureness = vector.sureness(kind) if vector else sureness_of(kind, None)
+        lanes = _Found(
+            matches, telling, question.says_nothing, sureness, cosines, linked, question.leans, question.is_prompt
+        )
+        return self._scored(parts, found, lanes, ranking)
+
+    def browse(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
+        """Memories without a question: by importance, and a half-life of 30 days (seed facts 1.2.2)."""
+        parts = {row: {"importance": 1.0} for row in rows}
+        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
+
+    def _of_a_time(self, rows: list[int], ranking: Ranking) -> list[ScoredMemory]:
+        """The memories of a time or kind that was asked for, and nothing else was."""
+        parts = {row: {"time": 1.0} for row in rows}
+        return self._scored(parts, self._memories.by_rows(rows), _Found(), ranking)
+
+    def _lexical(
+        self, question: Question, where: Clause, former: Mapping[int, int]
+    ) -> tuple[dict[int, Match], Weights, Telling]:
+        terms = self._search.terms(question.words)
+        if not terms:
+            return {}, Weights(), Telling()
+        corpus = self._search.corpus(terms)
+        kin = self._kin(question, terms)
+        corpus = replace(corpus, rows=corpus.rows + UNSEEN_ROWS, frequencies=_with_kin(corpus.frequencies, kin))
+        terms, weights, telling = choose(question, terms, corpus)
+        matches = {match.row: match for match in self._search.match(terms, where, CANDIDATES)}
+        for old in self._search.match(terms, FORMER, CANDIDATES) if former else ():
+            if old.row in former:
+                row = former[old.row]
+                matches[row] = _with_former(matches.get(row), old._replace(row=row))
+        self._match_kin(kin, {term: at for at, term in enumerate(terms)}, where, matches)
+        return matches, weights, telling
+
+    def _kin(self, question: Question, terms: Sequence[Term]) -> list[_Kin]:
+        """What stands for the words of a prompt, as far as any memory holds it."""
+        if not question.kin:
+            return []
+        by_stem = {term.stem: at for at, term in enumerate(terms)}
+        phrases = dict.fromkeys(phrase for forms in question.kin.values() for phrase in forms)
+        rows = self._search.rows_with(list(phrases))
+        found = []
+        for word, forms in question.kin.items():
+            at = next((by_stem[term.stem] for term in self._search.terms([word]) if term.stem in by_stem), None)
+            if at is not None:
+                found += [_Kin(at, terms[at], form, share, rows[form]) for form, share in forms.items() if form in rows]
+        return found
+
+    def _match_kin(
+        self, kin: Sequence[_Kin], places: Mapping[Term, int], where: Clause, matches: dict[int, Match]
+    ) -> None:
+        """Add to what rows hold of the terms what stands for them."""
+        wanted = [one for one in kin if one.term in places]
+        for match in self._search.match([Term(one.form, "") for one in wanted], where, CANDIDATES):
+            held = dict(matches[match.row].held) if match.row in matches else {}
+            for at in match.held:
+                place = places[wanted[at].term]
+                held[place] = max(held.get(place, 0.0), wanted[at].share)
+            matches[match.row] = matches.get(match.row, match)._replace(held=held)
+
+    def _named(self, question: Question, where: Clause) -> set[int]:
+        names = question.names
+        if question.is_prompt:  # a name that stands in the index as it is was found as a word
+            names = tuple(name for name in names if name not in self._search.rows_with(names))
+        return {row for row, _, _ in self._search.match_parts(names, where, CANDIDATES)}
+
+    def _cosines(self, vector: QueryVector | None, admitted: set[int], former: Mapping[int, int]) -> dict[int, float]:
+        if vector is None:
+            return {}
+        every = vector.vectors.memory_cosines(vector.value)
+        found = {row: cosine for row, cosine in every.items() if row in admitted}
+        for old, row in former.items():
+            found[row] = max(found.get(row, -1.0), FORMER_SHARE * every.get(old, -1.0))
+        return found
+
+    def _follow_links(
+        self, parts: dict[int, dict[str, float]], found: dict[int, Memory], admitted: set[int]
+    ) -> dict[int, tuple[str, ...]]:
+        """The memories one hop from the best five inherit a share of their relevance; row → where from."""
+        best = sorted(found, key=lambda row: -sum(parts[row].values()))[:LINK_SEEDS]
+        relevance = {found[row].id: sum(parts[row].values()) for row in best}
+        reached: dict[str, float] = {}
+        sources: dict[str, list[str]] = {}
+        for source, target, strength in self._memories.neighbours(list(relevance)):
+            reached[target] = max(reached.get(target, 0.0), LINK_SHARE * strength * relevance[source])
+            sources.setdefault(target, []).append(source)
+        linked = {}
+        for row, memory in self._memories.rows_of(list(reached)).items():
+            if row in admitted and reached[memory.id] > sum(parts.get(row, {}).values()):
+                parts[row] = {**parts.get(row, {}), "link": reached[memory.id] - sum(parts.get(row, {}).values())}
+                found[row] = memory
+                linked[row] = tuple(sources[memory.id])
+        return linked
+
+    def _scored(
+        self, parts: Mapping[int, dict[str, float]], memories: Mapping[int, Memory], found: _Found, ranking: Ranking
+    ) -> list[ScoredMemory]:
+        usage = self._usage.of([memory.id for memory in memories.values()])
+        scored = []
+        for row, memory in memories.items():
+            match = found.matches.get(row)
+            in_part = "name" in parts[row]
+            cosine = None if found.passes_over(memory) else found.cosines.get(row)
+            signals = found.telling.signals(match.held if match else {}, cosine=cosine, in_part=in_part)
+            signals = replace(signals, empty=found.empty)
+            if memory.kind in found.leans:
+                signals = replace(signals, coverage=signals.coverage + _LEANING)
+            used = usage.get(memory.id, Usage())
+            score, components = _score(memory, parts[row], used, ranking, found_in_text=match is not None)
+            sure = found.sureness.confidence(signals)
+            scored.append(ScoredMemory(memory, score, components, signals, sure, found.linked.get(row, ())))
+        return sorted(scored, key=lambda item: (-item.score, item.memory.id))
+
+
+def _score(
+    memory: Memory, parts: dict[str, float], usage: Usage, ranking: Ranking, *, found_in_text: bool
+) -> tuple[float, dict[str, float]]:
+    """sim^0.7 · clamp(factors) + .15 · sim for a full-text match, over 1.15; relevance alone without boost.
+
+    agenr cuts at 1 instead. There the best of what is new and important all score 1, and their order is lost.
+    """
+    similarity = min(1.0, sum(parts.values()))
+    components = {name: round(value, 4) for name, value in parts.items() if value}
+    if not ranking.boost:
+        return similarity, components
+    weighed = factors(memory, usage, ranking.now, around=ranking.around, radius_days=ranking.radius_days)
+    if not ranking.clamped:
+        weighed = {name: value for name, value in weighed.items() if name not in ADDED_FACTORS}
+    bonus = FULL_TEXT_BONUS * (similarity if ranking.clamped else 1.0) if found_in_text else 0.0
+    worth = product(weighed) if ranking.clamped else math.prod(weighed.values())
+    score = min(1.0, (similarity**SIMILARITY_EXPONENT * worth + bonus) / (_MOST if ranking.clamped else 1.0))
+    components |= {f"x_{name}": round(value, 4) for name, value in weighed.items() if value != 1.0}
+    if bonus:
+        components["full_text"] = round(bonus, 4)
+    return score, components
+
+
+def _with_kin(frequencies: Sequence[int], kin: Sequence[_Kin]) -> tuple[int, ...]:
+    """How common words are, where one that no row holds is as common as what stands for it."""
+    found = list(frequencies)
+    for one in kin:
+        if not frequencies[one.at]:
+            found[one.at] += one.rows
+    return tuple(found)
+
+
+def _with_former(own: Match | None, former: Match) -> Match:
+    """A memory's term counts with those of what it replaced."""
+    shared = {at: FORMER_SHARE * count for at, count in former.held.items()}
+    if own is None:
+        return former._replace(held=shared)
+    return own._replace(held={at: max(own.held.get(at, 0.0), shared.get(at, 0.0)) for at in own.held | shared})

@@ -1,0 +1,1 @@
+"""What a question asks for: words, names, people, time."""

@@ -1,0 +1,143 @@
+"""The memories that answer a question, ranked and cut to what is sure: what every recall does, and a hook alone.
+
+Light: what only a full recall needs (vectors, models, turns, the vault's files) is in :mod:`nacre.retrieval.recall`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from nacre.home.home import Home
+from nacre.retrieval.confidence import BORDER, answering
+from nacre.retrieval.diversify import diversify
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.memories import MemoryRecall, Ranking, ScoredMemory, sureness_kind
+from nacre.retrieval.merge import most_of
+from nacre.retrieval.outdated import fold
+from nacre.retrieval.question.prompts import as_prompt, is_workaday, parts_of
+from nacre.retrieval.question.question import Question, read_question
+from nacre.storage.search.full_text import browse_memories, memory_search, names_known
+from nacre.values.memory import Memory
+from nacre.values.recall import Filter, Mode, RecallQuery
+
+DIVERSIFY_FROM = 3
+"""Candidates weighed for diversity, per hit asked for."""
+
+
+def ranked_by_words(
+    home: Home, query: RecallQuery
+) -> tuple[list[ScoredMemory], tuple[Memory, float] | None]:  # fmt: skip
+    """The memories that answer by their words alone, the best first; where none is sure to, the :func:`nearest`.
+
+    As :func:`nacre.retrieval.recall.recall` in the mode ``lexical`` finds them, from the database as it is. What the
+    question says happened before or after something is not looked up.
+    """
+    question = _read(home, query, query.text)
+    ranking = ranking_of(home, query)
+    ranked, wanted = rank_memories(home, query, question, ranking)
+    parts = [_read(home, query, part) for part in parts_of(query.text)] if query.is_prompt else []
+    if parts:
+        engine = engine_of(home)
+        ranked = most_of([ranked, *(engine.rank(part, wanted, ranking, vector=None) for part in parts)])
+    sure = confident(ranked, query, question)
+    sure = fold(sure, doubts(home, sure), _last_said)
+    return diverse(sure, query)[: query.limit], None if sure else nearest(ranked)
+
+
+def nearest(ranked: Sequence[ScoredMemory]) -> tuple[Memory, float] | None:
+    """The memory that is surest to answer, and how sure, 0 to 1."""
+    best = max(ranked, key=lambda item: item.confidence, default=None)
+    return (best.memory, best.confidence) if best else None
+
+
+def engine_of(home: Home) -> MemoryRecall:
+    """What ranks memories."""
+    return MemoryRecall(memory_search(home.database), home.memories, home.usage)
+
+
+def _read(home: Home, query: RecallQuery, text: str) -> Question:
+    question = read_plainly(home, text)
+    return as_prompt(question) if query.is_prompt else question
+
+
+def read_plainly(home: Home, text: str) -> Question:
+    """A question taken apart, with the names that the index knows."""
+    authors, projects = names_known(home.database)
+    return read_question(text, now=home.now(), authors=authors, projects=projects)
+
+
+def projects_named(home: Home, prompt: str) -> tuple[str, ...]:
+    """The known projects that a prompt names; not those whose names are words of everyday work ("repo", "demo")."""
+    return tuple(name for name in read_plainly(home, prompt).projects if not is_workaday(name))
+
+
+def ranking_of(home: Home, query: RecallQuery) -> Ranking:
+    """How the memories for a question are to be ranked: as of now, or of the end of the day that it asks about."""
+    now = home.clock()
+    day = query.filter.as_of
+    moment = min(now, datetime.combine(day, datetime.max.time(), UTC)) if day else now
+    clamped = home.settings["scoring.profile"] == "nacre"
+    return Ranking(moment, query.around, query.radius_days, query.boost, clamped)
+
+
+def rank_memories(
+    home: Home, query: RecallQuery, question: Question, ranking: Ranking, *, vector: QueryVector | None = None,
+    lexical: bool = True,
+) -> tuple[list[ScoredMemory], Filter]:  # fmt: skip
+    """Ranked memories and the filter that was used: a time the question names narrows it, where that leaves any."""
+    engine = engine_of(home)
+    if query.mode is Mode.BROWSE:
+        limit = max(3 * query.limit, 50)
+        rows = browse_memories(home.database, query.filter, limit=limit, today=ranking.today)
+        return engine.browse(rows, ranking), query.filter
+    wanted = narrowed(query, question)
+    ranked = engine.rank(question, wanted, ranking, vector=vector, lexical=lexical)
+    if question.is_open:
+        return ranked, wanted
+    if wanted is not query.filter and not confident(ranked, query, question):
+        return engine.rank(question, query.filter, ranking, vector=vector, lexical=lexical), query.filter
+    return ranked, wanted
+
+
+def narrowed(query: RecallQuery, question: Question) -> Filter:
+    """The filter, within the time, kinds and project that the question names; options come before its words."""
+    wanted, window = query.filter, question.window
+    if question.lists:
+        projects = wanted.projects or question.projects
+        wanted = replace(wanted, kinds=wanted.kinds or question.lists, projects=projects)
+    if window is None or wanted.since or wanted.until or query.around:
+        return wanted
+    return replace(wanted, since=window.since, until=window.until)
+
+
+def confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Question) -> list[ScoredMemory]:
+    """The hits likely to answer; a linked memory counts when the very one it is linked from does."""
+    if query.mode is Mode.BROWSE or question.is_open or query.filter.is_for_handoffs:
+        return list(ranked)
+    sure = {item.memory.id for item in ranked if item.confidence >= BORDER}
+    shown = {item.memory.id for item in answering(sureness_kind(question), ranked)}
+    return [item for item in ranked if item.memory.id in shown or not sure.isdisjoint(item.linked_from)]
+
+
+def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
+    """Which of some memories are likely to be outdated, by which: (older, newer)."""
+    return [(doubt.older, doubt.newer) for doubt in home.reviews.doubts([item.memory.id for item in hits])]
+
+
+def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:
+    """The best hits, each weighed against its likeness to those before, where that is wanted."""
+    if not query.diversify:
+        return list(ranked[: query.limit])
+    pool = ranked[: query.limit * DIVERSIFY_FROM]
+    return diversify(
+        pool,
+        score=lambda item: item.score,
+        text=lambda item: f"{item.memory.subject} {item.memory.content}",
+        limit=query.limit,
+    )
+
+
+def _last_said(memory: Memory) -> datetime:
+    return memory.last_said

@@ -1,0 +1,459 @@
+"""Answer questions: memories, and the turns of sessions beside them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, islice
+from typing import TypeVar
+
+from nacre.dedup.comparison import last_said
+from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
+from nacre.home.home import BUNDLED, Home
+from nacre.memories.accept import is_waiting, waiting
+from nacre.memories.scan import catch_up
+from nacre.memories.usage import spool_use, today
+from nacre.protocols import RemoteEmbedder
+from nacre.retrieval import co_recall
+from nacre.retrieval.cases import note_case
+from nacre.retrieval.confidence import answering
+from nacre.retrieval.diversify import diversify
+from nacre.retrieval.excerpt import excerpt
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.memories import Ranking, ScoredMemory
+from nacre.retrieval.merge import most_of
+from nacre.retrieval.outdated import fold
+from nacre.retrieval.question.anchors import anchored, find_anchor
+from nacre.retrieval.question.prompts import as_prompt, parts_of
+from nacre.retrieval.question.question import Question, read_question
+from nacre.retrieval.ranking import (
+    DIVERSIFY_FROM,
+    confident,
+    diverse,
+    doubts,
+    engine_of,
+    narrowed,
+    nearest,
+    rank_memories,
+    ranking_of,
+)
+from nacre.retrieval.rerank import SecondLook
+from nacre.retrieval.turns import ScoredTurn, TurnRecall
+from nacre.storage.search.full_text import admitted_memories, find_said
+from nacre.storage.sessions import StoredTurn
+from nacre.text.passages import count_tokens, is_unspaced, words
+from nacre.values.memory import Memory, Scope
+from nacre.values.recall import Evidence, Filter, Lane, LaneState, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.values.session import Trust, Turn
+
+Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
+_MAX_QUERY_CHARACTERS = 20_000
+_EVIDENCE_CHARACTERS = 240
+_PATIENCE_SECONDS = 0.2
+_ASKED_FIRST = 100
+_ASKED_MOST = 6_400
+_CONFIRMATIONS = 2
+"""Of a memory that was said again, the latest are shown as evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    vector: QueryVector | None
+    lexical: bool
+    reports: tuple[Lane, ...]
+    second: SecondLook | None = None
+
+    def told(self) -> tuple[Lane, ...]:
+        """What ran, once all has."""
+        return (*self.reports, self.second.report()) if self.second else self.reports
+
+
+def recall(home: Home, query: RecallQuery) -> RecallResult:
+    """The memories that answer a question, the best first. Raises QueryInvalid.
+
+    What a person changed by hand is taken in first. The answer itself writes only one line to a spool, which the next
+    writing command folds into usage.
+    """
+    started = time.perf_counter()
+    check(query)
+    query = _trusting(home, query)
+    if not query.is_prompt:
+        catch_up(home, _PATIENCE_SECONDS)
+    question = _read(home, query)
+    lanes = _open_lanes(home, query, question)
+    ranking = ranking_of(home, query)
+    ranked, wanted = rank_memories(home, query, question, ranking, vector=lanes.vector, lexical=lanes.lexical)
+    ranked = _with_parts(home, query, ranked, wanted, ranking)
+    ranked, expansion = _expanded(home, query, question, ranked, wanted, ranking)
+    sure = _looked_at_again(lanes, confident(ranked, query, question), _memory_text)
+    sure, graded = _graded(home, query, sure)
+    sure = fold(sure, doubts(home, sure), last_said)
+    kept, along = _co_recalled(home, query, wanted, ranked, sure)
+    hits, truncated = _cut([*diverse(kept, query), *along][: query.limit], query)
+    outdated = [] if query.filter.as_of else doubts(home, hits)
+    result = RecallResult(
+        query=query.text,
+        hits=tuple(_memory_hit(home, item, query, outdated) for item in hits),
+        turns=tuple(_turns_beside(home, query, question, lanes)),
+        lanes=(*lanes.told(), *expansion, *graded),
+        abstained=bool(ranked) and not hits,
+        nearest=None if sure else nearest(ranked),
+        since=wanted.since,
+        until=wanted.until,
+        around=query.around,
+        truncated=truncated,
+        took_ms=(time.perf_counter() - started) * 1000,
+    )
+    if query.update and query.mode is not Mode.BROWSE:
+        _note_use(home, query, hits, along)
+        note_case(home, query, result)
+    return result
+
+
+def search_sessions(
+    home: Home, query: RecallQuery, *, offset: int = 0, admits: Callable[[Turn], bool] | None = None
+) -> RecallResult:
+    """The turns that answer a question, the best first. Raises QueryInvalid. Shows all that matches: it is a search.
+
+    ``admits`` leaves out what it does not admit; it is asked of ever more of the best turns until enough are found.
+    ``truncated`` says that there are more.
+    """
+    started = time.perf_counter()
+    check(query)
+    query = _trusting(home, query)
+    question = _read(home, query)
+    lanes = _open_lanes(home, query, question)
+    if offset or admits:
+        query = replace(query, diversify=False)
+    wanted = offset + query.limit + 1
+    reach = wanted if admits is None else max(wanted, _ASKED_FIRST)
+    while True:
+        found = _rank_turns(home, query, question, lanes, reach, confident=False)
+        hits = [hit for hit in found if admits is None or admits(hit.turn)]
+        if len(hits) >= wanted or len(found) < reach or reach >= _ASKED_MOST:
+            break
+        reach *= 4
+    return RecallResult(
+        query=query.text, turns=tuple(hits[offset : wanted - 1]), lanes=lanes.told(), around=query.around,
+        since=query.filter.since, until=query.filter.until, truncated=len(hits) >= wanted,
+        took_ms=(time.perf_counter() - started) * 1000,
+    )  # fmt: skip
+
+
+def _trusting(home: Home, query: RecallQuery) -> RecallQuery:
+    """The query without what is untrusted, where the owner wants none."""
+    if query.filter.trusted or not home.settings["recall.trusted"]:
+        return query
+    return replace(query, filter=replace(query.filter, trusted=True))
+
+
+def _read(home: Home, query: RecallQuery) -> Question:
+    """The question taken apart, with the time of what it says happened before or after it."""
+    authors, projects = home.sessions.authors(), home.sessions.projects()
+
+    def read(text: str) -> Question:
+        question = read_question(text, now=home.now(), authors=authors, projects=projects)
+        return as_prompt(question) if query.is_prompt else question
+
+    question = read(query.text)
+    if find_anchor(question) is None:
+        return question
+    engine = TurnRecall(home.turn_search, home.sessions)
+    return anchored(question, lambda event: engine.when(read(event), query.filter))
+
+
+def _note_use(home: Home, query: RecallQuery, hits: Sequence[ScoredMemory], along: Sequence[ScoredMemory]) -> None:
+    """What was asked for was used; what only came along was not, so that habit does not feed on itself."""
+    unasked = {item.memory.id for item in along}
+    used = [item.memory.id for item in hits if item.memory.id not in unasked]
+    if used:
+        spool_use(home, used, session=query.session)
+
+
+def check(query: RecallQuery) -> None:
+    """Raises QueryInvalid for what cannot be asked."""
+    if not query.text.strip() and query.mode is not Mode.BROWSE:
+        raise QueryInvalid("the question is empty", hint="ask something, or browse: nacre recall --browse")
+    if len(query.text) > _MAX_QUERY_CHARACTERS:
+        raise QueryInvalid(f"the question is longer than {_MAX_QUERY_CHARACTERS:,} characters", hint="shorten it")
+    wanted = query.filter
+    if wanted.since and wanted.until and wanted.since >= wanted.until:
+        raise QueryInvalid("--since lies after --until", hint="exchange them")
+    if query.radius_days <= 0:
+        raise QueryInvalid("the radius must be above 0 days", hint="14 days reach a fortnight to either side")
+    if query.limit < 1:
+        raise QueryInvalid("the limit must be at least 1", hint="10 is the usual limit")
+
+
+def _open_lanes(home: Home, query: RecallQuery, question: Question) -> _Lanes:
+    """Embed the question where the vector lane can run, and say why where it cannot."""
+    lexical = query.mode in (Mode.HYBRID, Mode.LEXICAL)
+    reports = [_lexical(home) if lexical else Lane("lexical", LaneState.SKIPPED)]
+    vector = None
+    if query.mode in (Mode.LEXICAL, Mode.BROWSE):
+        reports.append(Lane("vector", LaneState.SKIPPED))
+    elif home.settings["embedding.model"] == "none":
+        reports.append(Lane("vector", LaneState.SKIPPED, note="off in the settings"))
+    elif lexical and is_unspaced(question.semantic) and home.settings["embedding.model"] == BUNDLED:
+        reports.append(Lane("vector", LaneState.SKIPPED, note="the model does not read this script"))
+    else:
+        try:
+            vector, report = _embed_question(home, question)
+            reports.append(report)
+        except EmbedderUnavailable as error:
+            reports.append(Lane("vector", LaneState.UNAVAILABLE, note=error.message))
+    second = None
+    try:
+        if query.mode is not Mode.BROWSE and home.reranker:
+            second = SecondLook(home.reranker, query.text, time.perf_counter)
+    except RerankerUnavailable as error:
+        reports.append(Lane("reranker", LaneState.UNAVAILABLE, note=error.message))
+    return _Lanes(vector, lexical, tuple(reports), second)
+
+
+def _lexical(home: Home) -> Lane:
+    """The lexical lane sees all that has its place."""
+    lost = sum(place.rows for place in home.shards.unreadable())
+    if lost:
+        note = f"the index of {lost:,} turns cannot be read: nacre ingest makes it anew"
+        return Lane("lexical", LaneState.PARTIAL, note=note)
+    if not is_waiting(home):
+        return Lane("lexical", LaneState.RAN)
+    count = len(waiting(home))
+    note = f"{count} {'memory' if count == 1 else 'memories'} stored just now still to come: the next command goes on"
+    return Lane("lexical", LaneState.PARTIAL, note=note)
+
+
+def _embed_question(home: Home, question: Question) -> tuple[QueryVector | None, Lane]:
+    """By the model that made the vectors in use, whichever is set by now."""
+    vectors = home.vectors
+    model = vectors.model()
+    if model is None:
+        return None, Lane("vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them")
+    embedder = home.embedder_in_use
+    if embedder.name != model:
+        return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
+    text = question.semantic
+    if isinstance(embedder, RemoteEmbedder):
+        embedder = embedder.within(home.settings["embedding.query_seconds"], question=True)
+        text = home.redactor.clean(text)  # it may leave this machine
+    embedded = embedder.embed([text])[0]
+    if vectors.dimensions() not in (0, len(embedded)):
+        told = f"{model} gives vectors of {len(embedded)} numbers now, and the index has {vectors.dimensions()}"
+        return None, Lane("vector", LaneState.UNAVAILABLE, note=told)
+    are_missing = bool(vectors.turns_to_embed(1) or vectors.memories_to_embed(1))
+    goes_on = "nacre embed tells why" if isinstance(embedder, RemoteEmbedder) else "nacre ingest goes on with them"
+    note = f"some texts have no vectors yet: {goes_on}" if are_missing else None
+    state = LaneState.PARTIAL if are_missing else LaneState.RAN
+    return QueryVector(embedded, vectors.of(model)), Lane("vector", state, note=note)
+
+
+def _with_parts(
+    home: Home, query: RecallQuery, ranked: list[ScoredMemory], wanted: Filter, ranking: Ranking
+) -> list[ScoredMemory]:
+    """The hits of a prompt, with those of each of its sentences."""
+    found = [ranked]
+    for asked in (_read(home, replace(query, text=part)) for part in (parts_of(query.text) if query.is_prompt else ())):
+        lanes = _open_lanes(home, query, asked)
+        found.append(engine_of(home).rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical))
+    return most_of(found) if len(found) > 1 else ranked
+
+
+def _expanded(
+    home: Home,
+    query: RecallQuery,
+    question: Question,
+    ranked: list[ScoredMemory],
+    wanted: Filter,
+    ranking: Ranking,
+) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
+    """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
+    if not query.expand or question.is_open or query.mode is Mode.BROWSE:
+        return ranked, ()
+    from nacre.retrieval.advising import is_guessed, phrased  # a few milliseconds that no other recall pays
+
+    phrasings, lane = phrased(home, query.text)
+    found = [ranked]
+    engine = engine_of(home)
+    for phrasing in phrasings:
+        asked = _read(home, replace(query, text=phrasing))
+        if not asked.is_open:
+            lanes = _open_lanes(home, query, asked)
+            hits = engine.rank(asked, wanted, ranking, vector=lanes.vector, lexical=lanes.lexical)
+            found.append([replace(one, confidence=0.0) for one in hits] if is_guessed(phrasing, query.text) else hits)
+    return most_of(found) if len(found) > 1 else ranked, (lane,)
+
+
+def _graded(home: Home, query: RecallQuery, sure: list[ScoredMemory]) -> tuple[list[ScoredMemory], tuple[Lane, ...]]:
+    """The hits as a language model orders them, where that is wanted."""
+    if not query.rerank or query.mode is Mode.BROWSE or not sure:
+        return sure, ()
+    from nacre.retrieval.advising import regraded  # as above
+
+    again, lane = regraded(home, query.text, sure)
+    return again, (lane,)
+
+
+def _co_recalled(
+    home: Home, query: RecallQuery, wanted: Filter, ranked: Sequence[ScoredMemory], hits: list[ScoredMemory]
+) -> tuple[list[ScoredMemory], list[ScoredMemory]]:
+    """The hits with what use together adds, and what comes along below them."""
+    seeds = co_recall.seeds(hits)
+    if not seeds or not query.co_recall or not query.boost or query.mode is Mode.BROWSE:
+        return hits, []
+    drawn = co_recall.pulls(home.co_recall.of(seeds, today(home)))
+    if not drawn:
+        return hits, []
+    shown = {memory.id for item in hits for memory in (item.memory, *item.may_replace)}
+    others = [item for item in ranked if item.memory.id not in shown and item.memory.trust is Trust.TRUSTED]
+    known = {item.memory.id for item in ranked}
+    unknown = {memory for memory, weight in drawn.items() if co_recall.may_come_along(weight)} - known
+    asked_by_nobody = replace(wanted, trusted=True)
+    admitted = admitted_memories(home.database, asked_by_nobody, today=home.clock().date()) if unknown else set()
+    found = [memory for row, memory in home.memories.rows_of(sorted(unknown)).items() if row in admitted]
+    return co_recall.lift(hits, drawn), co_recall.companions(hits, others, found, drawn)
+
+
+def _looked_at_again(lanes: _Lanes, ranked: list[Hit], text: Callable[[Hit], str]) -> list[Hit]:
+    """The hits after the reranker's look at the best of them, if there is one; the scores go to the places."""
+    if lanes.second is None or len(ranked) < 2:
+        return ranked
+    again = lanes.second.reorder(ranked, score=lambda item: item.score, text=text)
+    scores = sorted((item.score for item in ranked), reverse=True)
+    return [replace(item, score=score) for item, score in zip(again, scores, strict=True)]
+
+
+def _memory_text(item: ScoredMemory) -> str:
+    return f"{item.memory.subject}. {item.memory.content}"
+
+
+def _cut(ranked: list[ScoredMemory], query: RecallQuery) -> tuple[list[ScoredMemory], bool]:
+    """As many hits as the token budget holds, and what they tell of older ones; the first hit always fits."""
+    if not query.budget_tokens:
+        return ranked, False
+    kept: list[ScoredMemory] = []
+    left = query.budget_tokens
+    for item in ranked:
+        left -= _tokens(item.memory)
+        if left < 0 and kept:
+            return kept, True
+        told = list(accumulate(map(_tokens, item.may_replace)))
+        fits = sum(tokens <= left for tokens in told)
+        kept.append(replace(item, may_replace=item.may_replace[:fits]))
+        if fits < len(told):
+            return kept, True
+        left -= told[-1] if told else 0
+    return kept, False
+
+
+def _tokens(memory: Memory) -> int:
+    return count_tokens(f"{memory.subject}\n{memory.content}")
+
+
+def _memory_hit(home: Home, item: ScoredMemory, query: RecallQuery, outdated: Sequence[tuple[str, str]]) -> MemoryHit:
+    """A hit as it is shown; what was said in sessions is private."""
+    evidence = evidence_of(home, item.memory) if query.filter.scope == Scope.PRIVATE else ()
+    components = {**item.components, **_absolute(item)}
+    outdated_by = tuple(newer for older, newer in outdated if older == item.memory.id)
+    return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by, item.may_replace)
+
+
+def evidence_of(home: Home, memory: Memory) -> tuple[Evidence, ...]:
+    """The turns that show a memory, first and when it was said again, as far as they are in the index."""
+    said_in = [(memory.source.session, turn) for turn in memory.source.turns]
+    said_in += [(one.session, turn) for one in memory.confirmed[-_CONFIRMATIONS:] for turn in one.turns]
+    evidence = []
+    for session_id, turn_id in said_in:
+        stored = find_said(home.sessions, session_id, turn_id) if session_id else None
+        if stored is None:
+            continue
+        turn, session = stored.turn, home.sessions.get(stored.session).session
+        said = excerpt(turn.text, words(memory.content)[:12], _EVIDENCE_CHARACTERS)
+        evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, said))
+    return tuple(evidence)
+
+
+def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:
+    """Turns to show beside the memories: none where the filter speaks of what only memories have.
+
+    What answers with a memory that was superseded is left out, unless the question is about the past.
+    """
+    wanted = query.filter
+    if (
+        not query.turns
+        or question.lists
+        or wanted.kinds
+        or wanted.tags
+        or wanted.expiry
+        or wanted.min_importance is not None
+    ):
+        return []
+    if question.is_only_time:
+        query = replace(query, filter=narrowed(query, question))
+    hits = _rank_turns(home, query, question, lanes, 2 * query.turns, confident=True)
+    current = (hit for hit in hits if wanted.as_of or not _is_outdated(home, hit, question))
+    return list(islice(current, query.turns))
+
+
+def _is_outdated(home: Home, hit: TurnHit, question: Question) -> bool:
+    """Whether what a turn says to the question was superseded: what it is evidence of, nearest to the question."""
+    stated = home.comparisons.stated_in(hit.session.id, hit.turn.id)
+    asked = set(question.words)
+    nearest = max(stated, key=lambda one: (len(asked.intersection(words(one[0]))), not one[1]), default=None)
+    return nearest is not None and nearest[1]
+
+
+def _rank_turns(
+    home: Home, query: RecallQuery, question: Question, lanes: _Lanes, limit: int, *, confident: bool
+) -> list[TurnHit]:
+    engine = TurnRecall(home.turn_search, home.sessions)
+    ranked = engine.rank(
+        question, query.filter, vector=lanes.vector, lexical=lanes.lexical, around=query.around,
+        radius_days=query.radius_days, limit=limit * DIVERSIFY_FROM if query.diversify else limit,
+    )  # fmt: skip
+    if confident:
+        ranked = answering("turns", ranked)
+    stored = home.sessions.by_rows([item.row for item in ranked])
+
+    def said(item: ScoredTurn) -> str:
+        return stored[item.row].turn.text
+
+    ranked = _looked_at_again(lanes, ranked, said)
+    if query.diversify and ranked:
+        highest = ranked[0].score
+        ranked = diversify(ranked, score=lambda item: item.score / highest, text=said, limit=limit)
+    return _turn_hits(home, ranked[:limit], stored, question)
+
+
+def _turn_hits(
+    home: Home, ranked: Sequence[ScoredTurn], stored: Mapping[int, StoredTurn], question: Question
+) -> list[TurnHit]:
+    sessions = {row: home.sessions.get(row) for row in {item.place[0] for item in ranked}}
+    return [
+        TurnHit(
+            session=sessions[item.place[0]].session,
+            project=sessions[item.place[0]].project,
+            turn=stored[item.row].turn,
+            score=round(item.score, 4),
+            excerpt=excerpt(readable(stored[item.row].turn), question.words),
+            components={**item.components, **_absolute(item)},
+        )
+        for item in ranked
+    ]
+
+
+def readable(turn: Turn) -> str:
+    """What a turn said, or what it did where it said nothing."""
+    return turn.text or "; ".join(f"{call.name}: {call.input}" for call in turn.tool_calls)
+
+
+def _absolute(item: ScoredMemory | ScoredTurn) -> dict[str, float]:
+    """How sure a hit is, and the signals that say so."""
+    signals = item.signals
+    found = {"sure": item.confidence, "coverage": signals.coverage}
+    if signals.unknown:
+        found["unknown"] = signals.unknown
+    if signals.cosine is not None:
+        found["cosine"] = signals.cosine
+    return {name: round(value, 4) for name, value in found.items()}

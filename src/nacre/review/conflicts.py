@@ -1,0 +1,206 @@
+"""Pairs of memories that cannot both hold, as far as rules or a model can tell: a person settles them.
+
+A pair that waits is a link ``contradicts`` in the newer memory's front matter, whoever drew it: the rules that read the
+words, or a model that judged. It survives a rebuild and a sync. What a person decides is in both files and in the
+ledger, and can be undone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+
+from nacre.dedup.comparison import APART, SUPERSEDES, outranks
+from nacre.dedup.supersession import ended, released, without_doubt
+from nacre.errors import Conflict, NotFound
+from nacre.home.home import Home
+from nacre.home.operations import operating
+from nacre.home.writes import entry, save
+from nacre.memories.scan import catch_up
+from nacre.storage.claims import Judged
+from nacre.storage.sqlite.times import to_ms
+from nacre.values.memory import Link, Memory, Retirement
+from nacre.vault import ledger
+from nacre.vault.layout import LEDGER
+
+RESOLVE = "resolve"
+"""What the ledger calls a decision about a conflict."""
+
+_SUPERSEDE = "supersede"
+_CONTRADICTS = "contradicts"
+_ID_BYTES = 4
+_SHORTEST_REFERENCE = 4
+
+
+class Choice(StrEnum):
+    """What a person decides about two memories."""
+
+    KEEP_NEW = "keep-new"
+    KEEP_OLD = "keep-old"
+    KEEP_BOTH = "keep-both"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two memories that wait for a person: why, and how a model judged them (``None``: it was the rules)."""
+
+    older: Memory
+    newer: Memory
+    reason: str | None
+    judged: Judged | None = None
+
+    @property
+    def id(self) -> str:
+        """Eight hexadecimal characters, made from both ids: the same on every machine."""
+        both = f"{self.older.id} {self.newer.id}".encode("utf-8", "replace")
+        return hashlib.blake2b(both, digest_size=_ID_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a pair: when, by a person (``choice``) or by a judge alone (its name), and why.
+
+    The memories are ``None`` where they were forgotten.
+    """
+
+    at: datetime
+    operation: str
+    older_id: str
+    newer_id: str
+    choice: Choice
+    judge: str | None
+    relation: str | None
+    confidence: float | None
+    reason: str | None
+    older: Memory | None = None
+    newer: Memory | None = None
+
+
+def pending(home: Home) -> list[Pair]:
+    """The pairs that wait for a person, the oldest doubt first."""
+    catch_up(home)
+    doubts = home.reviews.doubts()
+    ids = sorted({memory for doubt in doubts for memory in (doubt.older, doubt.newer)})
+    memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
+    judged = home.claims.judged()
+    return [
+        Pair(memories[doubt.older], memories[doubt.newer], doubt.reason, judged.get((doubt.older, doubt.newer)))
+        for doubt in doubts
+    ]
+
+
+def find(home: Home, reference: str) -> Pair:
+    """The pair of an id, or of one of its memories where that is in one pair only. Raises NotFound, Conflict."""
+    wanted = reference.strip().lower()
+    waiting = pending(home)
+    found = [pair for pair in waiting if pair.id == wanted]
+    if not found and len(wanted) >= _SHORTEST_REFERENCE:
+        found = [
+            pair
+            for pair in waiting
+            if pair.id.startswith(wanted) or any(one.id.endswith(wanted) for one in (pair.older, pair.newer))
+        ]
+    if not found:
+        raise NotFound(f"no conflict is called {reference!r}", hint="nacre conflicts list shows what waits")
+    if len(found) > 1:
+        names = ", ".join(pair.id for pair in found)
+        raise Conflict(f"{reference!r} means several conflicts: {names}", hint="give the id of one")
+    return found[0]
+
+
+def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
+    """Settle a pair as a person decided; returns the two memories as they are now.
+
+    ``keep-new``: the newer one takes the older one's place. ``keep-old``: the newer one is retired. ``keep-both``: both
+    hold beside each other, and no comparison doubts that again. Raises Conflict where the pair is settled already.
+    """
+    with home.vault_lock:
+        catch_up(home)
+        return settle(home, pair, choice, reason)
+
+
+def settle(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
+    """:func:`resolve`, with the vault lock held and edits by hand taken in."""
+    older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
+    if older is None or newer is None or not _waits(older, newer):
+        raise Conflict(f"conflict {pair.id} is settled already", hint="nacre conflicts history tells how")
+    clean = home.redactor.clean(reason) if reason else None
+    older, newer, more = _SETTLE[choice](home, older, newer, clean or pair.reason)
+    told = {"reason": clean} if clean else {}
+    with operating(home, RESOLVE, subject=older.subject, why=f"{choice.value}: {clean}" if clean else choice.value):
+        note = entry(home, RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)
+        save(home, [older, newer, *more], [note])
+    _close(home, replace(pair, older=older, newer=newer), choice)
+    return replace(pair, older=older, newer=newer)
+
+
+def _close(home: Home, pair: Pair, choice: Choice) -> None:
+    """The pair waits no more, nor does the older one where no other pair keeps it."""
+    judged = home.claims.judged().get((pair.older.id, pair.newer.id))
+    with home.database.transaction():
+        home.claims.settled(pair.older.id, pair.newer.id)
+        has_counted = judged and judged.relation == _CONTRADICTS and not outranks(pair.older, pair.newer)
+        if has_counted and choice is not Choice.KEEP_NEW:
+            home.claims.uncontradict(pair.older.id)
+        if not home.reviews.doubts([pair.older.id]):
+            home.reviews.dismiss_doubt(pair.older.id, to_ms(home.now()) or 0)
+
+
+def history(home: Home) -> list[Settled]:
+    """What became of pairs, decided by persons and by judges alone, the latest first."""
+    catch_up(home)
+    try:
+        entries = [told for one in ledger.read(home.vault.read(LEDGER)) if (told := _settled(one))]
+    except FileNotFoundError:
+        entries = []
+    ids = sorted({memory for one in entries for memory in (one.older_id, one.newer_id)})
+    memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
+    found = [replace(one, older=memories.get(one.older_id), newer=memories.get(one.newer_id)) for one in entries]
+    return sorted(found, key=lambda one: (one.at, one.operation), reverse=True)
+
+
+def _settled(told: ledger.Entry) -> Settled | None:
+    values = told.details
+    older, newer, judge = (values.get(key) for key in ("memory", "by", "judge"))
+    if told.action not in (RESOLVE, _SUPERSEDE) or not isinstance(older, str) or not isinstance(newer, str):
+        return None
+    if told.action == _SUPERSEDE and not isinstance(judge, str):
+        judge = None
+    chosen = values.get("choice", Choice.KEEP_NEW.value)
+    if chosen not in [choice.value for choice in Choice]:
+        return None
+    confidence, relation, reason = (values.get(key) for key in ("confidence", "relation", "reason"))
+    return Settled(
+        told.at, told.op, older, newer, Choice(chosen), judge if isinstance(judge, str) else None,
+        relation if isinstance(relation, str) else None,
+        float(confidence) if isinstance(confidence, int | float) else None,
+        reason if isinstance(reason, str) else None,
+    )  # fmt: skip
+
+
+def _waits(older: Memory, newer: Memory) -> bool:
+    if any(one.retired or one.superseded_by for one in (older, newer)):
+        return False
+    return without_doubt(newer, older.id) != newer
+
+
+def _keep_new(_: Home, older: Memory, newer: Memory, __: str | None) -> tuple[Memory, Memory, list[Memory]]:
+    reason = next((link.reason for link in newer.links if link.to == older.id), None)
+    newer = without_doubt(newer, older.id)
+    newer = replace(newer, links=(*newer.links, Link(SUPERSEDES, older.id, reason)))
+    return ended(older, newer), newer, []
+
+
+def _keep_old(home: Home, older: Memory, newer: Memory, reason: str | None) -> tuple[Memory, Memory, list[Memory]]:
+    said = f"{older.id[-8:]} holds instead" + (f": {reason}" if reason else "")
+    retired = replace(without_doubt(newer, older.id), retired=Retirement(home.now(), said))
+    return older, retired, [one for one in released(home, [retired]) if one.id != older.id]
+
+
+def _keep_both(_: Home, older: Memory, newer: Memory, __: str | None) -> tuple[Memory, Memory, list[Memory]]:
+    return replace(older, links=(*older.links, Link(APART, newer.id))), without_doubt(newer, older.id), []
+
+
+_SETTLE = {Choice.KEEP_NEW: _keep_new, Choice.KEEP_OLD: _keep_old, Choice.KEEP_BOTH: _keep_both}

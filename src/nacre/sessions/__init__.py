@@ -1,0 +1,1 @@
+"""Sessions: list, show, search, summarise; what agents changed and what mended errors."""

@@ -1,0 +1,1 @@
+"""First steps: quickstart, models, credentials, examples."""

@@ -1,0 +1,60 @@
+"""The example sessions in a home: laid there for a first look, told apart from a person's own, taken out again."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from nacre.errors import NotFound
+from nacre.examples import example_files
+from nacre.forgetting import forget as forgetting
+from nacre.forgetting.forget import ForgetRequest
+from nacre.home.home import Home
+from nacre.platform import private_files
+from nacre.values.forgetting import ForgetPlan, ForgetReport
+
+_FOLDER = "examples"
+_LOOKED_AT = 50
+
+
+def lay_out(home: Home) -> list[Path]:
+    """Put the example transcripts into the home, where they stay: a memory names the transcript it comes from.
+
+    Where they were taken out before, they may be read again.
+    """
+    ours = {example.session for example in example_files()}
+    for run in forgetting.forgotten(home):
+        if run.sessions and not run.is_allowed and ours.issuperset(run.sessions):
+            forgetting.allow_again(home, run.run)
+    laid = []
+    for example in example_files():
+        path = home.settings.home / _FOLDER / example.name
+        if not (path.is_file() and path.read_bytes() == example.data):
+            private_files.make_folder(path.parent)
+            private_files.write_file(path, example.data)
+        laid.append(path)
+    return laid
+
+
+def present(home: Home) -> tuple[str, ...]:
+    """The ids of those that were read into this memory, and not forgotten."""
+    return tuple(example.session for example in example_files() if home.sessions.find(example.session))
+
+
+def plan_to_forget(home: Home) -> ForgetPlan:
+    """What goes with them. Raises NotFound where they are not in this memory."""
+    if not (sessions := present(home)):
+        raise NotFound("the example sessions are not in this memory")
+    return forgetting.plan(home, ForgetRequest(sessions=sessions))
+
+
+def forget(home: Home, plan: ForgetPlan) -> ForgetReport:
+    """Take them out of the memory for good, and their transcripts out of the home."""
+    shutil.rmtree(home.settings.home / _FOLDER, ignore_errors=True)
+    return forgetting.forget(home, plan)
+
+
+def has_others(home: Home) -> bool:
+    """Whether any session of the owner's own was read."""
+    folder = str(home.settings.home / _FOLDER)
+    return any(not (found.file or "").startswith(folder) for found in home.sessions.newest(limit=_LOOKED_AT))

@@ -1,0 +1,124 @@
+"""Which models are set, what they can do, and whether they answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import msgspec
+
+from nacre.errors import InvalidInput, ModelRefused, NacreError
+from nacre.home.home import Home
+from nacre.llm.answers import read, schema_of
+from nacre.llm.registry import describe, obstacle
+from nacre.llm.retry import Setback
+from nacre.settings import Settings, Value
+from nacre.spending.models import NONE, model_for, name_for
+from nacre.spending.tracing import tracing
+from nacre.values.model_calls import Capabilities, Prompt, Task, Tokens
+from nacre.values.trace import TraceKind
+
+_OUTPUT_TOKENS = 200
+
+
+class _Metal(msgspec.Struct, forbid_unknown_fields=True):
+    metal: str
+
+
+_PROMPT = Prompt(
+    Task.TEST, "You answer short questions, each with one word.",
+    "Which metal is liquid at room temperature?", schema_of(_Metal), name="metal", version="test/1",
+    output_tokens=_OUTPUT_TOKENS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A model that is set, for some tasks.
+
+    ``credential`` says where its key comes from, empty where there is none; ``problem`` what keeps it from answering.
+    """
+
+    name: str
+    label: str
+    tasks: tuple[Task, ...]
+    capabilities: Capabilities
+    credential: str = ""
+    needs_key: bool = False
+    problem: NacreError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One short call: what answered and in which time, in seconds. ``cost`` is US dollars, if that is known."""
+
+    name: str
+    model: str
+    answer: str
+    seconds: float
+    tokens: Tokens
+    cost: Decimal | None
+
+
+def uses(home: Home) -> dict[Task, str]:
+    """The model of each task, as ``provider:model`` or ``none``."""
+    return {task: name_for(home, task) for task in Task if task is not Task.TEST}
+
+
+def offers(home: Home) -> Sequence[Offer]:
+    """The models that are set, each once, in the order of their tasks."""
+    tasks: dict[str, list[Task]] = {}
+    for task, name in uses(home).items():
+        if name != NONE:
+            tasks.setdefault(name, []).append(task)
+    default = home.settings["models.default"]
+    if default not in ("", NONE):
+        tasks.setdefault(default, [])
+    return [_offer(home.settings, name, tuple(found)) for name, found in tasks.items()]
+
+
+def try_model(home: Home, name: str = "", hear: Callable[[Setback], object] | None = None) -> Trial:
+    """Ask a model one short question: that of ``models.default``, or the one that is named.
+
+    ``hear`` is told of tries that failed and are made again. Raises InvalidInput where none is set, ModelUnavailable,
+    ModelRefused, and AnswerUnusable where it does not keep to a schema.
+    """
+    model = model_for(
+        _naming(home, name), Task.TEST, background=False, hear=(lambda _, setback: hear(setback)) if hear else None
+    )
+    if model is None:
+        raise InvalidInput("no model is set", hint="nacre setup, or nacre models test provider:model")
+    try:
+        with tracing(home, TraceKind.TEST, model.name) as run:
+            began = time.perf_counter()
+            completion = model.complete(_PROMPT)
+            seconds = time.perf_counter() - began
+            answer = read(completion, _Metal, model.name)
+            run.outcome = "answered"
+    finally:
+        model.close()
+    price = model.capabilities.price
+    cost = completion.tokens.cost(price) if price else None
+    return Trial(model.name, completion.model, answer.metal, seconds, completion.tokens, cost)
+
+
+def _naming(home: Home, name: str) -> Home:
+    """The same home, where the default model is the one named."""
+    if not name:
+        return home
+    values = {**home.settings.values, "models.default": Value(name, "command line")}
+    return replace(home, settings=replace(home.settings, values=values))
+
+
+def _offer(settings: Settings, name: str, tasks: tuple[Task, ...]) -> Offer:
+    try:
+        asked, able = describe(settings, name)
+    except ModelRefused as error:
+        return Offer(name, name.partition(":")[0], tasks, Capabilities(), problem=error)
+    credential = asked.credential
+    return Offer(
+        name, asked.provider.label, tasks, able, f"{credential.origin} ({credential.masked})" if credential else "",
+        asked.provider.needs_key, obstacle(settings, asked),
+    )  # fmt: skip

@@ -1,0 +1,296 @@
+"""What models may cost: each call is noted, and one in the background is asked for first.
+
+A background call is written down at what it may cost at most before it is made, in a transaction of its own over a
+connection of its own, and at what it cost afterwards: calls side by side, of several processes, keep within the budget
+together. Each try is a call: one that failed counts what was sent, unless the provider said no. One whose process ends
+on the way stays at what it may have cost. Calls that somebody waits for are noted in a spool, and held by no budget.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from threading import Lock
+
+from nacre.errors import BudgetSpent, NacreError, Unavailable
+from nacre.home.home import Home
+from nacre.spending import tracing
+from nacre.spending.spool import fold_notes, note_answer, note_call
+from nacre.storage.spending import Spending
+from nacre.storage.sqlite.database import Database
+from nacre.values.model_calls import Prompt, Tokens
+from nacre.values.spending import DOLLAR, Call, Health, Refusal, Spent, dollars
+
+DAILY = "models.daily_budget_usd"
+TASKS = "models.task_budgets"
+
+
+def today(home: Home) -> date:
+    """The day, as the owner's clock has it: budgets begin anew at their midnight."""
+    return home.clock().astimezone().date()
+
+
+def resets_at(home: Home) -> datetime:
+    """The next midnight of the owner's clock."""
+    return datetime.combine(today(home) + timedelta(days=1), time()).astimezone()
+
+
+def budget(home: Home, task: str | None = None) -> int | None:
+    """What a day, or a task a day, may cost in the background, in millionths of a US dollar; ``None`` sets no bound."""
+    amount = home.settings[TASKS].get(task) if task else home.settings[DAILY]
+    return None if amount is None else int(Decimal(str(amount)) * DOLLAR)
+
+
+class OwnConnection:
+    """The ledger of calls over a connection of its own, for whatever thread asks; opened when it is first needed."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._lock = Lock()
+        self._database: Database | None = None
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[Spending]:
+        """A short transaction. Raises StoreBusy, StoreUnusable."""
+        with self._lock:
+            database = self._open()
+            with database.transaction():
+                yield Spending(database)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Spending]:
+        """To look something up. Raises StoreBusy, StoreUnusable."""
+        with self._lock:
+            yield Spending(self._open())
+
+    def close(self) -> None:
+        """Close the connection; it is opened again where it is needed again."""
+        with self._lock:
+            if self._database:
+                self._database.close()
+            self._database = None
+
+    def _open(self) -> Database:
+        if self._home.database.unwritable:
+            raise self._home.database.unwritable
+        if self._database is None:
+            self._database = Database(self._home.settings.database)
+        return self._database
+
+
+class HomeBooks:
+    """Counts the calls of a home's models (see :class:`nacre.llm.meter.Books`)."""
+
+    def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
+        self._home = home
+        self._connection = connection
+        self._background = background
+
+    def begin(self, model: str, prompt: Prompt, most: int | None) -> Call:
+        """A call that may cost so much at most. Raises BudgetSpent, Unavailable, where it is not to be made."""
+        run = tracing.current()
+        call = Call(
+            self._home.ids(), self._home.clock(), today(self._home), prompt.task.value, model,
+            self._background, cost=most, trace=run.trace.id if run else None,
+        )  # fmt: skip
+        if self._background:
+            self._reserve(call)
+        return call
+
+    def end(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was answered. That it cannot be noted costs nobody the answer: then it stays at what it may cost."""
+        done = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="done")
+        if not self._background:
+            note_call(self._home, done)
+            return
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.finish(done)
+            spending.recover(call.model)
+
+    def fail(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was not answered; what it may have taken is an estimate."""
+        failed = replace(call, tokens=tokens, cost=cost, seconds=seconds, outcome="failed")
+        if not self._background:
+            note_call(self._home, failed)
+            return
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.finish(failed)
+
+    def leave(self, call: Call, tokens: Tokens, cost: int | None, seconds: float) -> None:
+        """It was broken off. In the background it stays at what it may cost at most: the provider may go on."""
+        if not self._background:
+            self.fail(call, tokens, cost, seconds)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+    def _reserve(self, call: Call) -> None:
+        try:
+            with self._connection.writing() as spending:
+                refused = self._obstacle(spending, call)
+                if refused:
+                    spending.refuse(call.day, call.task, call.model, refused[0])
+                else:
+                    spending.add(call)
+        except NacreError as error:
+            raise BudgetSpent(
+                f"no call of {call.model} can be noted, so no budget can hold it: {error.message}", hint=error.hint
+            ) from error
+        if refused:
+            raise refused[1]
+
+    def _obstacle(self, spending: Spending, call: Call) -> tuple[str, Unavailable] | None:
+        """Why a background call is not made, in a word and in full."""
+        if call.cost is None:
+            return "no price", unpriced(call.model)
+        in_all, of_task = spending.in_background(call.day, call.task)
+        for reason, task, spent in (("budget", None, in_all), ("task budget", call.task, of_task)):
+            most = budget(self._home, task)
+            if most is not None and (most <= 0 or spent + call.cost > most):
+                return reason, self._spent(task, spent, most, call.cost)
+        return None
+
+    def _spent(self, task: str | None, spent: int, most: int, wanted: int) -> BudgetSpent:
+        key = TASKS if task else DAILY
+        until = f"{resets_at(self._home):%Y-%m-%d %H:%M}"
+        more = f"nacre config set {key} '{{{task} = …}}'" if task else f"nacre config set {key} …"
+        whose = f"{task} in the background" if task else "models in the background"
+        if most <= 0:
+            return BudgetSpent(f"{whose} may cost nothing: {key} is 0", hint=more)
+        return BudgetSpent(
+            f"{whose} may cost {dollars(most)} a day, {dollars(spent)} are used, and a call may take {dollars(wanted)}",
+            hint=f"it goes on at {until}; for more: {more}",
+        )
+
+
+class HomeAnswers:
+    """Keeps answers in a home (see :class:`nacre.llm.cache.Answers`); none that holds what looks like a secret."""
+
+    def __init__(self, home: Home, connection: OwnConnection, *, background: bool) -> None:
+        self._home = home
+        self._connection = connection
+        self._background = background
+        self._days = timedelta(days=home.settings["models.cache_days"])
+
+    def find(self, key: str) -> str | None:
+        """The answer that is kept, if one is."""
+        with contextlib.suppress(NacreError), self._connection.reading() as spending:
+            return spending.answer(key, self._home.now() - self._days)
+        return None
+
+    def keep(self, key: str, model: str, answer: str) -> None:
+        """Keep an answer."""
+        if self._home.redactor.clean(answer) != answer or not _is_whole(answer):
+            return
+        if not self._background:
+            note_answer(self._home, key, model, answer)
+            return
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.keep_answer(key, self._home.clock(), model, answer)
+
+    def drop(self, key: str) -> None:
+        """Keep it no longer."""
+        with contextlib.suppress(NacreError), self._connection.writing() as spending:
+            spending.drop_answer(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the background may cost a day, and what it cost today; millionths of a US dollar."""
+
+    task: str | None
+    most: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What models cost since a day."""
+
+    since: date
+    today: date
+    resets: datetime
+    spent: Sequence[Spent]
+    refused: Sequence[Refusal]
+    failing: Sequence[Health]
+    budgets: Sequence[Budget]
+    is_background_on: bool
+
+
+def costs(home: Home, days: int = 30) -> CostReport:
+    """What models cost in the last days, today counted, and what is left of today's budget."""
+    fold_notes(home)
+    day = today(home)
+    since = day - timedelta(days=days - 1)
+    spending = home.spending
+    most = {None: budget(home), **{task: budget(home, task) for task in home.settings[TASKS]}}
+    budgets = [
+        Budget(task, amount or 0, spending.in_background(day, task or "")[1 if task else 0])
+        for task, amount in most.items()
+    ]
+    return CostReport(
+        since, day, resets_at(home), spending.since(since), spending.refusals(since),
+        spending.failing(home.now()), budgets, home.settings["models.background"],
+    )  # fmt: skip
+
+
+def left_today(home: Home, task: str) -> int:
+    """What is left of today's budget for a task in the background, in millionths of a US dollar."""
+    day = today(home)
+    in_all, of_task = home.spending.in_background(day, task)
+    rest = (budget(home) or 0) - in_all
+    own = budget(home, task)
+    return max(0, rest if own is None else min(rest, own - of_task))
+
+
+def _is_whole(text: str) -> bool:
+    """Whether a text has no half characters, which a database cannot hold."""
+    return text.isascii() or text == text.encode("utf-8", "replace").decode()
+
+
+def unpriced(model: str) -> BudgetSpent:
+    """Why a model is not asked in the background whose price nobody knows, with what changes that."""
+    price = f'{{"{model}" = {{price = {{input = …, output = …}}}}}}'
+    return BudgetSpent(
+        f"nobody knows what {model} costs, so no budget can hold it",
+        hint=f"say it in US dollars for a million tokens, 0 where it is free: "
+        f"nacre config set models.capabilities '{price}'",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Calls that are alike in something; ``background`` of them were background work. See :class:`Spent`."""
+
+    name: str
+    calls: int
+    background: int
+    failed: int
+    tokens: Tokens
+    cost: int
+    unpriced: int
+    seconds: float
+    estimated: int
+
+
+def added_up(spent: Sequence[Spent], by: str) -> list[Sum]:
+    """Calls by ``task``, ``model`` or ``day``: the dearest first, days in their order."""
+    groups: dict[str, list[Spent]] = {}
+    for one in spent:
+        groups.setdefault(str(getattr(one, by)), []).append(one)
+    sums = [summed(name, group) for name, group in groups.items()]
+    return sorted(sums, key=lambda one: one.name if by == "day" else (-one.cost, -one.calls, one.name))
+
+
+def summed(name: str, group: Sequence[Spent]) -> Sum:
+    """Calls as one line."""
+    return Sum(
+        name, sum(one.calls for one in group), sum(one.calls for one in group if one.is_background),
+        sum(one.failed for one in group), sum((one.tokens for one in group), Tokens()),
+        sum(one.cost for one in group), sum(one.unpriced for one in group), sum(one.seconds for one in group),
+        sum(one.estimated for one in group),
+    )  # fmt: skip

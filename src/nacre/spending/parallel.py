@@ -1,0 +1,71 @@
+"""Questions to language models, asked side by side: what all of them have in common, whatever they are about.
+
+Each is a function that asks and returns the answer. None of them touches the home: what they need is read before, and
+what they found is written afterwards, in the order of the questions.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
+from nacre.home.home import Home
+
+A = TypeVar("A")
+
+_FINAL = (ModelUnavailable, ModelRefused, BudgetSpent)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[A]):
+    """An answer, and how long it took."""
+
+    value: A
+    seconds: float
+
+
+def ask_all(
+    home: Home, questions: Sequence[Callable[[], A]], at_once: int, seconds: float | None = None
+) -> list[Answered[A] | NacreError | None]:
+    """The answers, in the order of the questions, so many of which are asked at once.
+
+    One that failed is the error; ``None`` stands where nobody was asked, or not answered in so many seconds: once a
+    model is not to be had, refuses, or may cost no more, what is left is not asked. Other threads of the home go on
+    meanwhile. Whoever interrupts it closes the models, which ends the calls that still run.
+    """
+    from concurrent.futures import ThreadPoolExecutor, wait  # which only asking pays for
+
+    if not questions:
+        return []
+    is_over = threading.Event()
+
+    def put(question: Callable[[], A]) -> Answered[A] | NacreError | None:
+        if is_over.is_set():
+            return None
+        began = time.perf_counter()
+        try:
+            return Answered(question(), time.perf_counter() - began)
+        except (AnswerUnusable, ModelUnavailable, ModelRefused, BudgetSpent) as error:
+            if is_final(error):
+                is_over.set()
+            return error
+
+    pool = ThreadPoolExecutor(at_once, "nacre-asking")
+    try:
+        futures = [pool.submit(contextvars.copy_context().run, put, question) for question in questions]
+        with home.turn.aside():
+            wait(futures, seconds)
+    finally:
+        is_over.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+    return [future.result() if future.done() and not future.cancelled() else None for future in futures]
+
+
+def is_final(answer: object) -> bool:
+    """Whether it is an error after which a model is to be asked no more: one of it, and not of the question."""
+    return isinstance(answer, _FINAL) and not isinstance(answer, PromptTooLong)

@@ -1,0 +1,146 @@
+"""What agents did, apart from what was said: the files they touched, and what failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.times import from_ms, to_ms
+from nacre.text.passages import segment
+from nacre.values.session import Action, Flag, Speaker, ToolCall
+
+_encode = msgspec.json.Encoder().encode
+_PORTION = 500
+_USES = (Action.READ, Action.EDIT)
+_NOISE = Flag.META | Flag.SUMMARY | Flag.INJECTED
+
+
+@dataclass(frozen=True, slots=True)
+class Deeds:
+    """Tool calls of one turn."""
+
+    turn: int
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """One turn that touched a file, and where it stands."""
+
+    file: int
+    turn: int
+    session: int
+    seq: int
+    time: datetime | None
+    action: Action
+
+
+@dataclass(frozen=True, slots=True)
+class DeedFilter:
+    """Which deeds count; an empty field does not restrict. ``since <= t < until``."""
+
+    project: str | None = None
+    tool: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+class DeedIndex:
+    """Reads and writes the index of deeds."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def add(self, done: Sequence[Deeds]) -> None:
+        """Index what turns did that are there. Call in the transaction that stores them."""
+        uses = [use for deeds in done for use in _uses(deeds)]
+        if uses:
+            encoded = _encode(uses).decode()
+            self._db.run("insert_files", uses=encoded)
+            self._db.run("insert_file_uses", uses=encoded)
+        failures = [failure for deeds in done if (failure := _failure(deeds))]
+        if failures:
+            self._db.run("insert_failures", failures=_encode(failures).decode())
+
+    def behind(self) -> tuple[int, int] | None:
+        """The rows of turns that were stored before there was this index: (after, until); ``None`` when none are."""
+        found = self._db.one("find_deeds_behind")
+        return (found[0], found[1]) if found else None
+
+    def calls_behind(self, after: int, until: int) -> list[tuple[int, str]]:
+        """A portion of them with their stored calls as JSON, by row."""
+        found = self._db.all("list_calls_behind", after=after, until=until, limit=_PORTION)
+        return [(row, tools) for row, tools in found]
+
+    def caught_up(self, done: Sequence[Deeds]) -> None:
+        """Index such a portion; without any, nothing is behind."""
+        with self._db.transaction():
+            if not done:
+                self._db.run("clear_deeds_behind")
+                return
+            self._db.run_many("unindex_failures", [{"row": deeds.turn} for deeds in done])
+            self.add(done)
+            self._db.run("save_deeds_behind", after=done[-1].turn)
+
+    def files_named(self, name: str) -> list[tuple[int, str]]:
+        """Files by the last part of their path, in any case: (row, path)."""
+        return [(row, path) for row, path in self._db.all("list_files_named", last=name.lower())]
+
+    def all_files(self) -> list[tuple[int, str]]:
+        """Every file that was ever touched: (row, path)."""
+        return [(row, path) for row, path in self._db.all("list_all_files")]
+
+    def uses(self, files: Sequence[int], wanted: DeedFilter, *, reads: bool, limit: int) -> list[FileUse]:
+        """What was done to some files, the newest first; without ``reads`` only what changed them."""
+        found = self._db.all(
+            "list_file_uses", files=json.dumps(list(files)), project=wanted.project, tool=wanted.tool,
+            since=to_ms(wanted.since), until=to_ms(wanted.until), reads=reads, limit=limit,
+        )  # fmt: skip
+        return [
+            FileUse(file, turn, session, seq, from_ms(time), Action(action))
+            for file, turn, session, seq, time, action in found
+        ]
+
+    def failures(self, words: Sequence[str], wanted: DeedFilter, *, limit: int) -> list[int]:
+        """Turns with calls that failed in words like these, the best first by BM25."""
+        if not words:
+            return []
+        expression = " OR ".join(f'"{word}"' for word in words)
+        found = self._db.all(
+            "match_failures", words=expression, project=wanted.project, tool=wanted.tool,
+            since=to_ms(wanted.since), limit=limit,
+        )  # fmt: skip
+        return [row for row, _, _ in found]
+
+    def requests(self, session: int, seq: int, *, by: Speaker, limit: int) -> list[int]:
+        """The turns in which somebody asked for something before a place, the latest first."""
+        found = self._db.all(
+            "list_requests", session=session, seq=seq, speaker=by.value, noise=int(_NOISE), limit=limit
+        )
+        return [row for (row,) in found]
+
+
+def plain_path(path: str) -> str:
+    """A path as the index holds it: with ``/``, without ``./`` at its beginning."""
+    return path.replace("\\", "/").removeprefix("./").rstrip("/") or "/"
+
+
+def _uses(deeds: Deeds) -> Iterator[tuple[int, str, str, str]]:
+    for call in deeds.calls:
+        if call.action in _USES and call.outcome != "rejected":
+            for path in map(plain_path, call.paths):
+                yield deeds.turn, path, path.rsplit("/", 1)[-1].lower(), call.action.value
+
+
+def _failure(deeds: Deeds) -> tuple[int, str, str] | None:
+    failed = [call for call in deeds.calls if call.failed]
+    if not failed:
+        return None
+    tried = "\n".join(f"{call.name} {call.input}" for call in failed)
+    error = "\n".join(call.error or call.outcome or "" for call in failed)
+    return deeds.turn, segment(tried), segment(error)

@@ -1,0 +1,292 @@
+"""Full-text search over memories and turns: candidates with the term counts that ranking needs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Collection, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+import apsw
+
+from nacre.platform.fast_dataclass import dataclass
+from nacre.storage.filters import Clause, memory_clause, turn_clause
+from nacre.storage.sqlite.database import Database
+from nacre.text.passages import segment
+from nacre.values.recall import Filter
+
+if TYPE_CHECKING:
+    from nacre.storage.sessions import Sessions, StoredTurn
+
+_SESSIONS_A_PORTION = 100
+_MEMORY_FIELDS = "m.row"
+_TURN_FIELDS = "t.row, t.session, t.seq"
+
+# The statements are fixed; {where} takes a Clause, whose SQL is fixed fragments too.
+_MATCH_TURNS = f"""
+SELECT {_TURN_FIELDS}, term_counts(turns_fts, 1.0, 0.5) FROM turns_fts f JOIN turns t ON t.row = f.rowid
+JOIN sessions s ON s.row = t.session
+WHERE turns_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_TURN_PARTS = f"""
+SELECT {_TURN_FIELDS} FROM turns_parts f JOIN turns t ON t.row = f.rowid JOIN sessions s ON s.row = t.session
+WHERE turns_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_MEMORIES = f"""
+SELECT {_MEMORY_FIELDS}, 0, 0, term_counts(memories_fts, 1.5, 1.0, 1.0) FROM memories_fts f
+JOIN {{source}} m ON m.row = f.rowid
+WHERE memories_fts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_MATCH_MEMORY_PARTS = f"""
+SELECT {_MEMORY_FIELDS}, 0, 0 FROM memories_parts f JOIN {{source}} m ON m.row = f.rowid
+WHERE memories_parts MATCH ? AND {{where}} ORDER BY rank LIMIT ?
+"""  # noqa: S608
+_FEW_TURNS = """
+SELECT t.row FROM sessions s CROSS JOIN turns t ON t.session = s.row WHERE {where} LIMIT ?
+"""
+_CHECK_TURNS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.row IN (SELECT value FROM json_each(?)) AND {where}
+"""
+_TURNS_OF_SESSIONS = """
+SELECT t.row FROM turns t JOIN sessions s ON s.row = t.session
+WHERE t.session IN (SELECT value FROM json_each(?)) AND {where}
+ORDER BY coalesce(t.time, s.ended, s.started, 0) DESC, t.session DESC, t.seq DESC
+"""
+_ADMITTED_MEMORIES = "SELECT m.row FROM {source} m WHERE {where}"
+_LIST_MEMORIES = """
+SELECT m.row, count(*) OVER () FROM {source} m WHERE {where} ORDER BY m.created DESC, m.id DESC LIMIT ? OFFSET ?
+"""
+_LATEST_MEMORIES = """
+SELECT m.row FROM {source} m WHERE {where} ORDER BY m.updated DESC, m.id DESC LIMIT ?
+"""
+_PROJECTS = """
+SELECT m.project FROM {source} m WHERE m.project IS NOT NULL AND {where}
+GROUP BY m.project ORDER BY max(m.updated) DESC, m.project
+"""
+_BROWSE_MEMORIES = """
+SELECT m.row FROM {source} m WHERE {where} ORDER BY m.importance DESC, m.created DESC, m.id LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A word of a query, and its stem in the index."""
+
+    word: str
+    stem: str
+
+
+Held = dict[int, float]
+"""How often a row holds each of those terms that it holds at all, by their place among the terms."""
+
+
+class Match(NamedTuple):
+    """A row and what it holds of the terms (weighted over columns), and how many words the row has.
+
+    A tuple, since an answer makes hundreds.
+    """
+
+    row: int
+    session: int
+    seq: int
+    held: Held
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What weighting a term needs: rows in the index, words in an average row, rows that hold each term."""
+
+    rows: int
+    average_length: float
+    frequencies: tuple[int, ...]
+    quick: bool = False
+    """Whether most rows are where common words cost little."""
+
+    def idf(self, count: int) -> float:
+        """Inverse document frequency of a term in so many rows, in the form that is never negative (seed facts 2.3)."""
+        return math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
+
+
+class Search:
+    """Full text over one of the two tables."""
+
+    def __init__(self, database: Database, *, table: str, match: str, parts: str) -> None:
+        self._db = database
+        self._table = table
+        self._match = match
+        self._parts = parts
+        database.register_term_counts(term_counts)
+
+    def terms(self, words: Sequence[str]) -> tuple[Term, ...]:
+        """The words with their stems, each stem once."""
+        found: dict[str, Term] = {}
+        for word in words:
+            for stem in self._db.stems(word):
+                found.setdefault(stem, Term(word, stem))
+        return tuple(found.values())
+
+    def corpus(self, terms: Sequence[Term]) -> Corpus:
+        """How common the terms are."""
+        stems = [term.stem for term in terms]
+        marks = ", ".join("?" * len(stems))
+        rows = self._db.rows(f"SELECT term, doc FROM {self._table}_terms WHERE term IN ({marks})", stems)  # noqa: S608
+        counted = {stem: int(count) for stem, count in rows}
+        total, words = self._db.fts_size(self._table)
+        return Corpus(total, words / max(1, total), tuple(counted.get(stem, 0) for stem in stems))
+
+    def rows_with(self, phrases: Sequence[str]) -> dict[str, int]:
+        """In how many rows words and phrases may stand, at most: as many as hold the rarest word of each.
+
+        Those that stand in none are left out.
+        """
+        stems = {phrase: self._db.stems(segment(phrase)) for phrase in phrases}
+        known = list(dict.fromkeys(stem for found in stems.values() for stem in found))
+        counts = dict(zip(known, self.corpus([Term(stem, stem) for stem in known]).frequencies, strict=True))
+        rarest = {phrase: min((counts[stem] for stem in found), default=0) for phrase, found in stems.items()}
+        return {phrase: count for phrase, count in rarest.items() if count}
+
+    def match(self, terms: Sequence[Term], where: Clause, limit: int) -> list[Match]:
+        """Rows that hold any of the terms, the best by BM25 first."""
+        if not terms:
+            return []
+        expression = " OR ".join(quoted(segment(term.word)) for term in terms)
+        rows = self._db.rows(where.into(self._match), (expression, *where.values, limit))
+        return [_to_match(row, session, seq, packed) for row, session, seq, packed in rows]
+
+    def match_parts(self, names: Sequence[str], where: Clause, limit: int) -> list[tuple[int, int, int]]:
+        """Rows whose identifiers contain one of the names (three characters or more): (row, session, seq)."""
+        names = [name for name in names if len(name) >= 3]
+        if not names:
+            return []
+        expression = " OR ".join(quoted(name) for name in names)
+        rows = self._db.rows(where.into(self._parts), (expression, *where.values, limit))
+        return [(row, session, seq) for row, session, seq in rows]
+
+
+def memory_search(database: Database) -> Search:
+    """Full text over memories: the subject counts most."""
+    return Search(database, table="memories", match=_MATCH_MEMORIES, parts=_MATCH_MEMORY_PARTS)
+
+
+def fresh_turn_search(database: Database) -> Search:
+    """Full text over the turns that are in no shard: what was said counts more than what was done."""
+    return Search(database, table="turns", match=_MATCH_TURNS, parts=_MATCH_TURN_PARTS)
+
+
+class Admission:
+    """The turns that a filter lets through, without listing them: there may be a million."""
+
+    def __init__(self, database: Database, where: Clause) -> None:
+        self._db = database
+        self._where = where
+
+    def few(self, most: int) -> list[int] | None:
+        """All of them, where they are no more than so many."""
+        found = self._db.rows(self._where.into(_FEW_TURNS), (*self._where.values, most + 1))
+        return [row for (row,) in found] if len(found) <= most else None
+
+    def among(self, rows: Collection[int]) -> set[int]:
+        """Those of some turns."""
+        encoded = json.dumps(list(rows))
+        return {row for (row,) in self._db.rows(self._where.into(_CHECK_TURNS), (encoded, *self._where.values))}
+
+
+def admitted_turns(database: Database, wanted: Filter) -> Admission | None:
+    """The turns a filter lets through; ``None`` when it lets all through."""
+    where = turn_clause(wanted)
+    return None if where.is_open else Admission(database, where)
+
+
+def newest_turns(database: Database, wanted: Filter) -> Iterator[list[int]]:
+    """The turns a filter lets through, session by session, a hundred of these at a time, what went on last first."""
+    where = turn_clause(wanted)
+    sessions = [row for (row,) in database.all("list_session_rows")]
+    for start in range(0, len(sessions), _SESSIONS_A_PORTION):
+        portion = json.dumps(sessions[start : start + _SESSIONS_A_PORTION])
+        yield [row for (row,) in database.rows(where.into(_TURNS_OF_SESSIONS), (portion, *where.values))]
+
+
+def admitted_memories(database: Database, wanted: Filter, *, today: date | None = None) -> set[int]:
+    """The active memories a filter lets through; with ``today``, those that still hold."""
+    where = memory_clause(wanted, today)
+    return {row for (row,) in database.rows(where.into(_ADMITTED_MEMORIES), where.values)}
+
+
+def browse_memories(database: Database, wanted: Filter, *, limit: int, today: date | None = None) -> list[int]:
+    """Active memories by importance, then date, without a query; with ``today``, those that still hold."""
+    where = memory_clause(wanted, today)
+    rows = database.rows(where.into(_BROWSE_MEMORIES), (*where.values, limit))
+    return [row for (row,) in rows]
+
+
+def list_memories(
+    database: Database, wanted: Filter, *, limit: int, offset: int, today: date | None = None
+) -> tuple[list[int], int]:
+    """A page of active memories, the newest first, and how many there are in all; with ``today``, those that hold.
+
+    Handoffs are among them: a list tells all that is there.
+    """
+    where = memory_clause(wanted, today, with_handoffs=True)
+    rows = database.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
+    return [row for row, _ in rows], int(rows[0][1]) if rows else 0
+
+
+def latest_memories(database: Database, wanted: Filter, *, limit: int, today: date) -> list[int]:
+    """The active memories that hold, what changed last first."""
+    where = memory_clause(wanted, today)
+    return [row for (row,) in database.rows(where.into(_LATEST_MEMORIES), (*where.values, limit))]
+
+
+def projects_of_memories(database: Database, wanted: Filter, *, today: date) -> list[str]:
+    """The projects of the memories that a filter lets through, the one that changed last first."""
+    where = memory_clause(wanted, today)
+    return [project for (project,) in database.rows(where.into(_PROJECTS), where.values)]
+
+
+def names_known(database: Database) -> tuple[set[str], set[str]]:
+    """People named as authors of turns, and projects of sessions or of memories."""
+    return {author for (author,) in database.all("list_authors")}, {
+        project for (project,) in database.all("list_projects_named")
+    }
+
+
+def find_said(sessions: Sessions, session: str, turn_id: str) -> StoredTurn | None:
+    """The turn that was said in a session (``<tool>:<id>``), also where only a copy of that session is left.
+
+    A tool that resumes a session under another id keeps the ids of its turns, where those are unique.
+    """
+    from nacre.storage.sessions import turn_identity  # whoever asks has loaded it
+    from nacre.values.session import Speaker, Turn
+
+    tool, _, _ = session.partition(":")
+    found = sessions.find(session)
+    place = sessions.place_of(found[0].row, turn_id) if found else None
+    if place is not None:
+        return sessions.turns_of(found[0].row, first=place, limit=1)[0]
+    copy = turn_identity(tool, 0, Turn(turn_id, Speaker.OWNER, "", unique=True))
+    found_copy = sessions.database.one("find_turn_by_identity", identity=copy)
+    return sessions.by_rows(found_copy)[found_copy[0]] if found_copy else None
+
+
+def quoted(term: str) -> str:
+    """A word or phrase as FTS5 takes it."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def term_counts(api: apsw.FTS5ExtensionApi, *weights: float) -> str:
+    """A row's words, then each phrase of the query that it holds, and how often, weighted over its columns: of a row
+    of 57 words that holds the first phrase once and the third twice, ``57 0 1.0 2 2.0``."""
+    told = [str(api.column_size())]
+    for phrase in range(api.phrase_count):
+        count = sum(weight * len(places) for weight, places in zip(weights, api.phrase_locations(phrase), strict=True))
+        if count:
+            told += (str(phrase), str(count))
+    return " ".join(told)
+
+
+def _to_match(row: int, session: int, seq: int, told: str) -> Match:
+    length, *held = told.split()
+    return Match(row, session, seq, dict(zip(map(int, held[::2]), map(float, held[1::2]), strict=True)), int(length))

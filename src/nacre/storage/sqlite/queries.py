@@ -1,0 +1,40 @@
+"""nacre's own SQL statements, from ``sql/queries/*.sql``.
+
+Vectors are there twice: those in use, and those of another model, in tables of the same shape whose names begin with
+``other_``. Each statement about the former stands in the files; the same about the latter is read off it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from nacre.platform.sql_files import statements
+
+OTHER = "other_"
+_VECTOR_TABLES = re.compile(r"(?<!other_)\b(passages|turn_passages|passage_bits|memory_vectors|embedding)\b")
+
+
+def query(name: str) -> str:
+    """The statement of that name. Raises KeyError."""
+    found = _load().get(name)  # those about other vectors are read off the rest, which few processes need
+    return _all()[name] if found is None else found
+
+
+@cache
+def about_other(name: str) -> str:
+    """The name of the same statement about the vectors of another model; its own where it is about other tables."""
+    return OTHER + name if OTHER + name in _all() else name
+
+
+@cache
+def _all() -> dict[str, str]:
+    found = dict(_load())
+    for name, statement in _load().items():
+        if _VECTOR_TABLES.search(statement) and OTHER not in statement:
+            found[OTHER + name] = _VECTOR_TABLES.sub(rf"{OTHER}\1", statement)
+    return found
+
+
+def _load() -> dict[str, str]:
+    return statements("nacre.storage", "sql/queries")

@@ -1,0 +1,1 @@
+"""Keep the vault in step with a remote."""

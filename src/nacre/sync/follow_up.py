@@ -1,0 +1,36 @@
+"""What follows whatever was done, whoever runs it: a command, the daemon or an agent's server."""
+
+from __future__ import annotations
+
+from nacre.home.home import Home
+
+
+def keep_history(home: Home, *, commits: bool = True) -> None:
+    """Let what was done be judged, synced and committed in the background, where that is wanted and due.
+
+    Without ``commits`` it is only judged.
+    """
+    if home.database.unwritable:
+        return
+    from nacre.history import schedule
+
+    if home.settings["models.background"]:
+        schedule.judge_in_background(home)
+    if not commits:
+        return
+    if home.settings["sync.auto"] and schedule.sync_in_background(home):
+        return
+    if home.journal.waiting()[0]:
+        schedule.commit_in_background(home)
+
+
+def warnings_of(home: Home, *, of_sync: bool = True) -> list[str]:
+    """What a person should know beside an answer: that syncs fail, or that nothing can be written now."""
+    found = []
+    if of_sync and home.settings["sync.auto"]:
+        from nacre.sync.sync import long_failing  # only where syncs run by themselves
+
+        last = long_failing(home)
+        found += [f"syncing has failed since {last.failing_since}: {last.message}; {last.hint}"] if last else []
+    why = home.database.unwritable
+    return found + ([f"nothing is written, and edits by hand are not read: {why.message}; {why.hint}"] if why else [])

@@ -1,0 +1,240 @@
+"""What a remote has and this vault has not: compare, and merge. :mod:`nacre.sync.import_remote` brings it into the vault."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nacre.errors import RepositoryUnusable
+from nacre.git.repository import Head, NewCommit
+from nacre.history.commit import author_of
+from nacre.history.commit_message import BEGINNING, Told, read_message, write_message
+from nacre.home.home import Home
+from nacre.values.operation import SYNC, Operation
+from nacre.vault.identity import id_in, is_document
+from nacre.vault.layout import LEDGER, is_memory_file
+from nacre.vault.ledger import Entry
+from nacre.vault.ledger import read as read_ledger
+from nacre.vault.merge_notes import Note
+from nacre.vault.merging import MergedVault, merge_ledgers, merge_vaults
+
+_READ_AT_ONCE = 2000
+_DEEPEST = 3
+_NOTHING_NEW = "Join what the remote has\n"
+_UNITE, _FORGET, _ALLOW_AGAIN = "unite", "forget", "allow_again"
+_INVISIBLE = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+
+Entries = Mapping[str, tuple[str, str]]
+"""The tree of a commit: path → mode and blob."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A file as it is here and as it is to be; ``None`` where there is none."""
+
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be brought in: the commit to come to, and the files that change on the way.
+
+    ``commit`` is ``None`` while a merge is only looked at. ``given_up`` are ids of memories that go without a trace:
+    they were united with others, or taken out of a history that was rewritten.
+    """
+
+    commit: str | None
+    changes: Mapping[str, Change]
+    notes: tuple[Note, ...] = ()
+    given_up: frozenset[str] = frozenset()
+    operation: Operation | None = None
+    left_out: tuple[str, ...] = ()
+
+
+def plan_join(home: Home, head: Head, theirs: str, *, rewritten_from: str | None, dry_run: bool) -> Plan:
+    """Compare HEAD with a commit that was fetched, and merge them where both went on.
+
+    ``rewritten_from`` is the commit the remote was at before somebody rewrote its history: what was done here since is
+    put on top of it then. Raises RepositoryUnusable for files that no vault can hold.
+    """
+    repository = home.repository
+    here, there = repository.tree(head.commit), repository.tree(theirs)
+    _refuse_paths(there)
+    left_out = tuple(sorted(path for path in there if not _is_plain(there, path)))
+    if head.commit is None or (not rewritten_from and repository.is_ancestor(head.commit, theirs)):
+        changes = _changes(home, here, there)
+        return Plan(theirs, changes, given_up=_united_in(changes), left_out=left_out)
+    bases = [rewritten_from] if rewritten_from else repository.merge_bases(head.commit, theirs)
+    base = _base(home, bases)
+    merged, wanted = _merged(home, base, here, there)
+    operation = Operation(home.ids(), home.now(), SYNC)
+    _tell_united(merged, operation)
+    forgotten = _leave_out_forgotten(merged)
+    changes = _against(home, here, merged, wanted)
+    operation = replace(operation, subject=f"{counted(changes)} from the remote")
+    given_up = _united_in(changes) | forgotten | (_taken_out(changes, merged) if rewritten_from else frozenset())
+    plan = Plan(None, changes, merged.notes, given_up, operation, left_out)
+    if dry_run:
+        return plan
+    if rewritten_from:
+        onto = _against(home, there, merged, wanted)
+        commit = _commit(home, theirs, onto, (), [*_unsent(home, head, rewritten_from), *_told(operation, onto)])
+    else:
+        commit = _commit(home, head.commit, changes, (theirs,), _told(operation, changes))
+    return replace(plan, commit=commit)
+
+
+def operations_between(home: Home, since: str | None, until: str) -> list[Told]:
+    """The operations of commits that ``until`` holds and ``since`` does not; a commit of another git is one, too."""
+    found: dict[str, Told] = {}
+    for commit in home.repository.history(since, until):
+        told = read_message(commit.message, commit.id)
+        if not told and commit.paths and not commit.is_merge and commit.message != BEGINNING:
+            told = [Told(Operation(commit.id, commit.at, "commit"), commit.paths)]
+        found |= {one.operation.id: one for one in told if one.operation.action != SYNC}
+    return list(found.values())
+
+
+def _merged(home: Home, base: Entries, here: Entries, there: Entries) -> tuple[MergedVault, list[str]]:
+    """The merge, and the paths it was about: other files than documents that are the same everywhere stay out of it."""
+    trees = (base, here, there)
+    paths = sorted({path for tree in trees for path in tree})
+    wanted = [path for path in paths if is_document(path) or len({tree.get(path) for tree in trees}) > 1]
+    return merge_vaults(*(_contents(home, tree, wanted) for tree in trees)), wanted
+
+
+def _base(home: Home, commits: Sequence[str], depth: int = 0) -> Entries:
+    """What both sides were made from; where histories crossed, the merge of all that may be it."""
+    if not commits:
+        return {}
+    found = dict(home.repository.tree(commits[0]))
+    for other in commits[1:] if depth < _DEEPEST else ():
+        there = home.repository.tree(other)
+        inner = _base(home, home.repository.merge_bases(commits[0], other), depth + 1)
+        merged, wanted = _merged(home, inner, found, there)
+        known = {blob for tree in (inner, found, there) for _, blob in tree.values()}
+        stored = {path: _stored(home, data, known) for path, data in merged.files.items()}
+        found = {path: entry for path, entry in found.items() if path not in wanted} | stored
+    return found
+
+
+def _stored(home: Home, data: bytes, known: Collection[str]) -> tuple[str, str]:
+    blob = home.repository.blob_id(data, next(iter(known), None))
+    return "100644", blob if blob in known else home.repository.store(data)
+
+
+def _contents(home: Home, tree: Entries, paths: Sequence[str]) -> dict[str, bytes]:
+    present = [path for path in paths if path in tree and _is_plain(tree, path)]
+    found: dict[str, bytes] = {}
+    for start in range(0, len(present), _READ_AT_ONCE):
+        found |= home.repository.read([tree[path][1] for path in present[start : start + _READ_AT_ONCE]])
+    return {path: found[tree[path][1]] for path in present}
+
+
+def _changes(home: Home, here: Entries, there: Entries) -> dict[str, Change]:
+    paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
+    before, after = (_contents(home, tree, paths) for tree in (here, there))
+    return {
+        path: Change(before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)
+    }  # fmt: skip
+
+
+def _against(home: Home, tree: Entries, merged: MergedVault, wanted: Sequence[str]) -> dict[str, Change]:
+    """What a merge changes in one of its sides."""
+    before = _contents(home, tree, wanted)
+    paths = sorted({*before, *merged.files})
+    changes = {path: Change(before.get(path), merged.files.get(path)) for path in paths}
+    return {path: change for path, change in changes.items() if change.before != change.after}
+
+
+def _commit(
+    home: Home,
+    parent: str,
+    changes: Mapping[str, Change],
+    merged: tuple[str, ...],
+    told: Sequence[tuple[Operation, Sequence[str]]],
+) -> str:
+    files = {path: change.after for path, change in changes.items()}
+    message = write_message(told, home.redactor.clean) if told else _NOTHING_NEW
+    commit = NewCommit(message, home.now(), files, merged)
+    return home.repository.add_commits([commit], parent, author_of(home))[-1]
+
+
+def _told(operation: Operation, changes: Mapping[str, Change]) -> list[tuple[Operation, Sequence[str]]]:
+    """A sync as an operation, unless it changes nothing but the ledger: then there is nothing to tell, or to undo."""
+    return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
+
+
+def _unsent(home: Home, head: Head, since: str) -> list[tuple[Operation, Sequence[str]]]:
+    told = operations_between(home, since, head.commit or since)
+    return [(one.operation, one.paths or ()) for one in told if "-" in one.operation.id]
+
+
+def _tell_united(merged: MergedVault, operation: Operation) -> None:
+    """Say in the ledger which ids were given up, for machines that only receive the result."""
+    lines = b"".join(
+        Entry(operation.id, operation.at, _UNITE, {"memory": kept, "given_up": given_up}).line().encode() + b"\n"
+        for given_up, kept in sorted(merged.united.items())
+    )
+    if lines:
+        merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
+
+
+def _united_in(changes: Mapping[str, Change]) -> frozenset[str]:
+    """Ids that new lines of the ledger say were given up."""
+    ledger = changes.get(LEDGER, Change(None, None))
+    known = set((ledger.before or b"").splitlines())
+    new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in known)
+    return frozenset(
+        str(entry.details["given_up"]) for entry in read_ledger(new)
+        if entry.action == _UNITE and "given_up" in entry.details
+    )  # fmt: skip
+
+
+def _leave_out_forgotten(merged: MergedVault) -> frozenset[str]:
+    """Take out memories that either ledger forgot for good, also edited ones; returns their ids."""
+    forgotten: set[str] = set()
+    allowed: set[str] = set()
+    for entry in read_ledger(merged.files.get(LEDGER, b"")):
+        memories = entry.details.get("memories")
+        if entry.action == _FORGET and isinstance(memories, dict):
+            forgotten |= memories.keys()
+        elif entry.action == _ALLOW_AGAIN:
+            allowed.add(str(entry.details.get("memory")))
+    left = {path: id_in(data) for path, data in merged.files.items() if is_memory_file(path)} if forgotten else {}
+    found = {path: memory for path, memory in left.items() if memory in forgotten - allowed}
+    for path in found:
+        del merged.files[path]
+    return frozenset(memory for memory in found.values() if memory)
+
+
+def _taken_out(changes: Mapping[str, Change], merged: MergedVault) -> frozenset[str]:
+    """Memories that a rewritten history holds no more."""
+    left = {id_in(data) for path, data in merged.files.items() if is_document(path)}
+    gone = {id_in(one.before) for path, one in changes.items() if one.before and is_memory_file(path)}
+    return frozenset(memory for memory in gone - left if memory)
+
+
+def _is_plain(tree: Entries, path: str) -> bool:
+    """Whether it is a file: no symbolic link, no repository within."""
+    return tree[path][0].startswith("100")
+
+
+def _refuse_paths(tree: Entries) -> None:
+    """Names that would reach into the repository itself, whatever the file system makes of them."""
+    for path in tree:
+        for part in path.split("/"):
+            name = _INVISIBLE.sub("", part).casefold().rstrip(" .")
+            if name in ("", ".git", "git~1") or "\\" in part or "\n" in part or part in (".", ".."):
+                raise RepositoryUnusable(
+                    f"the remote holds a file that nacre does not write: {path!r}",
+                    hint="take it out of the remote's branch, then sync again",
+                )
+
+
+def counted(changes: Iterable[str]) -> str:
+    """How many files change, in words; the ledger is not counted."""
+    files = len(set(changes) - {LEDGER})
+    return f"{files} file" if files == 1 else f"{files} files"

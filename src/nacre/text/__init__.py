@@ -1,0 +1,1 @@
+"""Pure functions on text: words, stems, shingles, time expressions."""

@@ -1,0 +1,339 @@
+"""Carry out what tombstones say: of this command, of one that was cut short, or of another machine.
+
+Every step may be done twice. Memories go with their files, sessions and turns with all that was derived from them;
+then the bytes go from the database.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nacre.dedup.supersession import OUTLIVED, outlived
+from nacre.errors import EditConflict, StoreBusy
+from nacre.home.baseline import forget_in_baseline
+from nacre.home.home import Home
+from nacre.home.operations import operating
+from nacre.home.writes import apply_intents, commit, entry, rest
+from nacre.indexing.shards import purge_shards
+from nacre.spending.spool import fold_notes
+from nacre.storage.erasure import SessionPlace, TurnPlace
+from nacre.storage.sessions import shared_identity
+from nacre.tombstones.quotes import Quotes
+from nacre.tombstones.tombstones import (
+    ALLOW_AGAIN,
+    FORGET,
+    RETIRE_ALWAYS,
+    RETIRE_NO_LONGER,
+    Barred,
+    heed_ledger,
+    is_ledger_new,
+)
+from nacre.values.forgetting import Tombstone, TombstoneKind
+from nacre.values.memory import Memory
+from nacre.vault import ledger
+from nacre.vault.files import file_hash
+from nacre.vault.layout import LEDGER
+
+FORGETTING = "forgetting"
+"""The operation that changes what is left: evidence and links that go, memories that are retired for it."""
+
+_MEMORIES_A_STEP = 50
+_ID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+_WORD = re.compile(r"[^\s\"'#,;()\[\]{}]+")
+_KEPT = (FORGET, ALLOW_AGAIN, RETIRE_ALWAYS, RETIRE_NO_LONGER)
+
+
+@dataclass(frozen=True, slots=True)
+class Affected:
+    """What tombstones concern, of what is there now.
+
+    ``sessions`` go whole. ``turns`` maps sessions that stay to those of their turns that go. ``memories`` go; those in
+    ``changed`` are written anew, ``retired`` among them because what superseded them goes. ``untitled`` are sessions
+    whose title goes.
+    """
+
+    sessions: tuple[SessionPlace, ...]
+    turns: Mapping[SessionPlace, Sequence[int]]
+    memories: tuple[Memory, ...]
+    changed: tuple[Memory, ...]
+    untitled: tuple[SessionPlace, ...]
+
+    @property
+    def retired(self) -> list[Memory]:
+        """What would come back with nothing in its place."""
+        return [memory for memory in self.changed if memory.retired and memory.retired.reason == OUTLIVED]
+
+
+def apply_tombstones(home: Home, *, patient: bool = True) -> int:
+    """Take away what tombstones bar and what is there all the same; returns how many things that were.
+
+    Looks only where something is due: a run of this home that was cut short, tombstones that another machine's ledger
+    brought, a memory whose file came back. Call it whenever the ledger may have changed; where it did not, it costs a
+    few lookups. Memories that are being edited just now are told in ``home.problems`` and go the next time. Without
+    ``patient``, a ledger that another process is just writing is left to it.
+    """
+    if (home.files.has_intents() or is_ledger_new(home)) and not _heed(home, patient=patient):
+        return 0
+    due = home.tombstones.due() | home.erasing.returned()
+    if not due:
+        return 0
+    apply_intents(home)
+    everything = home.tombstones.all()
+    runs = [one for one in everything if one.run in due]
+    common = [one for one in everything if one.kind in (TombstoneKind.KEY, TombstoneKind.ALLOWED)]
+    barred = Barred([*runs, *common])
+    edition = home.database.edition()
+    found = survey(home, barred)  # it reads everything, and nobody is to wait meanwhile
+    with home.vault_lock:
+        apply_intents(home)
+        if home.database.edition() != edition:
+            found = survey(home, barred)
+        try:
+            _erase_memories(home, found)
+        except EditConflict as error:
+            home.problems.append(error.message)
+            return 0
+    from nacre.tombstones.archive_erasure import (  # what reads transcripts, which hardly any command needs
+        settle,
+        withdraw,
+    )
+
+    withdraw(home, found)
+    _unhurried(home, lambda: _erase_sessions(home, found))
+    settle(home)
+    with home.vault_lock:
+        _clear_pages(home, barred)
+        gone = barred.memories | {memory.id for memory in found.memories}
+        clear_words(home, gone)
+        forget_in_baseline(home, gone)
+        _erase_told(home, found)
+        _tell_more(home, found, runs)
+        with home.database.transaction():
+            home.tombstones.set_due(home.tombstones.due() - due)
+            home.tombstones.set("erase", "1")
+    return len(found.sessions) + sum(map(len, found.turns.values())) + len(found.memories)
+
+
+def _heed(home: Home, *, patient: bool) -> bool:
+    if not patient and not home.vault_lock.acquire():
+        return False
+    try:
+        with home.vault_lock:
+            apply_intents(home)
+            heed_ledger(home)
+    finally:
+        if not patient:
+            home.vault_lock.release()
+    return True
+
+
+def erase_bytes(home: Home) -> bool:
+    """Leave no byte of what was deleted in the database; returns whether none is left.
+
+    ``False`` while another process reads the old state; the next writing command tries again.
+    """
+    if home.tombstones.value("erase") != "1":
+        return True
+    try:
+        _unhurried(home, home.erasing.blank_passages)
+        _unhurried(home, home.erasing.merge_full_text)
+        purge_shards(home)
+        with home.vault_lock:  # a store that finds it held is accepted at once, and waits for no database
+            is_done = home.database.compact()
+    except StoreBusy:
+        return False
+    if is_done:
+        home.tombstones.set("erase", "")
+    return is_done
+
+
+def survey(home: Home, barred: Barred) -> Affected:
+    """What of this home tombstones concern. Nothing is changed."""
+    sessions = home.erasing.sessions()
+    gone = [one for one in sessions if barred.has_session(one.id, _parent(one))]
+    whole = {one.row for one in gone}
+    by_row = {one.row: one for one in sessions}
+    turns: dict[int, set[int]] = {}
+    for row, session in _turns_barred(home, barred, by_row):
+        if session not in whole:
+            turns.setdefault(session, set()).add(row)
+    emptied = [by_row[row] for row, found in turns.items() if len(found) >= by_row[row].turns]
+    memories, changed = _memories_barred(home, barred)
+    now = home.now()
+    return Affected(
+        sessions=(*gone, *emptied),
+        turns={by_row[row]: sorted(found) for row, found in turns.items() if by_row[row] not in emptied},
+        memories=tuple(memories),
+        changed=tuple(outlived(home, memories, {memory.id: memory for memory in changed}, now)),
+        untitled=tuple(one for one in sessions if one.row not in whole and one.title and barred.has_words(one.title)),
+    )
+
+
+def _unhurried(home: Home, work: Callable[[], object]) -> None:
+    """Many small transactions that need not wait for the disk one by one: what a crash takes is done again."""
+    home.database.relax()
+    try:
+        work()
+    finally:
+        home.database.tighten()
+
+
+def is_shared(place: TurnPlace) -> bool:
+    """Whether a turn's id means the same turn in any session of its tool."""
+    return place.identity == shared_identity(place.tool, place.id)
+
+
+def clear_words(home: Home, memory_ids: Iterable[str], quotes: re.Pattern[str] | None = None) -> None:
+    """Take from the ledger what it says about forgotten memories beside ids and numbers.
+
+    It is the one exception to append-only. With ``quotes``, also from entries that hold what it matches. Tombstones and
+    standing retirements stay.
+    """
+    ids = set(memory_ids)
+    try:
+        data = home.vault.read(LEDGER)
+    except FileNotFoundError:
+        return
+    lines = data.decode("utf-8", errors="replace").split("\n")
+    changed = [_without_words(line, ids, quotes) for line in lines]
+    if changed != lines:
+        home.vault.write(LEDGER, "\n".join(changed), base=file_hash(data))
+
+
+def _without_words(line: str, ids: set[str], quotes: re.Pattern[str] | None) -> str:
+    if not (ids & set(_ID.findall(line))) and not (quotes and quotes.search(line)):
+        return line
+    item = next(ledger.read(line.encode("utf-8")), None)
+    if item is None or item.action in _KEPT:
+        return line
+    kept = {name: value for name, value in item.details.items() if _is_wordless(value)}
+    return line if kept == item.details else replace(item, details=kept).line()
+
+
+def _is_wordless(value: Any) -> bool:
+    if isinstance(value, str):
+        return _ID.fullmatch(value) is not None
+    if isinstance(value, list):
+        return all(_is_wordless(one) for one in value)
+    return isinstance(value, int | float | None)
+
+
+def _parent(session: SessionPlace) -> str | None:
+    return f"{session.tool}:{session.parent}" if session.kind == "subagent" and session.parent else None
+
+
+def _turns_barred(home: Home, barred: Barred, sessions: Mapping[int, SessionPlace]) -> Iterable[tuple[int, int]]:
+    if barred.turns:
+        for place in home.erasing.turn_places():
+            if barred.has_turn(f"{place.tool}:{place.session_id}", place.id, is_shared=is_shared(place)):
+                yield place.row, place.session
+    slugs = {one.project for one in sessions.values() if one.project}
+    for moment, scope in barred.before:
+        for row, session in home.erasing.turns_before(moment, barred.projects(scope, sorted(slugs))):
+            if sessions[session].id not in barred.allowed:
+                yield row, session
+
+
+def _memories_barred(home: Home, barred: Barred) -> tuple[list[Memory], list[Memory]]:
+    gone, changed = [], []
+    ids = sorted(home.memories.all_ids())
+    for start in range(0, len(ids), 500):
+        for memory in home.memories.in_any_state(ids[start : start + 500]):
+            left = barred.left_of(memory)
+            if left is None:
+                gone.append(memory)
+            elif left != memory:
+                changed.append(left)
+    return gone, changed
+
+
+def _erase_memories(home: Home, found: Affected) -> None:
+    """What stays is written first: nothing that names a forgotten memory outlives it. Then file and row go."""
+    told = [entry(home, "retire", memory=memory.id, reason=OUTLIVED) for memory in found.retired]
+    going = {memory.id for memory in found.memories}
+    with operating(home, FORGETTING):
+        for start in range(0, len(found.changed), _MEMORIES_A_STEP):
+            commit(home, found.changed[start : start + _MEMORIES_A_STEP])
+        if told:
+            commit(home, (), told)
+    apply_intents(home)
+    with home.database.transaction():
+        for memory_id in sorted(going):
+            _erase_memory(home, memory_id)
+            rest(home)
+
+
+def _erase_memory(home: Home, memory_id: str) -> None:
+    """Not by an intent: what is to go must not be written down once more on its way."""
+    file = home.files.file_of(memory_id)
+    if file:
+        home.vault.remove(file.path)
+        home.files.forget(file.path)
+    home.memories.delete(memory_id)
+    home.erasing.delete_traces(memory_id)
+
+
+def _erase_sessions(home: Home, found: Affected) -> None:
+    staying = list(found.turns)
+    for path in {one.file for one in (*found.sessions, *staying, *found.untitled) if one.file}:
+        home.erasing.delete_cursor(path)
+    home.erasing.clear_titles([one.row for one in found.untitled])
+    for session, rows in found.turns.items():
+        home.erasing.delete_turns(session.row, list(rows))
+    for session in found.sessions:
+        home.erasing.delete_turns(session.row, [place.row for place in home.erasing.places_in(session.row)])
+    home.erasing.delete_sessions([session.row for session in found.sessions])
+
+
+def clear_told(home: Home, quotes: re.Pattern[str]) -> None:
+    """Take away the traces that quote a text, and all that may: whole prompts, and kept answers."""
+    _clear_traces(home, lambda said: quotes.search(said) is not None)
+
+
+def _clear_traces(home: Home, tells: Callable[[str], bool]) -> None:
+    with home.database.transaction():
+        home.traces.drop_prompts()
+        home.traces.delete_where(tells)
+        home.spending.clear_answers()
+
+
+def _erase_told(home: Home, found: Affected) -> None:
+    """The same for all that is gone: traces that name it, or that say what a memory said."""
+    ids = {one.id for one in (*found.sessions, *found.turns, *found.untitled)}
+    ids |= {memory.id for memory in found.memories}
+    ids |= {memory.source.session for memory in found.memories if memory.source.session}
+    quotes = Quotes(text for one in found.memories for text in (one.subject, one.content))
+
+    def tells(text: str) -> bool:
+        return not ids.isdisjoint(_WORD.findall(text)) or quotes.are_in(text)
+
+    fold_notes(home)
+    _clear_traces(home, tells)
+
+
+def _clear_pages(home: Home, barred: Barred) -> None:
+    """The page of a forgotten project goes when nothing belongs to it any more."""
+    named = home.sessions.projects()
+    for _, scope in barred.before:
+        slugs = [project.slug for project in home.files.projects()]
+        for slug in barred.projects(scope, slugs) or ():
+            if slug not in named:
+                for page in ("project.md", "MEMORY.md"):
+                    home.vault.remove(f"projects/{slug}/{page}")
+                home.files.forget_project(slug)
+
+
+def _tell_more(home: Home, found: Affected, runs: Sequence[Tombstone]) -> None:
+    """Sessions that only a time or a project named are named themselves, so that they stay away when they grow."""
+    named = {one.value for one in runs if one.kind is TombstoneKind.SESSION}
+    scopes = sorted({one.run for one in runs if one.kind is TombstoneKind.BEFORE})
+    more = sorted({one.id for one in found.sessions} - named)
+    if not more or not scopes:
+        return
+    fresh = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in more]
+    details = {"run": scopes[0], "sessions": {session: [] for session in more}}
+    commit(home, (), [entry(home, FORGET, **details)], also=lambda: home.tombstones.add(fresh))
+    apply_intents(home)

@@ -1,0 +1,163 @@
+"""What an agent is given unasked: the context of a session's start, and of a prompt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+
+from nacre.platform.fast_dataclass import dataclass
+from nacre.values.recall import Lane
+
+DEFAULT_BUDGET_TOKENS = 2_000
+
+
+class Moment(StrEnum):
+    """When context is asked for: as a session starts, or with each prompt of the owner's."""
+
+    START = "start"
+    PROMPT = "prompt"
+
+
+class Occasion(StrEnum):
+    """Why a session starts: hosts also start one anew after a compaction, a reset, or when it is gone on with."""
+
+    STARTUP = "startup"
+    RESUME = "resume"
+    CLEAR = "clear"
+    COMPACT = "compact"
+
+
+class Part(StrEnum):
+    """A part of a context, in the order in which they stand in it."""
+
+    IDENTITY = "identity"
+    """Who the agent is working as: the owner's own page for it."""
+    PROFILE = "profile"
+    PROJECT = "project"
+    HANDOFF = "handoff"
+    PREVIOUS = "previous"
+    """The last turns of the session before."""
+    RELEVANT = "relevant"
+    """What fits the prompt."""
+    CORE = "core"
+    ACTIVE = "active"
+    """Open todos."""
+    PREFERENCES = "preferences"
+    """Preferences and decisions."""
+    LESSONS = "lessons"
+    """What went wrong before, and how it was mended."""
+    RECENT = "recent"
+    """What was learned lately."""
+    KNOWN = "known"
+    """What weighs most of all that was learned before."""
+    SIGNALS = "signals"
+    """What other sessions learned just now that matters here."""
+    NUDGE = "nudge"
+    """A reminder to store what was learned."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextRequest:
+    """Who asks for context, and with what.
+
+    ``session`` is the host's session as ``<tool>:<id>``; without one nothing is remembered of what was given already.
+    ``folder`` is where the agent works: it tells the project. ``budget_tokens`` is the most the whole block may take;
+    ``None`` takes the setting. ``parts`` restricts the block to these. ``alone`` asks for what needs no model, no
+    vectors and no lock: what a hook without the daemon can afford.
+    """
+
+    moment: Moment = Moment.START
+    occasion: Occasion = Occasion.STARTUP
+    prompt: str = ""
+    folder: str | None = None
+    session: str | None = None
+    budget_tokens: int | None = None
+    parts: tuple[Part, ...] = ()
+    alone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ContextItem:
+    """One thing a context tells.
+
+    ``ref`` is the id of the memory or turn it came from, ``score`` 0 to 1 where something ranked it, ``why`` the reason
+    it is there, for ``--explain``.
+    """
+
+    part: Part
+    text: str
+    tokens: int
+    ref: str | None = None
+    date: datetime | None = None
+    score: float | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What could have been told and was not, and why: over the budget, given already, suppressed, not sure enough."""
+
+    part: Part
+    ref: str | None
+    why: str
+
+
+_MOST_GIVEN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """What a host's session was given already.
+
+    ``given`` are the ids of memories, the last one last; ``asked`` is what was looked for last; ``heard`` the last
+    prompts. ``signals`` counts those given, ``signal_mark`` and ``signal_at`` (epoch milliseconds) say up to where and
+    when. ``turns`` counts the prompts since something was stored, up to the row ``stored_mark``, ``nudges`` the
+    reminders. ``started`` (epoch milliseconds) is when it began, ``handed`` whether a handoff was given. ``name`` is
+    the session itself, ``folder`` where it works, ``seen`` when it was heard of last, ``ended`` when it ended (0: it
+    did not). ``after`` are those of the same tool that ended there just before it began: what they started, as servers
+    of tools, goes on after a reset, and still has their names. ``owed`` is the :class:`Occasion` of a start that it was
+    not told of yet: the next prompt is told what it missed.
+    """
+
+    given: tuple[str, ...] = ()
+    asked: str = ""
+    heard: tuple[str, ...] = ()
+    signals: int = 0
+    signal_mark: int = -1
+    signal_at: int = 0
+    turns: int = 0
+    nudges: int = 0
+    stored_mark: int = -1
+    started: int = 0
+    handed: bool = False
+    name: str = ""
+    folder: str = ""
+    seen: int = 0
+    ended: int = 0
+    after: tuple[str, ...] = ()
+    owed: str = ""
+
+    def with_given(self, ids: tuple[str, ...]) -> SessionState:
+        """The same after more was given."""
+        return replace(self, given=tuple(dict.fromkeys((*self.given, *ids)))[-_MOST_GIVEN:])
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBlock:
+    """A block of text for an agent's prompt, in its frame; ``text`` is empty where nothing is worth telling.
+
+    ``tokens`` counts the whole text. ``gate`` says what was decided about the prompt before anything was looked for.
+    ``state`` is what is true of the session once the agent has the text: whoever delivers it keeps it then, and not
+    before (:func:`nacre.context.session_state.write_state`); ``None`` for no session.
+    """
+
+    text: str = ""
+    items: tuple[ContextItem, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    gate: str = ""
+    project: str | None = None
+    tokens: int = 0
+    took_ms: float = 0.0
+    state: SessionState | None = None

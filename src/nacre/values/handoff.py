@@ -1,0 +1,71 @@
+"""Handing sessions over, flushing them, and the chores that do it: what is asked and what is answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nacre.values.memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffRequest:
+    """``folder`` tells the project. With ``store`` the session is handed over now: ``session`` (``<tool>:<id>``), else
+    the last one of the project; in ``words``, where these are given."""
+
+    folder: str | None = None
+    store: bool = False
+    session: str | None = None
+    words: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HandoffView:
+    """The latest handoff of a project, whether it still waits for a session, and whether it was stored just now.
+
+    ``note`` says why no model wrote it, where one was asked, or why nothing was stored, where that was wanted.
+    """
+
+    project: str | None
+    memory: Memory | None = None
+    waits: bool = False
+    is_new: bool = False
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChoresRequest:
+    """Do what waits, for so many seconds at most."""
+
+    seconds: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChoresReport:
+    """Chores that were done, that failed and are tried again, that were given up, and that are left."""
+
+    done: int = 0
+    failed: int = 0
+    given_up: int = 0
+    left: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlushRequest:
+    """``session`` (``<tool>:<id>``) and the ``transcript`` it writes; without either, all that was written to within a
+    day. ``seconds`` bounds the chores that are done."""
+
+    session: str | None = None
+    transcript: str | None = None
+    seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FlushReport:
+    """The ids of new memories, how many candidates were known already, sessions with turns that were not learned from
+    before, what became of the chores that waited, and why a model did not help, where one was to."""
+
+    memories: tuple[str, ...] = ()
+    duplicates: int = 0
+    sessions: int = 0
+    chores: ChoresReport = ChoresReport()
+    notes: tuple[str, ...] = ()

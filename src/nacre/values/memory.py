@@ -1,0 +1,175 @@
+"""Memories: what is kept, one Markdown file each."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
+
+from nacre.platform.fast_dataclass import dataclass
+from nacre.values.session import Speaker, Trust
+
+MAX_BODY_BYTES = 1_000_000
+HANDOFF = "handoff"
+HANDOFF_TAGS = frozenset({HANDOFF, "session"})
+
+
+class Kind(StrEnum):
+    """What sort of knowledge a memory is."""
+
+    FACT = "fact"
+    DECISION = "decision"
+    PREFERENCE = "preference"
+    TODO = "todo"
+    RELATIONSHIP = "relationship"
+    EVENT = "event"
+    LESSON = "lesson"
+
+
+class Expiry(StrEnum):
+    """How long a memory is meant to hold."""
+
+    CORE = "core"
+    PERMANENT = "permanent"
+    TEMPORARY = "temporary"
+
+
+class Scope(StrEnum):
+    """Who may see a memory: a private request sees all, a personal one personal and public, a public one public."""
+
+    PRIVATE = "private"
+    PERSONAL = "personal"
+    PUBLIC = "public"
+
+
+class Confidence(StrEnum):
+    """``extracted``: written down on purpose or by a model with evidence; ``inferred``: found by rules."""
+
+    EXTRACTED = "extracted"
+    INFERRED = "inferred"
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """When a memory is true in the world, apart from when it was recorded; both ends optional."""
+
+    since: date | None = None
+    until: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a memory comes from: a session id (``<tool>:<id>``), the turns that show it, the transcript file."""
+
+    session: str | None = None
+    turns: tuple[str, ...] = ()
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A typed edge that survives in front matter: ``rel`` is one of the relations of DESIGN section 8.
+
+    ``reason`` says in a few words why it was made, where that is worth knowing.
+    """
+
+    rel: str
+    to: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmation:
+    """Where and when a memory was said again: a session and its turns, or nothing but the time."""
+
+    at: datetime
+    session: str | None = None
+    turns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a memory says, in four words or so: of which entity, which attribute of it (in snake case), how and what.
+
+    ``confidence`` is 0 to 1. Two memories of one entity and attribute may contradict each other.
+    """
+
+    entity: str
+    attribute: str
+    predicate: str
+    object: str
+    confidence: float = 0.5
+
+    @property
+    def key(self) -> str:
+        """``entity/attribute``: what it is a claim about."""
+        return f"{self.entity}/{self.attribute}"
+
+
+@dataclass(frozen=True, slots=True)
+class Retirement:
+    """When and why a memory was soft-deleted."""
+
+    at: datetime
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One piece of knowledge.
+
+    ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is the usual value of something durable, 10 is never
+    forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. Times are aware UTC.
+    ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys that nacre does not know, untouched.
+    """
+
+    id: str
+    kind: Kind
+    subject: str
+    content: str
+    created: datetime
+    updated: datetime
+    importance: int = 7
+    expiry: Expiry = Expiry.PERMANENT
+    scope: Scope = Scope.PRIVATE
+    project: str | None = None
+    tags: tuple[str, ...] = ()
+    valid: Validity = Validity()
+    speaker: Speaker = Speaker.OWNER
+    trust: Trust = Trust.TRUSTED
+    confidence: Confidence = Confidence.EXTRACTED
+    confidence_score: float | None = None
+    source: Source = Source()
+    links: tuple[Link, ...] = ()
+    confirmed: tuple[Confirmation, ...] = ()
+    canonical_key: str | None = None
+    claim: Claim | None = None
+    evergreen: bool = False
+    author: str | None = None
+    triggers: tuple[str, ...] = ()
+    suppressed_contexts: tuple[str, ...] = ()
+    superseded_by: str | None = None
+    retired: Retirement | None = None
+    inbox: bool = False
+    extra: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def is_handoff(self) -> bool:
+        """Whether a session handed it over to the next one: it is given once, and compared with no other memory."""
+        return self.kind is Kind.EVENT and set(self.tags) >= HANDOFF_TAGS
+
+    @property
+    def last_said(self) -> datetime:
+        """When it was last said or written down."""
+        return max((self.created, self.updated, *(one.at for one in self.confirmed)))
+
+    def is_said_after(self, other: Memory) -> bool:
+        """Whether it was said later. Of one second: what was said again after what was new, and by when it was stored
+        (ids tell).
+        """
+        return self._place() > other._place()
+
+    def _place(self) -> tuple[datetime, bool, str]:
+        said = self.last_said
+        return said, said > self.created, self.id

@@ -1,0 +1,179 @@
+"""What is asked of recall, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from datetime import date, datetime
+from enum import StrEnum
+
+from nacre.platform.fast_dataclass import dataclass
+from nacre.values.memory import HANDOFF, Expiry, Kind, Memory, Scope
+from nacre.values.session import Session, Speaker, Turn
+
+DEFAULT_LIMIT = 10
+DEFAULT_RADIUS_DAYS = 14.0
+
+
+class Mode(StrEnum):
+    """Which lanes a recall may use: all of them, those that need no model, or none (by date and importance)."""
+
+    HYBRID = "hybrid"
+    LEXICAL = "lexical"
+    VECTOR = "vector"
+    BROWSE = "browse"
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What may be found at all; an empty field does not restrict.
+
+    ``projects`` without ``strict`` also admits what belongs to no project. ``since`` and ``until`` are half open:
+    ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
+    fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
+    said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
+    draws on text from outside: what an agent is given unasked is looked for with it. Handoffs are found only where
+    ``tags`` name theirs.
+    """
+
+    projects: tuple[str, ...] = ()
+    strict: bool = False
+    exclude_projects: tuple[str, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    kinds: tuple[Kind, ...] = ()
+    tags: tuple[str, ...] = ()
+    min_importance: int | None = None
+    expiry: tuple[Expiry, ...] = ()
+    scope: Scope = Scope.PRIVATE
+    user_only: bool = False
+    tools: tuple[str, ...] = ()
+    as_of: date | None = None
+    trusted: bool = False
+
+    @property
+    def is_for_handoffs(self) -> bool:
+        """Whether handoffs may be found: they are in no index of words or vectors, and are told by their age."""
+        return any(tag.lower() == HANDOFF for tag in self.tags)
+
+
+@dataclass(frozen=True, slots=True)
+class RecallQuery:
+    """One question to recall.
+
+    ``around`` replaces recency by a Gaussian of sigma ``radius_days / 2`` (seed facts 1.2.1). ``boost=False`` ranks
+    by relevance alone. ``update=False`` leaves usage as it is. ``budget_tokens`` cuts the answer to that many tokens.
+    ``turns`` is how many turns of sessions to add as evidence beside the memories. ``session`` is the host's session
+    that asks: what is used in one session is used together. ``co_recall=False`` leaves out what such use adds, as for
+    context that nobody asked for. ``expand`` also asks other phrasings by a language model, ``rerank`` has it grade the
+    best hits: both take seconds, and cost what the model costs. ``is_prompt`` says that a person typed the text to an
+    agent, who did not ask for what was remembered.
+    """
+
+    text: str
+    filter: Filter = field(default_factory=Filter)
+    mode: Mode = Mode.HYBRID
+    limit: int = DEFAULT_LIMIT
+    around: datetime | None = None
+    radius_days: float = DEFAULT_RADIUS_DAYS
+    budget_tokens: int | None = None
+    boost: bool = True
+    update: bool = True
+    diversify: bool = True
+    turns: int = 0
+    session: str | None = None
+    co_recall: bool = True
+    expand: bool = False
+    rerank: bool = False
+    is_prompt: bool = False
+
+
+class LaneState(StrEnum):
+    """``ran`` also when it found nothing; ``partial`` when a part of the index has no vectors yet."""
+
+    RAN = "ran"
+    PARTIAL = "partial"
+    SKIPPED = "skipped"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one lane did, and why it did less than it should."""
+
+    name: str
+    state: LaneState
+    note: str | None = None
+
+
+def degraded(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
+    """Those of some lanes that did less than they should."""
+    return tuple(lane for lane in lanes if lane.state in (LaneState.PARTIAL, LaneState.UNAVAILABLE))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a memory was said: the session, the turn, its words."""
+
+    session_id: str
+    turn_id: str
+    speaker: Speaker
+    time: datetime | None
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """A memory that answers, with its score (0 to 1), the parts the score is made of, and its evidence.
+
+    ``may_replace`` are older memories that would be hits, too, and are likely to be outdated by this one; the latest
+    comes first. ``outdated_by`` are newer memories that are likely to say otherwise; one that would be a hit tells this
+    one instead.
+    """
+
+    memory: Memory
+    score: float
+    components: dict[str, float]
+    evidence: tuple[Evidence, ...] = ()
+    outdated_by: tuple[str, ...] = ()
+    may_replace: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnHit:
+    """A turn that answers, with its session, project and score (0 to 1)."""
+
+    session: Session
+    project: str | None
+    turn: Turn
+    score: float
+    excerpt: str
+    components: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class RecallResult:
+    """The answer to one question.
+
+    ``lanes`` says what ran. ``abstained`` is true when something was found but nothing was good enough to show; with
+    neither hits nor abstention there was simply nothing that matched. ``nearest`` is then the memory that came nearest,
+    and how sure it is to answer. ``since``, ``until`` and ``around`` are what was understood of the time expressions in
+    the question.
+    """
+
+    query: str
+    hits: tuple[MemoryHit, ...] = ()
+    turns: tuple[TurnHit, ...] = ()
+    lanes: tuple[Lane, ...] = ()
+    abstained: bool = False
+    nearest: tuple[Memory, float] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    around: datetime | None = None
+    truncated: bool = False
+    took_ms: float = 0.0
+
+    @property
+    def degraded(self) -> tuple[Lane, ...]:
+        """The lanes that did less than they should."""
+        return degraded(self.lanes)

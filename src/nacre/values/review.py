@@ -1,0 +1,69 @@
+"""What is known of a memory's use, in words: how mature it is, what a reply said of it, why it is to be reviewed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from nacre.platform.fast_dataclass import dataclass
+
+NEUTRAL_QUALITY = 0.5
+
+
+class Maturity(StrEnum):
+    """How much use a memory has seen: under 5 accesses, from 5, from 20."""
+
+    CANDIDATE = "candidate"
+    ESTABLISHED = "established"
+    PROVEN = "proven"
+
+
+class Reason(StrEnum):
+    """Why a memory is to be reviewed."""
+
+    LOW_QUALITY = "low_quality"
+    CONTRADICTED = "contradicted"
+    MANUAL = "manual"
+
+
+class Action(StrEnum):
+    """What is suggested to the person who reviews."""
+
+    RETIRE = "retire"
+    REVIEW = "review"
+    MERGE = "merge"
+
+
+class Verdict(StrEnum):
+    """What a reply, or a person, said of a memory: it was used, it was not, it was wrong or had to be said anew."""
+
+    USED = "used"
+    UNUSED = "unused"
+    CORRECTED = "corrected"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One memory on which a verdict fell, and its quality (0 to 1) before and after.
+
+    ``likeness`` is what decided: a cosine where vectors are compared, else the share of the memory's words; ``None``
+    where a person judged.
+    """
+
+    memory_id: str
+    subject: str
+    verdict: Verdict
+    likeness: float | None
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackReport:
+    """What became of a reply: the verdicts, and why there are none where there are none.
+
+    ``by`` says what judged: ``cosine``, ``words`` or ``person``; ``None`` where nothing did.
+    """
+
+    judged: tuple[Judged, ...] = ()
+    by: str | None = None
+    note: str | None = None

@@ -1,0 +1,176 @@
+"""Sessions and turns: what every transcript becomes."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import IntFlag, StrEnum
+
+from nacre.platform.fast_dataclass import dataclass
+
+_MOST_TOKENS = 10**12
+
+
+class Speaker(StrEnum):
+    """Who said it."""
+
+    OWNER = "owner"
+    AGENT = "agent"
+    TOOL = "tool"
+    SYSTEM = "system"
+
+
+class Trust(StrEnum):
+    """Whether the words come from the owner's own conversation, or draw on text from outside."""
+
+    TRUSTED = "trusted"
+    UNTRUSTED = "untrusted"
+
+
+class SessionKind(StrEnum):
+    """What a session is for. Only ``main`` sessions yield memories; all are searchable."""
+
+    MAIN = "main"
+    SUBAGENT = "subagent"
+    SCHEDULED = "scheduled"
+    HEARTBEAT = "heartbeat"
+
+
+class Flag(IntFlag):
+    """What a turn is besides plain talk."""
+
+    NONE = 0
+    INJECTED = 1
+    """Held nacre's own context, which was stripped; a turn of the agent also when it repeats nacre's words."""
+    META = 2
+    """Harness noise: command output, caveats, interruptions."""
+    SUMMARY = 4
+    """Derived by compaction, never a statement."""
+    SIDECHAIN = 8
+    """Said to or by a sub-agent."""
+    COMMAND = 16
+    """The owner's slash command with its arguments, or what they chose in a dialogue."""
+    INTERRUPTED = 32
+    """Here the owner stopped the agent."""
+
+
+class Action(StrEnum):
+    """What a tool call does, whatever its tool calls it."""
+
+    RUN = "run"
+    READ = "read"
+    EDIT = "edit"
+    SEARCH = "search"
+    FETCH = "fetch"
+    PLAN = "plan"
+    DELEGATE = "delegate"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call of an agent.
+
+    ``input`` is a short, readable form (a command, a path, a query), at most 300 characters.
+    ``outcome`` is ``None`` while unknown, else ``"ok"``, ``"exit 2"``, ``"error: …"`` or ``"rejected"``
+    (the owner declined the call; the words they said instead are an owner turn of their own).
+    ``paths`` are the files that were read or edited, as the tool names them. ``error`` holds the telling lines of what
+    a call that failed put out, at most 600 characters: they are a tool's words, never the agent's. ``made`` names what
+    came of it and has a name of its own: ``"commit 1a2b3c4"``, ``"task 3"``, the address of a pull request.
+    """
+
+    name: str
+    input: str = ""
+    outcome: str | None = None
+    action: Action = Action.OTHER
+    paths: tuple[str, ...] = ()
+    error: str | None = None
+    made: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it came out with an exit code or an error; one that the owner declined did not fail."""
+        return bool(self.outcome) and self.outcome not in ("ok", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message of a session.
+
+    ``id`` is the tool's own message id, else a hash of role, text and occurrence. ``unique`` says that the tool
+    guarantees the id across all of its sessions, so that a copy in another file is the same turn.
+    ``author`` is a person's name where a transcript has several (meetings, chats).
+    """
+
+    id: str
+    speaker: Speaker
+    text: str
+    time: datetime | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    flags: Flag = Flag.NONE
+    trust: Trust = Trust.TRUSTED
+    author: str | None = None
+    unique: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """What models read and wrote, in their own tokens.
+
+    ``input`` was read anew, also what was put into a cache on the way; ``cached`` was read from a cache; ``output`` was
+    written, reasoning with it.
+    """
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+
+    @classmethod
+    def with_cached(cls, read: int, cached: int, output: int) -> Tokens:
+        """Counts in which what was read holds what came from a cache; some providers count it apart, which shows when
+        more came from the cache than was read."""
+        return cls(read - cached if cached <= read else read, cached, output)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.input + self.cached + self.output
+
+    @property
+    def bounded(self) -> Tokens:
+        """The same without counts that cannot be true; a transcript may claim anything."""
+        counts = (self.input, self.cached, self.output)
+        return Tokens(*(count if 0 <= count <= _MOST_TOKENS else 0 for count in counts))
+
+    def __add__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input + other.input, self.cached + other.cached, self.output + other.output)
+
+    def __sub__(self, other: Tokens) -> Tokens:
+        return Tokens(self.input - other.input, self.cached - other.cached, self.output - other.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation with one agent tool, as far as its transcript tells.
+
+    ``native_id`` is the tool's own id. ``repository`` is a git remote URL where the transcript records one. ``model``
+    is the one that answered last; ``tokens`` is ``None`` where the transcript does not count them.
+    """
+
+    tool: str
+    native_id: str
+    title: str | None = None
+    cwd: str | None = None
+    branch: str | None = None
+    repository: str | None = None
+    label: str | None = None
+    kind: SessionKind = SessionKind.MAIN
+    parent: str | None = None
+    started: datetime | None = None
+    tool_version: str | None = None
+    model: str | None = None
+    tokens: Tokens | None = None
+
+    @property
+    def id(self) -> str:
+        """``<tool>:<the tool's own id>``."""
+        return f"{self.tool}:{self.native_id}"
