@@ -40,6 +40,7 @@ from nacre.retrieval.memories import MemoryRecall, Ranking
 from nacre.retrieval.question.question import Question, read_question
 from nacre.retrieval.turns import TurnRecall
 from nacre.settings import load_settings
+from nacre.spending.embedders import configured_embedder
 from nacre.storage.search.full_text import memory_search, turn_search
 from nacre.values.recall import Filter
 
@@ -163,7 +164,7 @@ def read(context: Home, haystack: Haystack, text: str) -> Question:
 
 def embedded(context: Home, question: Question, *, vectors: bool) -> QueryVector | None:
     """The question's vector, where there are to be any."""
-    return QueryVector(context.embedder.embed([question.semantic])[0], context.vectors) if vectors else None
+    return QueryVector(configured_embedder(context).embed([question.semantic])[0], context.vectors) if vectors else None
 
 
 def row(signals: Signals, *, unknown: bool) -> Vector:

@@ -34,13 +34,13 @@ from nacre.memories import store as remembering
 from nacre.memories.lineage import Step, history_of
 from nacre.memories.model_decision import Asking
 from nacre.memories.scan import scan
+from nacre.memories.views import read_memory
 from nacre.platform.ids import Clock, Ids, utc_now
 from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
 from nacre.retrieval.deep import recall as deep_recalling
 from nacre.review import queue
 from nacre.review.queue import Review
-from nacre.sessions import views
 from nacre.settings import load_settings
 from nacre.sync import sync as syncing
 from nacre.sync.sync import Synced, Wanted
@@ -285,7 +285,7 @@ class MemoryHome:
         It counts as used unless ``update`` is off, in the host's ``session`` if there is one. Raises NotFound,
         Conflict.
         """
-        return views.open_memory(self._home, reference, update=update, session=session)
+        return read_memory(self._home, reference, update=update, session=session)
 
     def feedback(
         self, reply: str, *references: str, session: str | None = None, stored: Sequence[str] = ()

@@ -16,6 +16,7 @@ from nacre.errors import InvalidInput
 from nacre.home.home import Home
 from nacre.memories.connections import Connections, ConnectionsRequest, connections
 from nacre.memories.store import NewMemory
+from nacre.memories.views import MemoryView
 from nacre.requests import (
     Extracted,
     ExtractRequest,
@@ -34,7 +35,7 @@ from nacre.requests import (
 from nacre.sessions.file_history import DidQuery
 from nacre.sessions.fixes import FixQuery, FixResult
 from nacre.sessions.summaries import SessionReport
-from nacre.sessions.views import MemoryView, SessionView
+from nacre.sessions.views import SessionView
 from nacre.values.context import ContextBlock, ContextRequest
 from nacre.values.deep_recall import DeepQuery, DeepResult
 from nacre.values.file_history import FileHistory
@@ -133,9 +134,9 @@ def _store(home: Home, new: NewMemory) -> StoreOutcome:
 
 
 def _get(home: Home, asked: GetRequest) -> Memory:
-    from nacre.sessions.views import open_memory
+    from nacre.memories.views import read_memory
 
-    return open_memory(home, asked.reference, update=asked.update, session=asked.session)
+    return read_memory(home, asked.reference, update=asked.update, session=asked.session)
 
 
 def _retire(home: Home, asked: RetireRequest) -> list[Memory]:
@@ -159,7 +160,7 @@ def _deep_recall(home: Home, query: DeepQuery) -> DeepResult:
 
 
 def _look(home: Home, asked: GetRequest) -> MemoryView:
-    from nacre.sessions.views import look_at
+    from nacre.memories.views import look_at
 
     return look_at(home, asked.reference, update=asked.update, session=asked.session)
 

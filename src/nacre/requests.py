@@ -13,10 +13,11 @@ from nacre.errors import InvalidInput, NotFound, VaultUnusable
 from nacre.extraction.candidate import Candidate
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
+from nacre.home.lookup import projects
 from nacre.home.projects import page_text
 from nacre.review.conflicts import Pair
 from nacre.review.queue import Review
-from nacre.sessions.views import SessionLine, projects
+from nacre.sessions.views import SessionLine
 from nacre.storage.sessions import SessionFilter
 from nacre.values.reports import Check
 from nacre.vault.layout import slugify

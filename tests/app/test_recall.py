@@ -15,6 +15,7 @@ from nacre.home.home import open_home
 from nacre.indexing.vectors import embed_pending
 from nacre.memories import store
 from nacre.memories.usage import fold_usage
+from nacre.memories.views import look_at
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import CANDIDATES, MemoryRecall, Ranking
 from nacre.retrieval.question.question import read_question
@@ -397,7 +398,7 @@ def test_what_is_no_longer_true_is_not_recalled_but_can_be_looked_at(world: Worl
         assert [hit.memory.subject for hit in memory.recall("what is the ticket price?").hits] == ["Price now"]
         assert [hit.memory.subject for hit in memory.recall("", mode="browse").hits] == ["Price now"]
         assert memory.get("Price then").content == "The ticket price then."
-    assert views.look_at(context, "Price then").memory.valid.until
+    assert look_at(context, "Price then").memory.valid.until
 
 
 def test_a_session_shows_no_memory_that_another_superseded(world: World) -> None:

@@ -15,6 +15,7 @@ from nacre.home.home import Home, open_home
 from nacre.indexing import model_switch
 from nacre.indexing.vectors import embed_pending
 from nacre.spending.budget import costs
+from nacre.spending.embedders import configured_embedder
 from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.app.conftest import World, says
 
@@ -62,7 +63,7 @@ def spent(context: Home) -> list[tuple[bool, int, int, int]]:
 def test_calls_side_by_side_keep_within_the_budget(world: World, provider: FakeProvider, opened: Opened) -> None:
     world.environ["NACRE_MODELS_TASK_BUDGETS"] = "{embedding = 0.000005}"
     homes = [opened() for _ in range(4)]
-    embedders = [home.embedder for home in homes]
+    embedders = [configured_embedder(home) for home in homes]
 
     def embed(number: int) -> str:
         try:
@@ -84,10 +85,10 @@ def test_a_call_that_fails_counts_at_what_was_sent_unless_the_provider_says_no(
     context = opened()
     provider.embedding_faults += [Reply(status=401)]
     with pytest.raises(EmbedderUnavailable):
-        context.embedder.embed([TEXT])
+        configured_embedder(context).embed([TEXT])
     assert spent(context) == [(True, 1, 1, 0)]
     provider.embedding_faults += [Reply(status=500, headers={"retry-after": "0"})]
-    context.embedder.embed([TEXT])
+    configured_embedder(context).embed([TEXT])
     assert spent(context) == [(True, 3, 2, 2)], "each try is a call"
 
 
@@ -114,13 +115,13 @@ def test_texts_leave_questions_a_part_of_the_budget(world: World, provider: Fake
     world.environ["NACRE_MODELS_DAILY_BUDGET_USD"] = "0.0002"
     context = opened()
     for number in range(198):
-        context.embedder.embed([f"{TEXT}{number}"[-60:]])
+        configured_embedder(context).embed([f"{TEXT}{number}"[-60:]])
     with pytest.raises(EmbedderHeld):
-        context.embedder.embed([TEXT])
+        configured_embedder(context).embed([TEXT])
     with MemoryHome(context) as memory:
         memory.store("The ferry office closes at noon on Sundays.")
     context = opened()
-    context.vectors.begin(context.embedder.name, MODEL)
+    context.vectors.begin(configured_embedder(context).name, MODEL)
     sent = len(provider.requests)
     with MemoryHome(context) as memory:
         assert memory.recall("when does the ferry office close?").hits

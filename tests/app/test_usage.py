@@ -16,9 +16,9 @@ from nacre.health.checks import health
 from nacre.home.home import open_home
 from nacre.memories import store as remembering
 from nacre.memories.usage import fold_usage
+from nacre.memories.views import MemoryView, look_at
 from nacre.retrieval.recall import recall as answer
 from nacre.retrieval.scoring import FACTOR_RANGE, spacing_factor
-from nacre.sessions import views
 from nacre.storage.usage import Usage
 from nacre.values.memory import Expiry, Kind
 from nacre.values.recall import Filter, RecallQuery
@@ -64,9 +64,9 @@ def fold(world: World) -> int:
         return fold_usage(memory._home)
 
 
-def view(world: World, memory_id: str) -> views.MemoryView:
+def view(world: World, memory_id: str) -> MemoryView:
     fold(world)
-    return views.look_at(world.context(), memory_id)
+    return look_at(world.context(), memory_id)
 
 
 def together(world: World, memory_id: str) -> dict[str, float]:
@@ -433,7 +433,7 @@ def test_a_session_pairs_twenty_memories_at_most(plain: World) -> None:
             memory.get(memory_id, session="s1")
     fold(plain)
     assert len(plain.context().co_recall.of(ids, 0)) == 20 * 19
-    assert len(views.look_at(plain.context(), ids[0]).together) == 10
+    assert len(look_at(plain.context(), ids[0]).together) == 10
     assert together(plain, ids[-1]) == {}
 
 

@@ -16,6 +16,7 @@ from nacre.errors import NotFound
 from nacre.home.home import Home, open_home
 from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.settings import load_settings
+from nacre.spending.embedders import configured_embedder
 
 
 def record(kind: str, number: int, content: Any) -> dict[str, Any]:
@@ -79,7 +80,7 @@ def test_a_home_grows_to_the_turns_wanted_with_vectors_of_their_own(tree: Path, 
     assert multiply_turns(context, 30, lambda _: None) == 30
     assert scatter_vectors(context, lambda _: None) == 30
     assert context.vectors.missing() == (0, 0)
-    query = context.embedder.embed(["The importer now skips rows without any value."])[0]
+    query = configured_embedder(context).embed(["The importer now skips rows without any value."])[0]
     near = context.vectors.nearest_turns(query, limit=5)
     assert all(0.85 < found.cosine < 0.99 for found in near)
     assert len({found.cosine for found in near}) == 5

@@ -193,7 +193,7 @@ def test_texts_are_cut_between_words_and_made_harmless() -> None:
 @pytest.mark.parametrize(
     ("arguments", "unwanted"),
     [
-        (("--help",), {"nacre.settings", "nacre.app", "nacre.storage", "apsw", "msgspec", "rich", "numpy"}),
+        (("--help",), {"nacre.settings", "nacre.home", "nacre.storage", "apsw", "msgspec", "rich", "numpy"}),
         (
             ("recall", "billing", "--mode", "lexical"),
             {"numpy", "onnxruntime", "tokenizers", "rich", "tomlkit"},

@@ -48,6 +48,7 @@ from nacre.retrieval.recall import recall, search_sessions
 from nacre.review import conflicts
 from nacre.review.contradictions import judge_waiting
 from nacre.settings import Settings, load_settings
+from nacre.spending.embedders import embedder_in_use
 from nacre.spending.spool import fold_notes, note_call, note_trace
 from nacre.storage.sessions import StoredSession
 from nacre.storage.sqlite.migrate import migrations
@@ -388,7 +389,7 @@ def switch_back(_: Home) -> None:
 def searched(_: Place) -> dict[str, Any]:
     """By which model recall goes by meaning, what it finds, and whether any vector in use is missing or another's."""
     with home_with_vectors() as home:
-        vectors, embedder = home.vectors, home.embedder_in_use
+        vectors, embedder = home.vectors, embedder_in_use(home)
         wrong = [f"{vectors.model()} made them"] if vectors.model() != embedder.name else []
         wrong += [f"{sum(vectors.missing())} missing"] if any(vectors.missing()) else []
         for row, memory in home.memories.rows_of(home.memories.all_ids()).items():

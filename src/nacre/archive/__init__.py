@@ -1,1 +1,1 @@
-"""Transcripts as they were, without secrets, compressed: the format of packs, and what is kept of a line."""
+"""Keep transcripts without secrets, and read them again: archive, retention, pruning, restoring."""

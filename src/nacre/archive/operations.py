@@ -14,11 +14,11 @@ from nacre.archive.reread import generations
 from nacre.archive.retention import Leaving, leaving
 from nacre.errors import Conflict, NacreError, NotFound, Unavailable
 from nacre.home.home import Home
+from nacre.home.lookup import find_session
 from nacre.packs import pack as packs
 from nacre.packs.pack import LINES, Fresh, Segment
 from nacre.packs.payload import Payload
 from nacre.platform import private_files
-from nacre.sessions.views import find_session
 from nacre.storage.archive import Archived
 from nacre.storage.sessions import StoredSession
 from nacre.transcripts.reading import FINGERPRINT_BYTES, fingerprint_of

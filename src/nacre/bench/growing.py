@@ -19,6 +19,7 @@ from nacre.bench.repeating import noisy
 from nacre.home.home import Home
 from nacre.indexing.vectors import passages
 from nacre.platform.ids import content_hash
+from nacre.spending.embedders import configured_embedder
 from nacre.storage.sessions import SessionFilter, StoredSession
 from nacre.values.reports import Progress
 from nacre.values.session import Speaker, Turn
@@ -121,7 +122,7 @@ def scatter(home: Home, material: Material, notify: Callable[[Progress], None]) 
     noise = np.random.default_rng(home.vectors.count())
     texts = {turn.id: passages(turn.text) for _, said in material.sessions for turn in said}
     known: dict[str, NDArray[np.float32]] = {}
-    home.vectors.begin(home.embedder.name)
+    home.vectors.begin(configured_embedder(home).name)
     done, total = 0, home.vectors.missing()[0]
     while waiting := home.vectors.turns_to_embed(_STEP):
         turns = home.sessions.by_rows([row for row, _ in waiting])
@@ -131,7 +132,7 @@ def scatter(home: Home, material: Material, notify: Callable[[Progress], None]) 
             origin = turns[row].turn.id
             origin = origin if origin in texts else origin.rpartition("-")[0]
             if origin not in known:
-                known[origin] = home.embedder.embed(texts.get(origin) or passages(text))
+                known[origin] = configured_embedder(home).embed(texts.get(origin) or passages(text))
             said[row] = [content_hash(f"{row}/{at}") for at in range(len(known[origin]))]
             vectors.append(known[origin])
         fresh = [digest for digests in said.values() for digest in digests]

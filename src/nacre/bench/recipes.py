@@ -15,6 +15,7 @@ from nacre.retrieval.question.anchors import anchored
 from nacre.retrieval.question.question import Question, read_question
 from nacre.retrieval.recipe import DEFAULT, Recipe
 from nacre.retrieval.turns import TurnRecall
+from nacre.spending.embedders import configured_embedder
 from nacre.text.passages import STOP_WORDS, is_unspaced, words
 from nacre.values.recall import Filter
 
@@ -152,9 +153,9 @@ class _Embedding:
 
     def __call__(self, text: str) -> tuple[QueryVector, float]:
         if text not in self._known:
-            embedder = self._home.embedder  # loaded before the clock starts: what counts is a warm process
+            embedder = configured_embedder(self._home)  # loaded before the clock starts: what counts is a warm process
             started = time.perf_counter()
             value = embedder.embed([text])[0]
             self._known[text] = value, time.perf_counter() - started
         value, seconds = self._known[text]
-        return QueryVector(value, self._home.vectors.of(self._home.embedder.name)), seconds
+        return QueryVector(value, self._home.vectors.of(configured_embedder(self._home).name)), seconds

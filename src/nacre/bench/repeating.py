@@ -13,6 +13,7 @@ from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.indexing.vectors import passages
 from nacre.platform.ids import content_hash
+from nacre.spending.embedders import configured_embedder
 from nacre.storage.sessions import SessionFilter, StoredSession
 from nacre.values.reports import Progress
 from nacre.values.session import Turn
@@ -87,7 +88,7 @@ def scatter_vectors(home: Home, notify: Callable[[Progress], None]) -> int:
 
     noise = np.random.default_rng(0)
     known: dict[bytes, NDArray[np.float32]] = {}
-    home.vectors.begin(home.embedder.name)
+    home.vectors.begin(configured_embedder(home).name)
     done, total = 0, home.vectors.missing()[0]
     while waiting := home.vectors.turns_to_embed(_STEP):
         said: dict[int, list[bytes]] = {}
@@ -95,7 +96,7 @@ def scatter_vectors(home: Home, notify: Callable[[Progress], None]) -> int:
         for row, text in waiting:
             digest = content_hash(text)
             if digest not in known:
-                known[digest] = home.embedder.embed(passages(text))
+                known[digest] = configured_embedder(home).embed(passages(text))
             said[row] = [content_hash(f"{row}/{at}") for at in range(len(known[digest]))]
             vectors.append(known[digest])
         fresh = [digest for digests in said.values() for digest in digests]

@@ -25,6 +25,7 @@ from nacre.memories.store import NewMemory, store
 from nacre.protocols import Embedder
 from nacre.retrieval.recall import recall
 from nacre.settings import load_settings
+from nacre.spending.embedders import configured_embedder
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.reports import Progress
@@ -183,7 +184,7 @@ def measure(
     home = open_home(settings, clock=clock, load_embedder=lambda _: _loaded(load_embedder))
     try:
         if load_embedder:
-            home.vectors.begin(home.embedder.name)
+            home.vectors.begin(configured_embedder(home).name)
         fill = _fill_by_sessions if through == "sessions" else _fill_by_store
         kept = fill(home, clock, _statements(data), notify)
         clock.moment += timedelta(days=1)

@@ -145,7 +145,7 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.sessions.views import projects
+    from nacre.home.lookup import projects
 
     slug = project_slug(run.home, name)
     known = projects(run.home)
@@ -163,8 +163,8 @@ def project_slug(
     belongs to none.
     """
     from nacre.home.location import project_of_folder
+    from nacre.home.lookup import projects
     from nacre.requests import project_called
-    from nacre.sessions.views import projects
 
     if name != HERE:
         return project_called(home, name, projects(home))

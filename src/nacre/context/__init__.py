@@ -1,1 +1,1 @@
-"""Contexts: what an agent is given as its session starts, and with each prompt."""
+"""What an agent is given unasked: at a session's start, with a prompt, and at a handoff."""

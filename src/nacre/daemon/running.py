@@ -28,6 +28,7 @@ from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
 from nacre.platform.locks import FileLock
 from nacre.settings import Settings
+from nacre.spending.embedders import embedder_in_use
 from nacre.values.hooks import HookAnswer, HookCall, HookEvent
 from nacre.values.recall import RecallQuery
 
@@ -235,7 +236,7 @@ class Daemon:
                 CATALOGUE["recall"].run(home, RecallQuery(_WARMING, limit=1, turns=1, update=False))
                 CATALOGUE["hook"].run(home, HookCall("", HookEvent.PROMPT, prompt=_WARMING))
                 if home.settings["embedding.model"] != "none":
-                    _ = home.embedder_in_use  # also where there is nothing yet that it could be compared with
+                    _ = embedder_in_use(home)  # also where there is nothing yet that it could be compared with
         except NacreError as error:
             self._tell(f"nothing could be loaded beforehand: {error.message}")
         self._is_warm = True

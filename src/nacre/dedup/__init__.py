@@ -1,1 +1,1 @@
-"""What is said again, and what replaces what: pure functions over two statements."""
+"""What is said again and what replaces what: comparing statements, and placing a new memory."""

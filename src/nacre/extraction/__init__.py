@@ -1,1 +1,1 @@
-"""Sessions → candidate memories, without a model: deterministic, typed, grounded in the session's own words."""
+"""Sessions into candidate memories: by rules, and by a language model."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from nacre.context.handoff.delivery import HANDED_FOR
 from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
@@ -26,6 +25,7 @@ from nacre.memories.usage import learned_together
 from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
+from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import Confidence, Memory, Retirement, Source
 from nacre.values.reports import ModelExtraction, Progress
 from nacre.values.session import Flag, Speaker, Turn

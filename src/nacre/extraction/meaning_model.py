@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from nacre.errors import EmbedderUnavailable
 from nacre.extraction.reading.meaning import Affinity, Meaning
 from nacre.home.home import BUNDLED, Home
+from nacre.spending.embedders import embedder_of
 
 
 def meaning_of(home: Home) -> Meaning | None:
@@ -28,7 +29,7 @@ class _ModelMeaning:
         try:
             from nacre.extraction.prototypes import load  # numpy takes 100 ms, which only this needs
 
-            embedder = self._home.embedder_of(BUNDLED)
+            embedder = embedder_of(self._home, BUNDLED)
             learned = load(language, embedder.name)
             return learned.affinities(texts, embedder.embed(texts)) if learned else None
         except (EmbedderUnavailable, ImportError):

@@ -13,9 +13,9 @@ from nacre.extraction.extractor import extract
 from nacre.extraction.meaning_model import meaning_of
 from nacre.extraction.with_model import ask_about, related
 from nacre.home.home import Home
+from nacre.home.lookup import find_session
 from nacre.parsing.parse import batches, opened
 from nacre.protocols import LanguageModel
-from nacre.sessions.views import find_session
 from nacre.settings import Value
 from nacre.spending.models import NONE, model_for
 from nacre.values.model_calls import Task

@@ -17,6 +17,7 @@ from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.protocols import LanguageModel
 from nacre.retrieval.recall import recall
+from nacre.spending.embedders import configured_embedder
 from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
 from nacre.storage.search.full_text import admitted_memories
@@ -124,7 +125,7 @@ def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: in
     wanted = Filter(projects=(project,) if project else (), trusted=True)
     until = time.monotonic() + _SECONDS
     try:
-        if home.settings["embedding.model"] != "none" and home.embedder.name == home.vectors.model():
+        if home.settings["embedding.model"] != "none" and configured_embedder(home).name == home.vectors.model():
             return _nearest(home, wanted, longest)
     except EmbedderUnavailable:
         pass  # the words have to do
@@ -132,11 +133,11 @@ def related(home: Home, project: str | None, turns: Sequence[Turn], *, begin: in
 
 
 def _nearest(home: Home, wanted: Filter, statements: Sequence[str]) -> tuple[Memory, ...]:
-    limits = calibration_of(home.embedder.name)
+    limits = calibration_of(configured_embedder(home).name)
     least = limits.link + _RELATED * (limits.alike - limits.link)
     admitted = admitted_memories(home.database, wanted, today=home.now().date())
     best: dict[int, float] = {}
-    for vector in home.embedder.embed(list(statements)) if statements else ():
+    for vector in configured_embedder(home).embed(list(statements)) if statements else ():
         for row, cosine in home.vectors.memory_cosines(vector).items():
             if row in admitted and cosine >= max(least, best.get(row, -1.0)):
                 best[row] = cosine

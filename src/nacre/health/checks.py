@@ -26,6 +26,7 @@ from nacre.platform.locks import is_held
 from nacre.protocols import RemoteEmbedder
 from nacre.retrieval.scoring import days_between
 from nacre.setup import credentials
+from nacre.spending.embedders import configured_embedder
 from nacre.spending.embedding_consent import hold
 from nacre.storage.co_recall import STEP
 from nacre.storage.sqlite.database import engine_version
@@ -240,7 +241,7 @@ def _model(home: Home) -> Check:
     if home.settings["embedding.model"] == "none":
         return Check("model", OK, "off; the lexical lanes answer")
     try:
-        embedder = home.embedder
+        embedder = configured_embedder(home)
         if isinstance(embedder, RemoteEmbedder):
             embedder = embedder.within(_PATIENCE_SECONDS)
         vector = embedder.embed(["a test"])

@@ -16,7 +16,7 @@ from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform import private_files
 from nacre.platform.ids import Clock, Ids, utc_now, uuid7_source
 from nacre.platform.locks import FileLock, Observe, Turn
-from nacre.protocols import CountedEmbedder, Embedder, LanguageModel, RemoteEmbedder, Reranker
+from nacre.protocols import Embedder, LanguageModel, RemoteEmbedder, Reranker
 from nacre.settings import Settings, load_settings
 from nacre.values.operation import Operation
 
@@ -264,31 +264,14 @@ class Home:
 
         return Redactor(self.settings["redaction.patterns"], self.settings["redaction.allow"])
 
-    @property
-    def embedder(self) -> Embedder:
-        """The embedding model that is set, loaded on first use. Raises EmbedderUnavailable."""
-        return self.embedder_of(self.settings["embedding.model"])
+    def loaded_embedder(self, name: str) -> Embedder:
+        """The embedding model of a name, loaded once and without the owner's limits on what may be sent to it.
 
-    @property
-    def embedder_in_use(self) -> Embedder:
-        """The model that made the vectors in use; that is set where there are none. Raises EmbedderUnavailable."""
-        return self.embedder_of(self.vectors.setting() or self.settings["embedding.model"])
-
-    def embedder_of(self, name: str) -> Embedder:
-        """The embedding model of a name, as the settings have it; it is sent texts only as far as they may go.
-
-        Raises EmbedderUnavailable.
+        Texts are embedded by :mod:`nacre.spending.embedders`, which keeps those limits. Raises EmbedderUnavailable.
         """
         if name not in self.embedders:
             self.embedders[name] = self.load_embedder(self.settings.having("embedding.model", name))
-        embedder = self.embedders[name]
-        if not isinstance(embedder, CountedEmbedder):
-            return embedder
-        from nacre.spending.embedding_consent import (
-            Guarded,  # only where a provider is; it works with an open home itself
-        )
-
-        return Guarded(self, name, embedder)
+        return self.embedders[name]
 
     def close(self) -> None:
         """Close the database and what embedding models hold."""

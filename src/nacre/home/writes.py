@@ -4,8 +4,8 @@ One transaction records what is to be written, whole, beside the index rows: fro
 Then the files are written and the intents cleared. What a crash leaves is completed when the home is opened next.
 
 Whoever writes holds ``home.vault_lock`` from reading what it builds on until its files are written: another process
-never sees a row whose file is still to come. Every write belongs to an operation (:mod:`nacre.home.operations`); what was
-written stays in the journal until git has it.
+never sees a row whose file is still to come. Every write belongs to an operation (:mod:`nacre.home.operations`); it
+stays in the journal until git has it.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import Embedded, embed_pending, is_switching, passages, passages_by_hash
 from nacre.settings import VECTORS, check, write_setting
 from nacre.spending.budget import left_today
+from nacre.spending.embedders import embedder_of
 from nacre.spending.embedding_consent import Place, asked, hold, place_of, say_yes, wants_yes
 from nacre.text.passages import count_tokens
 from nacre.values.model_calls import MILLION
@@ -107,7 +108,7 @@ def status(home: Home) -> Standing:
         if switching and not held:
             held = hold(home, str(used.setting()))
         if wanted != "none":
-            home.embedder_of(wanted)
+            embedder_of(home, wanted)
     except EmbedderUnavailable as error:
         problem = error
     return Standing(wanted, place, _lot(used, "in_use"), _lot(other, in_making), switching, problem, held)
@@ -140,7 +141,7 @@ def plan_back(home: Home) -> Plan:
 def try_one(home: Home, name: str) -> Trial:
     """Embed one short text. Raises EmbedderUnavailable."""
     started = time.perf_counter()
-    vectors = asked(home.embedder_of(_named(name))).embed(["Does this model answer?"])
+    vectors = asked(embedder_of(home, _named(name))).embed(["Does this model answer?"])
     return Trial(vectors.shape[1], time.perf_counter() - started)
 
 
@@ -172,7 +173,7 @@ def back(home: Home, notify: Callable[[Progress], None]) -> tuple[str, Embedded]
     if is_switching(home):
         return setting, embed_pending(_with(home, setting), notify, is_asked=True)
     kept = home.other_vectors
-    if home.embedder_of(setting).name != kept.model():
+    if embedder_of(home, setting).name != kept.model():
         raise EmbedderUnavailable(f"the model that made the kept vectors, {kept.model()}, is not there any more")
     before = _with(home, setting)  # first: if all ends here, the next ingest goes back
     before.other_vectors.take_place()
@@ -236,7 +237,7 @@ def _lot(vectors: Vectors, state: str) -> Lot | None:
 def _model_of(home: Home, setting: str, place: Place) -> str:
     """The name that vectors of a model have; a provider's is known without a key. Raises EmbedderUnavailable."""
     try:
-        return home.embedder_of(setting).name
+        return embedder_of(home, setting).name
     except EmbedderUnavailable:
         if not place.model:
             raise

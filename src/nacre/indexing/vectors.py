@@ -19,6 +19,7 @@ from nacre.errors import EmbedderHeld, EmbedderUnavailable, StoreUnusable
 from nacre.home.home import BUNDLED, Home
 from nacre.platform.ids import content_hash
 from nacre.protocols import Embedder, RemoteEmbedder
+from nacre.spending.embedders import configured_embedder, embedder_in_use, embedder_of
 from nacre.spending.embedding_consent import asked, note_held, wants_yes
 from nacre.text.passages import pieces
 from nacre.values.reports import Progress, StoreOutcome
@@ -74,8 +75,8 @@ def embed_pending(
         if is_switching(home):
             _switch(home, work)
         else:
-            home.vectors.begin(home.embedder.name, wanted)
-            work.fill(home.vectors, work.chosen(home.embedder))
+            home.vectors.begin(configured_embedder(home).name, wanted)
+            work.fill(home.vectors, work.chosen(configured_embedder(home)))
     except EmbedderUnavailable as error:
         work.stop(error)
     except KeyboardInterrupt:
@@ -97,11 +98,11 @@ def _begin(home: Home, wanted: str, *, is_asked: bool) -> None:
     held = None if is_asked else wants_yes(home.settings, wanted)
     first = _before(home) or (BUNDLED if held else wanted)
     try:
-        home.vectors.begin(home.embedder_of(first).name, first)
+        home.vectors.begin(embedder_of(home, first).name, first)
     except EmbedderUnavailable as error:
         if first == wanted or held:
             raise held or error from error
-        home.vectors.begin(home.embedder_of(wanted).name, wanted)
+        home.vectors.begin(embedder_of(home, wanted).name, wanted)
 
 
 def _before(home: Home) -> str | None:
@@ -121,7 +122,7 @@ def _switch(home: Home, work: _Work) -> None:
     """Keep the vectors in use whole, make those of the new model, and exchange them when none is missing."""
     wanted = home.settings["embedding.model"]
     try:
-        work.fill(home.vectors, home.embedder_in_use)  # which nobody asked for: they are going
+        work.fill(home.vectors, embedder_in_use(home))  # which nobody asked for: they are going
     except EmbedderHeld as error:
         work.stop(error)
     except EmbedderUnavailable as error:  # the new ones replace them
@@ -129,10 +130,10 @@ def _switch(home: Home, work: _Work) -> None:
     work.looks_at(home.other_vectors)
     if not work.is_asked and (held := wants_yes(home.settings, wanted)):
         raise held  # before the place of vectors that are kept is taken
-    home.other_vectors.begin(home.embedder.name, wanted)
+    home.other_vectors.begin(configured_embedder(home).name, wanted)
     while not work.is_over():
         before = work.done
-        work.fill(home.other_vectors, work.chosen(home.embedder), settles=False)
+        work.fill(home.other_vectors, work.chosen(configured_embedder(home)), settles=False)
         if home.other_vectors.exchange():
             work.exchanged = True
             work.note = None
@@ -239,7 +240,7 @@ def embed_memories(home: Home) -> dict[str, StoreOutcome]:
             return outcomes  # without a look at the model, which takes long to load
         if not has_vectors(home):
             return outcomes
-        embedder = home.embedder_in_use
+        embedder = embedder_in_use(home)
         if isinstance(embedder, RemoteEmbedder):
             embedder = embedder.within(_AFTER_A_STORE_SECONDS)
         deadline = time.monotonic() + _AFTER_A_STORE_SECONDS
@@ -253,7 +254,7 @@ def embed_memories(home: Home) -> dict[str, StoreOutcome]:
 def has_vectors(home: Home) -> bool:
     """Whether this home has vectors, and the model that made them is there. Raises EmbedderUnavailable."""
     model = home.vectors.model()
-    return model is not None and model == home.embedder_in_use.name
+    return model is not None and model == embedder_in_use(home).name
 
 
 def _embed_memories(vectors: Vectors, embedder: Embedder, most: int = STEP_MEMORIES) -> list[int]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from nacre.home.home import Home
+from nacre.home.lookup import projects
 from nacre.memories.scan import catch_up
 from nacre.memories.store import list_active
-from nacre.sessions.views import projects
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
 

@@ -1,8 +1,8 @@
 """Ask a language model about new memories of which the rules cannot tell what they are to those that are there.
 
 No lock and no transaction is held meanwhile: what is decided is checked again, under the lock, when the memory is
-placed (:mod:`nacre.dedup.placement`). Where no model may be asked, where it fails or takes too long, there is no decision,
-and the rules alone place the memory.
+placed (:mod:`nacre.dedup.placement`). Where no model may be asked, or it fails or takes too long, there is no
+decision, and the rules alone place the memory.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import has_vectors, passages
 from nacre.llm.answers import ask
 from nacre.protocols import LanguageModel
+from nacre.spending.embedders import embedder_in_use
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.parallel import Answered, ask_all, is_final
 from nacre.spending.tracing import Run, tracing
@@ -129,13 +130,13 @@ def weigh(home: Home, memories: Sequence[Memory]) -> Iterable[tuple[Memory, list
         others = [one for one in (*found.values(), *memories[:at]) if _may_meet(memory, one)]
         meanings.make([one for one in others if one.id not in cosines])
         cosines |= {one.id: meanings.cosine(memory, one) for one in others if one.id not in cosines}
-        model, seen = home.embedder_in_use.name, home.vectors.seen()
+        model, seen = embedder_in_use(home).name, home.vectors.seen()
         yield memory, compare(memory, others, cosines=cosines, model=model, seen=seen), cosines
 
 
 def _doubtful(home: Home, memories: Sequence[Memory], asking: Asking) -> Iterable[Doubtful]:
     is_more = home.settings["dedup.aggressive"] if asking.aggressive is None else asking.aggressive
-    limits = calibration_of(home.embedder_in_use.name, home.vectors.seen())
+    limits = calibration_of(embedder_in_use(home).name, home.vectors.seen())
     least = (limits.ask_more if is_more else limits.ask) if asking.threshold is None else asking.threshold
     shown = _SHOWN_MORE if is_more else _SHOWN
     becoming = _Becoming()
@@ -174,7 +175,7 @@ class _Meanings:
     """The vectors of memories, those of the index where they are there, else made on the spot."""
 
     def __init__(self, home: Home) -> None:
-        self._embedder = home.embedder_in_use
+        self._embedder = embedder_in_use(home)
         self._index = home.vectors.of(self._embedder.name)
         self._has_index = has_vectors(home)
         self._own: dict[str, Matrix] = {}

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from nacre.storage.usage import Usage
 from nacre.values.memory import Kind, Memory
-from nacre.values.review import Verdict
+from nacre.values.review import Maturity, Verdict
 
 LEAST_REPLY = 50
 REPLY_CHARACTERS = 8000
@@ -59,3 +60,11 @@ def is_protected(memory: Memory, patterns: Sequence[str]) -> bool:
     """
     subject = memory.subject.lower()
     return memory.importance == 10 or memory.evergreen or any(fnmatchcase(subject, item.lower()) for item in patterns)
+
+
+_MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CANDIDATE))
+
+
+def maturity(usage: Usage) -> Maturity:
+    """A candidate under 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
+    return next(name for least, name in _MATURITY if usage.access_count >= least)

@@ -1,8 +1,9 @@
 """Frozen dataclasses with slots that take a quarter of the time to make: a hook makes sixty of them as it starts.
 
-``from nacre.platform.fast_dataclass import dataclass`` stands for ``dataclasses.dataclass`` where classes are frozen and have slots. The
-standard library compiles six functions a class; here ``__init__`` alone is compiled, the others are shared. Whatever
-``dataclasses`` does with such classes (``replace``, ``asdict``, ``fields``, matching, pickling) works as ever.
+``from nacre.platform.fast_dataclass import dataclass`` stands for ``dataclasses.dataclass`` if classes are frozen and
+have slots. The standard library compiles six functions a class; here ``__init__`` alone is compiled, the others are
+shared. Whatever ``dataclasses`` does with such classes (``replace``, ``asdict``, ``fields``, matching, pickling) works
+as ever.
 """
 
 from __future__ import annotations

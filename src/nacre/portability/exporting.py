@@ -20,13 +20,14 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
 from nacre.platform import private_files
 from nacre.portability.readable_export import write_page, write_zip
+from nacre.sessions.views import clean_turn
 from nacre.storage.sessions import SessionFilter, StoredSession, kept_calls
 from nacre.storage.sqlite.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.values import portable
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.reports import Progress
-from nacre.values.session import ToolCall, Turn
+from nacre.values.session import Turn
 from nacre.vault import ledger
 from nacre.vault.document import stamp, to_front
 from nacre.vault.layout import LEDGER, OWN_PAGES
@@ -125,20 +126,6 @@ def _clean(home: Home, memory: Memory) -> Memory:
         links=tuple(Link(link.rel, link.to, clean(link.reason) if link.reason else None) for link in memory.links),
         retired=retired and Retirement(retired.at, clean(retired.reason) if retired.reason else None),
     )
-
-
-def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
-    """With the rules of today, as everything that goes out."""
-    calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
-    return replace(turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls)
-
-
-def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
-    return replace(
-        call, name=clean(call.name), input=clean(call.input), outcome=call.outcome and clean(call.outcome),
-        paths=tuple(map(clean, call.paths)), error=call.error and clean(call.error),
-        made=tuple(map(clean, call.made)),
-    )  # fmt: skip
 
 
 def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage, queue_reviews, session_name, today, use_together
 from nacre.retrieval.cases import note_verdicts
+from nacre.spending.embedders import embedder_of
 from nacre.storage.search.full_text import memory_search
 from nacre.storage.sqlite.times import to_ms
 from nacre.storage.usage import Usage
@@ -140,7 +141,7 @@ def _measure(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
 
 def _by_cosine(home: Home, reply: str, memories: Sequence[Memory]) -> _Measure:
     """The best cosine of any passage with any passage, by the bundled model: what is heard stays on this machine."""
-    embedder = home.embedder_of(BUNDLED)
+    embedder = embedder_of(home, BUNDLED)
     heard = embedder.embed(passages(reply))
     vectors = {memory.id: embedder.embed(passages(memory.content)) for memory in memories}
     known = calibration_of(embedder.name)

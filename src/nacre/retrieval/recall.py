@@ -12,6 +12,7 @@ from nacre.dedup.comparison import last_said
 from nacre.errors import EmbedderUnavailable, QueryInvalid, RerankerUnavailable
 from nacre.home.home import BUNDLED, Home
 from nacre.memories.accept import is_waiting, waiting
+from nacre.memories.evidence import evidence_of
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import spool_use, today
 from nacre.protocols import RemoteEmbedder
@@ -19,7 +20,6 @@ from nacre.retrieval import co_recall
 from nacre.retrieval.cases import note_case
 from nacre.retrieval.confidence import answering
 from nacre.retrieval.diversify import diversify
-from nacre.retrieval.excerpt import excerpt
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import Ranking, ScoredMemory
 from nacre.retrieval.merge import most_of
@@ -40,21 +40,20 @@ from nacre.retrieval.ranking import (
 )
 from nacre.retrieval.rerank import SecondLook
 from nacre.retrieval.turns import ScoredTurn, TurnRecall
-from nacre.storage.search.full_text import admitted_memories, find_said
+from nacre.spending.embedders import embedder_in_use
+from nacre.storage.search.full_text import admitted_memories
 from nacre.storage.sessions import StoredTurn
+from nacre.text.excerpt import excerpt
 from nacre.text.passages import count_tokens, is_unspaced, words
 from nacre.values.memory import Memory, Scope
-from nacre.values.recall import Evidence, Filter, Lane, LaneState, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
+from nacre.values.recall import Filter, Lane, LaneState, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import Trust, Turn
 
 Hit = TypeVar("Hit", ScoredMemory, ScoredTurn)
 _MAX_QUERY_CHARACTERS = 20_000
-_EVIDENCE_CHARACTERS = 240
 _PATIENCE_SECONDS = 0.2
 _ASKED_FIRST = 100
 _ASKED_MOST = 6_400
-_CONFIRMATIONS = 2
-"""Of a memory that was said again, the latest are shown as evidence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +230,7 @@ def _embed_question(home: Home, question: Question) -> tuple[QueryVector | None,
     model = vectors.model()
     if model is None:
         return None, Lane("vector", LaneState.PARTIAL, note="no vectors yet: nacre ingest makes them")
-    embedder = home.embedder_in_use
+    embedder = embedder_in_use(home)
     if embedder.name != model:
         return None, Lane("vector", LaneState.UNAVAILABLE, note=f"the vectors were made by {model}")
     text = question.semantic
@@ -357,21 +356,6 @@ def _memory_hit(home: Home, item: ScoredMemory, query: RecallQuery, outdated: Se
     components = {**item.components, **_absolute(item)}
     outdated_by = tuple(newer for older, newer in outdated if older == item.memory.id)
     return MemoryHit(item.memory, round(item.score, 4), components, evidence, outdated_by, item.may_replace)
-
-
-def evidence_of(home: Home, memory: Memory) -> tuple[Evidence, ...]:
-    """The turns that show a memory, first and when it was said again, as far as they are in the index."""
-    said_in = [(memory.source.session, turn) for turn in memory.source.turns]
-    said_in += [(one.session, turn) for one in memory.confirmed[-_CONFIRMATIONS:] for turn in one.turns]
-    evidence = []
-    for session_id, turn_id in said_in:
-        stored = find_said(home.sessions, session_id, turn_id) if session_id else None
-        if stored is None:
-            continue
-        turn, session = stored.turn, home.sessions.get(stored.session).session
-        said = excerpt(turn.text, words(memory.content)[:12], _EVIDENCE_CHARACTERS)
-        evidence.append(Evidence(session.id, turn_id, turn.speaker, turn.time, said))
-    return tuple(evidence)
 
 
 def _turns_beside(home: Home, query: RecallQuery, question: Question, lanes: _Lanes) -> list[TurnHit]:

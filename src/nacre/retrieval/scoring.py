@@ -6,6 +6,7 @@ import math
 from datetime import datetime
 from itertools import pairwise
 
+from nacre.memories.quality import maturity
 from nacre.storage.usage import Usage
 from nacre.values.memory import Confidence, Expiry, Kind, Memory
 from nacre.values.review import Maturity
@@ -21,7 +22,6 @@ ADDED_FACTORS = ("maturity", "confidence")
 
 INFERRED_FACTOR = 0.85
 MATURITY_FACTORS = {Maturity.CANDIDATE: 1.0, Maturity.ESTABLISHED: 1.1, Maturity.PROVEN: 1.2}
-_MATURITY = ((20, Maturity.PROVEN), (5, Maturity.ESTABLISHED), (0, Maturity.CANDIDATE))
 _DAY_SECONDS = 86_400.0
 
 
@@ -90,11 +90,6 @@ def todo_staleness(memory: Memory, now: datetime) -> float:
         return 1.0
     floor = 0.40 if memory.importance >= 8 else 0.10
     return float(max(0.5 ** (days_between(memory.updated, now) / 7), floor))
-
-
-def maturity(usage: Usage) -> Maturity:
-    """A candidate under 5 accesses, established from 5, proven from 20 (seed facts 2.3)."""
-    return next(name for least, name in _MATURITY if usage.access_count >= least)
 
 
 def maturity_factor(usage: Usage) -> float:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from nacre.errors import NotFound
 from nacre.home.home import Home
+from nacre.home.lookup import find_session
 from nacre.ingestion.ingest import IngestOptions, ingest
-from nacre.sessions.views import find_session
 from nacre.storage.sessions import StoredSession, StoredTurn
 
 _PAUSE = 0.5

@@ -2,67 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 
-from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
-from nacre.home.location import project_of_folder
+from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
-from nacre.memories.store import get
-from nacre.memories.usage import spool_use, today
-from nacre.portability.exporting import clean_turn
-from nacre.retrieval.recall import evidence_of
-from nacre.retrieval.scoring import maturity
 from nacre.storage.sessions import OPENING_TURNS, SessionFilter, StoredSession, StoredTurn
-from nacre.storage.usage import Usage
 from nacre.values.memory import Memory
-from nacre.values.recall import Evidence
-from nacre.values.review import Maturity
-
-_COMPANIONS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class LinkView:
-    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
-
-    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
-    """
-
-    rel: str
-    other: str
-    subject: str | None
-    is_outgoing: bool
-    origin: str = "manual"
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CompanionView:
-    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
-
-    memory: Memory
-    weight: float
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryView:
-    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
-
-    ``together`` are the memories that it was used together with, the closest first.
-    """
-
-    memory: Memory
-    evidence: tuple[Evidence, ...]
-    links: tuple[LinkView, ...]
-    path: str | None
-    usage: Usage
-    maturity: Maturity
-    together: tuple[CompanionView, ...] = ()
+from nacre.values.session import ToolCall, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,29 +34,6 @@ class SessionView:
     active: timedelta | None = None
     parent: StoredSession | None = None
     children: tuple[SessionLine, ...] = ()
-
-
-def look_at(home: Home, reference: str, *, update: bool = False, session: str | None = None) -> MemoryView:
-    """A memory in any state with all that belongs to it. Raises NotFound, Conflict.
-
-    ``update`` counts that as a use of it, in the host's session if there is one.
-    """
-    memory = open_memory(home, reference, update=update, session=session)
-    file = home.files.file_of(memory.id)
-    usage = home.usage.of([memory.id]).get(memory.id, Usage())
-    return MemoryView(
-        memory, evidence_of(home, memory), _links(home, memory), file.path if file else None, usage,
-        maturity(usage), _together(home, memory),
-    )  # fmt: skip
-
-
-def open_memory(home: Home, reference: str, *, update: bool, session: str | None = None) -> Memory:
-    """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
-    catch_up(home)
-    memory = get(home, reference)
-    if update and not (memory.retired or memory.superseded_by):
-        spool_use(home, [memory.id], session=session, is_look=True)
-    return memory
 
 
 def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> tuple[list[SessionLine], bool]:
@@ -154,22 +80,6 @@ def cleaned(home: Home, view: SessionView) -> SessionView:
     )
 
 
-def find_session(home: Home, reference: str | None) -> StoredSession:
-    """A session by its id or the beginning of it; without one, the last one of the folder that nacre runs in.
-
-    Raises NotFound, Conflict.
-    """
-    if reference is None:
-        return _last_here(home)
-    found = home.sessions.find(reference.strip())
-    if not found:
-        raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
-    if len(found) > 1:
-        names = ", ".join(item.session.id for item in found)
-        raise Conflict(f"{reference!r} means several sessions: {names}", hint="give more of the id")
-    return found[0]
-
-
 def opening_of(home: Home, stored: StoredSession) -> str | None:
     """What a session without a title is called: its first real request."""
     if stored.session.title:
@@ -177,15 +87,6 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
     from nacre.sessions.summary.summarise import opening  # the cue tables: what only looks for memories goes without
 
     return opening([item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)])
-
-
-def _last_here(home: Home) -> StoredSession:
-    folder = Path.cwd()
-    project = project_of_folder(home, folder)
-    found = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
-    if not found:
-        raise NotFound(f"no session in {folder} is known", hint="give an id; nacre sessions list shows them")
-    return found[0]
 
 
 def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> SessionView:
@@ -200,27 +101,15 @@ def _view(home: Home, stored: StoredSession, turns: Sequence[StoredTurn]) -> Ses
     )  # fmt: skip
 
 
-def projects(home: Home) -> list[str]:
-    """The slugs of all projects: those with a page, and those that memories name."""
-    pages = {project.slug for project in home.files.projects()}
-    return sorted(pages | home.memories.projects())
+def clean_turn(turn: Turn, clean: Callable[[str], str]) -> Turn:
+    """With the rules of today, as everything that goes out."""
+    calls = tuple(_clean_call(call, clean) for call in turn.tool_calls)
+    return replace(turn, text=clean(turn.text), author=turn.author and clean(turn.author), tool_calls=calls)
 
 
-def is_empty(home: Home) -> bool:
-    """Whether there is nothing to recall from yet."""
-    return not home.memories.all_ids() and not home.sessions.counts()
-
-
-def _together(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
-    edges = home.co_recall.of([memory.id], today(home))[:_COMPANIONS]
-    others = {other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()}
-    return tuple(CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges)
-
-
-def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
-    views = []
-    for source, rel, target, origin, reason in home.memories.links_of(memory.id):
-        other = target if source == memory.id else source
-        found = home.memories.find(other)
-        views.append(LinkView(rel, other, found.subject if found else None, source == memory.id, origin, reason))
-    return tuple(views)
+def _clean_call(call: ToolCall, clean: Callable[[str], str]) -> ToolCall:
+    return replace(
+        call, name=clean(call.name), input=clean(call.input), outcome=call.outcome and clean(call.outcome),
+        paths=tuple(map(clean, call.paths)), error=call.error and clean(call.error),
+        made=tuple(map(clean, call.made)),
+    )  # fmt: skip

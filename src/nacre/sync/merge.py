@@ -1,4 +1,4 @@
-"""What a remote has and this vault has not: compare, and merge. :mod:`nacre.sync.import_remote` brings it into the vault."""
+"""Compare the vault with its remote and merge the two; :mod:`nacre.sync.import_remote` writes the result."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from nacre.values.memory import Memory
 
@@ -69,3 +70,7 @@ class FlushReport:
     sessions: int = 0
     chores: ChoresReport = ChoresReport()
     notes: tuple[str, ...] = ()
+
+
+HANDED_FOR = timedelta(days=7)
+"""So long a handoff is given to sessions that begin."""

@@ -39,8 +39,8 @@ def did(  # noqa: PLR0913 - one parameter an option
     """
     from nacre.cli.records.deeds import history_record
     from nacre.cli.render.deeds import render_history
+    from nacre.home.lookup import is_empty
     from nacre.sessions.file_history import DidQuery, did
-    from nacre.sessions.views import is_empty
     from nacre.storage.file_history import DeedFilter
 
     slug = project_slug(run.home, project) if project else None
@@ -75,8 +75,8 @@ def fix(
     """
     from nacre.cli.records.deeds import fix_record
     from nacre.cli.render.deeds import render_fix
+    from nacre.home.lookup import is_empty
     from nacre.sessions.fixes import FixQuery, fix
-    from nacre.sessions.views import is_empty
     from nacre.storage.file_history import DeedFilter
 
     slug = project_slug(run.home, project) if project else None

@@ -47,7 +47,7 @@ def evaluate(
     from nacre.cli.render.evaluating import evaluation_record, render_evaluation
     from nacre.evaluation import evaluate as evaluating
     from nacre.home.baseline import baseline_file
-    from nacre.sessions.views import is_empty
+    from nacre.home.lookup import is_empty
 
     run: Run = context.obj
     saved = evaluating.load_queries(_file(run, queries))

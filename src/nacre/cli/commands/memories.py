@@ -22,8 +22,8 @@ def list_memories(run: Run, limit: int, offset: int, wanted: Filter) -> None:
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.memories import render_list
+    from nacre.home.lookup import is_empty
     from nacre.memories import store
-    from nacre.sessions.views import is_empty
 
     memories, total = store.list_active(run.home, wanted, limit=limit, offset=offset)
     record = {
@@ -56,7 +56,7 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
         return
     from nacre.cli.records.memories import view_record
     from nacre.cli.render.memories import render_memory
-    from nacre.sessions.views import look_at
+    from nacre.memories.views import look_at
 
     view = look_at(run.home, reference, update=not no_update, session=session)
     vault = run.settings.vault

@@ -79,7 +79,7 @@ def recall(  # noqa: PLR0913 - one parameter an option
     result = _answered(run, query, by_itself=no_daemon)
     message = None
     if not result.hits:
-        from nacre.sessions.views import is_empty
+        from nacre.home.lookup import is_empty
 
         message = EMPTY if is_empty(run.home) else NOTHING
     run.answer(

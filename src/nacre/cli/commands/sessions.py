@@ -73,6 +73,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     from nacre.cli.records.sessions import session_line_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
+    from nacre.home.lookup import is_empty
     from nacre.sessions import views
     from nacre.storage.sessions import SessionFilter
 
@@ -92,7 +93,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     def render(paper: Paper) -> None:
         if found:
             render_sessions(paper, found, has_more=has_more, offset=offset)
-        elif views.is_empty(run.home):
+        elif is_empty(run.home):
             render_beginning(paper)
         else:
             paper.line("No session fits.")
@@ -160,9 +161,9 @@ def search(  # noqa: PLR0913 - one parameter an option
     """Search everything that was said and done."""
     from nacre.cli.records.answers import search_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_search
+    from nacre.home.lookup import is_empty
     from nacre.retrieval import recall
     from nacre.retrieval.aspects import admission
-    from nacre.sessions.views import is_empty
     from nacre.values.recall import Mode, RecallQuery
 
     words = " ".join(question)
@@ -183,8 +184,8 @@ def _match(
 ) -> None:
     from nacre.cli.records.deeds import matches_record
     from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_matches
+    from nacre.home.lookup import is_empty
     from nacre.sessions.pattern_search import match_turns
-    from nacre.sessions.views import is_empty
 
     found = match_turns(run.home, expression, wanted, limit=limit, offset=offset, admits=admits)
     message = None if found.turns else EMPTY if is_empty(run.home) else NOTHING_SAID

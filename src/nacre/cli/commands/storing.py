@@ -142,7 +142,7 @@ def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
 def _edit_file(run: Run, reference: str) -> Memory:
     """Open the memory's file in the person's editor, then read what became of it."""
     from nacre.errors import MemoryInvalid
-    from nacre.sessions.views import look_at
+    from nacre.memories.views import look_at
 
     view = look_at(run.home, reference)
     if not run.is_interactive or view.path is None:

@@ -11,7 +11,7 @@ from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
     from nacre.memories.lineage import Step
-    from nacre.sessions.views import LinkView, MemoryView
+    from nacre.memories.views import LinkView, MemoryView
     from nacre.values.reports import StoreOutcome
 
 

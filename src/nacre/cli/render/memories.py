@@ -28,7 +28,7 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.memories.lineage import Step
-    from nacre.sessions.views import LinkView, MemoryView
+    from nacre.memories.views import LinkView, MemoryView
     from nacre.values.reports import StoreOutcome
 
 _HIT_CHARACTERS = 420

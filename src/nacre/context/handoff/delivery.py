@@ -16,11 +16,9 @@ from pathlib import Path
 from nacre.context.session_state import read_state
 from nacre.home.home import Home
 from nacre.platform import private_files
+from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import Memory
 from nacre.values.session import Speaker, Turn
-
-HANDED_FOR = timedelta(days=7)
-"""So long a handoff is given to sessions that begin."""
 
 CLAIM_SECONDS = 60.0
 _MOST_BYTES = 1_000

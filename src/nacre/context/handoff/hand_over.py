@@ -15,7 +15,7 @@ from nacre.context.gate import is_trivial
 from nacre.context.handoff import delivery
 from nacre.context.handoff.by_model import HandoffAnswer, borne_out, handoff_prompt, shown_turns
 from nacre.context.handoff.by_rules import Handoff, by_rules, last_turn
-from nacre.context.handoff.delivery import BY_RULES, HANDED_FOR
+from nacre.context.handoff.delivery import BY_RULES
 from nacre.errors import AnswerUnusable
 from nacre.history.undo import UNDO
 from nacre.home.home import Home
@@ -27,6 +27,7 @@ from nacre.memories.store import retire
 from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
 from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import HANDOFF_TAGS, Confidence, Expiry, Kind, Memory, Source
 from nacre.values.model_calls import Task
 from nacre.values.session import SessionKind, Speaker, Turn

@@ -8,6 +8,7 @@ from nacre.errors import NacreError
 from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Proof, deep_repair
 from nacre.home.home import Home
 from nacre.indexing.shards import fill_shards
+from nacre.spending.embedders import embedder_in_use
 from nacre.storage.soundness import Soundness
 
 _REBUILD = "nacre db rebuild; the vault has every memory"
@@ -70,7 +71,7 @@ def prove_vectors(home: Home) -> Proof:
     if home.settings["embedding.model"] == "none":
         return Proof("vectors", "off")
     try:
-        made_by, embedder = home.vectors.model(), home.embedder_in_use
+        made_by, embedder = home.vectors.model(), embedder_in_use(home)
         waiting = sum(home.vectors.missing())
     except NacreError as error:
         return Proof("vectors", "not looked at", [Finding(WARNING, error.message, error.hint or "nacre doctor")])

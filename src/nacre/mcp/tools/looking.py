@@ -26,7 +26,7 @@ from nacre.mcp.desk import Desk
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 
 if TYPE_CHECKING:
-    from nacre.sessions.views import LinkView, MemoryView
+    from nacre.memories.views import LinkView, MemoryView
 
 _LEAST_TOKENS = 80
 _MOST_LINKS = 8

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from nacre.errors import VaultUnusable
 from nacre.home.home import Home
 from nacre.home.projects import page_text
+from nacre.memories.evidence import evidence_of
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import spool_use
 from nacre.retrieval.adviser import Adviser
@@ -31,7 +32,7 @@ from nacre.retrieval.deep.shortlist import (
     surest,
 )
 from nacre.retrieval.question.question import Question, read_question
-from nacre.retrieval.recall import check, evidence_of, recall
+from nacre.retrieval.recall import check, recall
 from nacre.spending.models import name_for
 from nacre.spending.tracing import tracing
 from nacre.storage.search.full_text import browse_memories, latest_memories, projects_of_memories

@@ -38,7 +38,8 @@ class Question:
     ("what kind of"), nor people and projects, whose name is in everything about them; ``proper`` those of them that
     are written as names. ``spellings`` are identifiers as one word and as several: ``readLine`` and ``read_line``.
     ``lists`` are the kinds of memories it wants listed, where it asks for nothing in particular ("open todos").
-    ``is_prompt`` says that it was typed to an agent, not to nacre; :mod:`nacre.retrieval.question.prompts` adds the rest then.
+    ``is_prompt`` says that it was typed to an agent, not to nacre; :mod:`nacre.retrieval.question.prompts` then adds
+    the rest.
     ``workaday`` are the telling words that tell little, ``kin`` is what stands for telling words, each with its share,
     ``leans`` are the kinds that it sounds like; ``is_about_us``: it asks what only those who ask can know;
     ``is_foreign``: it is read from another language, word by word.

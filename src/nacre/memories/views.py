@@ -1,0 +1,96 @@
+"""One memory with all that belongs to it: evidence, links, file, usage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nacre.home.home import Home
+from nacre.memories.evidence import evidence_of
+from nacre.memories.quality import maturity
+from nacre.memories.scan import catch_up
+from nacre.memories.store import get
+from nacre.memories.usage import spool_use, today
+from nacre.storage.usage import Usage
+from nacre.values.memory import Memory
+from nacre.values.recall import Evidence
+from nacre.values.review import Maturity
+
+_COMPANIONS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
+
+    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
+    """
+
+    rel: str
+    other: str
+    subject: str | None
+    is_outgoing: bool
+    origin: str = "manual"
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionView:
+    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
+
+    memory: Memory
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
+
+    ``together`` are the memories that it was used together with, the closest first.
+    """
+
+    memory: Memory
+    evidence: tuple[Evidence, ...]
+    links: tuple[LinkView, ...]
+    path: str | None
+    usage: Usage
+    maturity: Maturity
+    together: tuple[CompanionView, ...] = ()
+
+
+def look_at(home: Home, reference: str, *, update: bool = False, session: str | None = None) -> MemoryView:
+    """A memory in any state with all that belongs to it. Raises NotFound, Conflict.
+
+    ``update`` counts that as a use of it, in the host's session if there is one.
+    """
+    memory = read_memory(home, reference, update=update, session=session)
+    file = home.files.file_of(memory.id)
+    usage = home.usage.of([memory.id]).get(memory.id, Usage())
+    return MemoryView(
+        memory, evidence_of(home, memory), _links(home, memory), file.path if file else None, usage,
+        maturity(usage), _together(home, memory),
+    )  # fmt: skip
+
+
+def read_memory(home: Home, reference: str, *, update: bool, session: str | None = None) -> Memory:
+    """One memory in any state; with ``update``, opening it is a use. Raises NotFound, Conflict."""
+    catch_up(home)
+    memory = get(home, reference)
+    if update and not (memory.retired or memory.superseded_by):
+        spool_use(home, [memory.id], session=session, is_look=True)
+    return memory
+
+
+def _together(home: Home, memory: Memory) -> tuple[CompanionView, ...]:
+    edges = home.co_recall.of([memory.id], today(home))[:_COMPANIONS]
+    others = {other.id: other for other in home.memories.rows_of([edge.other for edge in edges]).values()}
+    return tuple(CompanionView(others[edge.other], edge.weight, edge.sessions) for edge in edges)
+
+
+def _links(home: Home, memory: Memory) -> tuple[LinkView, ...]:
+    views = []
+    for source, rel, target, origin, reason in home.memories.links_of(memory.id):
+        other = target if source == memory.id else source
+        found = home.memories.find(other)
+        views.append(LinkView(rel, other, found.subject if found else None, source == memory.id, origin, reason))
+    return tuple(views)
