@@ -230,7 +230,7 @@ def _handoff(home: Home, asked: HandoffRequest) -> HandoffView:
 
 
 def _chores(home: Home, asked: ChoresRequest) -> ChoresReport:
-    from nacre.chores.queue import do_waiting
+    from nacre.chores.kinds import do_waiting
 
     return do_waiting(home, seconds=asked.seconds)
 

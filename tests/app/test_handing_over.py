@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from nacre.chores.flush import flush
-from nacre.chores.queue import Chore, Kind, do_waiting, given_up, put, waiting
+from nacre.chores.kinds import do_waiting
+from nacre.chores.queue import Chore, Kind, given_up, put, waiting
 from nacre.context.build import build
 from nacre.context.handoff.requests import handoff
 from nacre.context.session_state import write_state

@@ -25,7 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nacre.archive import pack_store
-from nacre.chores.queue import Chore, do_waiting
+from nacre.chores.kinds import do_waiting
+from nacre.chores.queue import Chore
 from nacre.chores.queue import put as put_chore
 from nacre.context.build import build
 from nacre.context.handoff.hand_over import drop_former, hand_over, improve, retire_given

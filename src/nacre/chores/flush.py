@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from nacre.chores.queue import do_waiting
-from nacre.extraction.learn import Lessons, learn
+from nacre.chores.kinds import do_waiting
+from nacre.chores.learn import OnProgress, learn_now
 from nacre.home.home import Home
-from nacre.home.operations import running
-from nacre.home.writes import apply_intents
-from nacre.indexing.vectors import embed_pending
 from nacre.ingestion.current_session import read_recent, read_session
 from nacre.memories.scan import catch_up
 from nacre.storage.sessions import StoredSession
 from nacre.values.handoff import FlushReport, FlushRequest
-from nacre.values.reports import Progress
-
-VECTOR_SECONDS = 10.0
-"""So long vectors are made; the next ingest goes on with them."""
-
-OnProgress = Callable[[Progress], None]
 
 
 def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = None) -> FlushReport:
@@ -42,21 +31,3 @@ def flush(home: Home, request: FlushRequest, on_progress: OnProgress | None = No
         lessons.memories if lessons else (), lessons.duplicates if lessons else 0,
         0 if is_asked_for_nothing else len(rows), chores, lessons.notes if lessons else (),
     )  # fmt: skip
-
-
-def learn_now(
-    home: Home, session: StoredSession | None, notify: OnProgress | None = None, *, is_over: bool = False
-) -> Lessons | None:  # fmt: skip
-    """Learn from a session as far as it was read, or from all that wait; ``None`` where learning is off.
-
-    ``is_over``: nobody will answer what was said last.
-    """
-    if not home.settings["extraction.enabled"]:
-        return None
-    told = notify or (lambda _: None)
-    with running(home, "ingest"):
-        only = session.row if session else None
-        lessons = learn(home, told, in_chunks=True, only=only, is_over=is_over)
-    apply_intents(home)
-    embed_pending(home, told, seconds=VECTOR_SECONDS)
-    return lessons

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from nacre.chores.flush import learn_now
-from nacre.chores.queue import Chore, Kind, NotYetError
+from nacre.chores.learn import learn_now
+from nacre.chores.queue import MOST_SECONDS, Chore, Kind, NotYetError, Worklist, folder_of, waiting
 from nacre.context.handoff import delivery
 from nacre.context.handoff.hand_over import hand_over, hand_over_late, improve, retire_given
 from nacre.context.session_state import prune_states
@@ -17,6 +19,8 @@ from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.ingestion.current_session import find_session, read_beside, read_session
 from nacre.memories.scan import catch_up
+from nacre.platform import private_files
+from nacre.values.handoff import ChoresReport
 from nacre.values.session import SessionKind
 
 LEARN, IMPROVE = "learn", "improve"
@@ -103,3 +107,20 @@ KINDS: Mapping[str, Kind] = {
     LEARN: Kind(_learn, is_slow=True),
 }
 """By the name of the chore."""
+
+
+def do_waiting(
+    home: Home, *, seconds: float = MOST_SECONDS, kinds: Mapping[str, Kind] = KINDS
+) -> ChoresReport:  # fmt: skip
+    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it.
+
+    Raises StoreUnusable, StoreBusy where the home cannot be written to: nothing is tried in vain then.
+    """
+    if home.database.unwritable:
+        raise home.database.unwritable
+    until = time.monotonic() + seconds
+    private_files.sweep(folder_of(home.settings.home))
+    work = Worklist(home, kinds)
+    while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
+        pass
+    return replace(work.report, left=len(waiting(home.settings.home)))

@@ -94,23 +94,6 @@ class _Waiting:
     paths: tuple[Path, ...]
 
 
-def do_waiting(
-    home: Home, *, seconds: float = MOST_SECONDS, kinds: Mapping[str, Kind] | None = None
-) -> ChoresReport:  # fmt: skip
-    """Do what waits and is due, quick chores first, for so long at most; what another process is at is left to it.
-
-    Raises StoreUnusable, StoreBusy where the home cannot be written to: nothing is tried in vain then.
-    """
-    if home.database.unwritable:
-        raise home.database.unwritable
-    until = time.monotonic() + seconds
-    private_files.sweep(_folder(home.settings.home))
-    work = _Work(home, kinds if kinds is not None else _kinds())
-    while time.monotonic() < until and (work.step(is_slow=False) or work.step(is_slow=True)):
-        pass
-    return replace(work.report, left=len(waiting(home.settings.home)))
-
-
 def is_due(home: Path, now: float) -> bool:
     """Whether a chore of a home is due (``now``: epoch seconds)."""
     return any(_is_due(one.chore, now) for one in _listed(home))
@@ -130,7 +113,7 @@ def waiting(home: Path) -> list[Chore]:
 
 def given_up(home: Path) -> list[Chore]:
     """Those that failed too often, the oldest first."""
-    folder = _folder(home) / _GIVEN_UP
+    folder = folder_of(home) / _GIVEN_UP
     return [chore for path in _files(folder) if (chore := _read(path))]
 
 
@@ -139,7 +122,7 @@ def put(home: Path, chore: Chore) -> None:
     private_files.write_file(_own_name(home), msgspec.json.encode(chore))
 
 
-class _Work:
+class Worklist:
     """One process doing chores."""
 
     def __init__(self, home: Home, kinds: Mapping[str, Kind]) -> None:
@@ -234,7 +217,7 @@ class _Work:
         self.report = replace(self.report, done=self.report.done + 1)
 
     def give_up(self, waits: _Waiting, chore: Chore) -> None:
-        folder = _folder(self.home_path) / _GIVEN_UP
+        folder = folder_of(self.home_path) / _GIVEN_UP
         private_files.make_folder(folder)
         _remove(_files(folder)[: -_MOST_GIVEN_UP + 1])
         _write(folder / waits.paths[-1].name, chore)
@@ -252,19 +235,13 @@ def _is_due(chore: Chore, now: float) -> bool:
     return not now < chore.after <= now + _PAUSE_SECONDS * 3**MOST_TRIES
 
 
-def _kinds() -> Mapping[str, Kind]:
-    from nacre.chores.kinds import KINDS  # it brings all of reading and learning
-
-    return KINDS
-
-
-def _folder(home: Path) -> Path:
+def folder_of(home: Path) -> Path:
     return Path(chores_folder(str(home)))
 
 
 def _own_name(home: Path) -> Path:
     """A name for a chore that no hook writes to; sorted by name is sorted by time."""
-    return _folder(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
+    return folder_of(home) / f"{time.time_ns():020d}-{os.getpid()}-{next(_NUMBERS)}.json"
 
 
 def _files(folder: Path) -> list[Path]:
@@ -277,7 +254,7 @@ def _files(folder: Path) -> list[Path]:
 def _listed(home: Path) -> list[_Waiting]:
     """What waits, the oldest first, by subject."""
     found: dict[tuple[str, str, str], _Waiting] = {}
-    for path in _files(_folder(home)):
+    for path in _files(folder_of(home)):
         if chore := _read(path):
             before = found.get(chore.subject)
             found[chore.subject] = _joined(before, chore, path) if before else _Waiting(chore, (path,))

@@ -12,7 +12,7 @@ from nacre.archive.retention import leaving
 from nacre.chores.queue import given_up, waiting
 from nacre.errors import NacreError
 from nacre.health.format_drift import format_checks
-from nacre.history.commit import fit_to_commit
+from nacre.history.preparation import fit_to_commit
 from nacre.home.home import Home
 from nacre.indexing.vectors import is_switching
 from nacre.link.address import LOCK

@@ -16,6 +16,7 @@ from nacre.errors import NacreError, RepositoryBusy, RepositoryUnusable
 from nacre.git.repository import Author, Head, NewCommit
 from nacre.history.chronicle import catch_up
 from nacre.history.commit_message import BEGINNING, MOST_PATHS, Clean, unnamed, write_message
+from nacre.history.preparation import OWN_FILES, prepare
 from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
 from nacre.home.writes import without_secrets
@@ -33,11 +34,6 @@ UNWRITTEN = "not written yet"
 """Why a file is held that another process is just about to write."""
 
 _LARGEST_BYTES = 20_000_000
-OWN_FILES = {
-    ".gitattributes": "* -text\nledger.jsonl merge=union\n",
-    ".gitignore": ".*.tmp\n.*.sw?\n.#*\n*~\n.DS_Store\nThumbs.db\n",
-}
-"""Bytes stay as they are, also on Windows; a plain git client merges the ledger as it is meant; no temporaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,40 +112,6 @@ def commit_quietly(home: Home) -> None:
         scan(home)
         commit_operations(home, patience_seconds=0)
         home.repository.tidy()
-
-
-def prepare(home: Home) -> Head:
-    """Make the vault a repository where it is none, and make sure that it can take commits; returns where HEAD stands.
-
-    Raises GitUnavailable, RepositoryUnusable.
-    """
-    if not home.repository.exists or not home.repository.is_whole:
-        home.repository.create()
-    head = fit_to_commit(home)
-    for path, text in OWN_FILES.items() if head.commit is None else ():
-        if not home.vault.exists(path):
-            home.vault.write(path, text, base=None)
-    return head
-
-
-def fit_to_commit(home: Home) -> Head:
-    """Where HEAD stands in a repository that can take commits. Raises GitUnavailable, RepositoryUnusable."""
-    repository = home.repository
-    repository.git.version()
-    repository.check()
-    head = repository.head()
-    if head.branch is None:
-        raise RepositoryUnusable(
-            "the vault's repository has a detached HEAD",
-            hint=f"git -C {repository.root} switch main; then nacre commits again",
-        )
-    begun = repository.in_progress()
-    if begun:
-        raise RepositoryUnusable(
-            f"a {begun} is going on in the vault's repository",
-            hint=f"finish or abort it: git -C {repository.root} status",
-        )
-    return head
 
 
 def author_of(home: Home) -> Author:

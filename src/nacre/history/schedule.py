@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from datetime import UTC, datetime, timedelta
 
+from nacre.history.preparation import prepare
 from nacre.home.home import Home
 from nacre.link.start import start_process
 from nacre.settings import Settings
@@ -49,8 +50,6 @@ def commit_in_background(home: Home) -> None:
         return
     is_new = not home.vault.exists(GIT_FOLDER)
     if is_new and home.settings["git.background"] and home.journal.waiting()[0]:
-        from nacre.history.commit import prepare  # once in the life of a home
-
         prepare(home)
     if not is_due(home):
         return

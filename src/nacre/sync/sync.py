@@ -22,7 +22,8 @@ from nacre.errors import (
 )
 from nacre.git.remote import Remote, check_url
 from nacre.git.repository import Head
-from nacre.history.commit import UNWRITTEN, Committed, Held, commit_operations, prepare
+from nacre.history.commit import UNWRITTEN, Committed, Held, commit_operations
+from nacre.history.preparation import prepare
 from nacre.history.schedule import SYNC_LOCK
 from nacre.home.home import Home
 from nacre.home.writes import clean_values

@@ -50,7 +50,8 @@ def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, 
 @click.pass_obj
 def chores(run: Run, only_list: bool, seconds: float) -> None:
     """Do what hooks left to be done: read sessions, hand them over, learn from them."""
-    from nacre.chores.queue import do_waiting, given_up, waiting
+    from nacre.chores.kinds import do_waiting
+    from nacre.chores.queue import given_up, waiting
     from nacre.cli.records.handing import chore_record
 
     if only_list:

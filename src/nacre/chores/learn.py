@@ -1,0 +1,37 @@
+"""Learn from what was read of a session, while its host goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nacre.extraction.learn import Lessons, learn
+from nacre.home.home import Home
+from nacre.home.operations import running
+from nacre.home.writes import apply_intents
+from nacre.indexing.vectors import embed_pending
+from nacre.storage.sessions import StoredSession
+from nacre.values.reports import Progress
+
+VECTOR_SECONDS = 10.0
+"""So long vectors are made; the next ingest goes on with them."""
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def learn_now(
+    home: Home, session: StoredSession | None, notify: OnProgress | None = None, *, is_over: bool = False
+) -> Lessons | None:  # fmt: skip
+    """Learn from a session as far as it was read, or from all that wait; ``None`` where learning is off.
+
+    ``is_over``: nobody will answer what was said last.
+    """
+    if not home.settings["extraction.enabled"]:
+        return None
+    told = notify or (lambda _: None)
+    with running(home, "ingest"):
+        only = session.row if session else None
+        lessons = learn(home, told, in_chunks=True, only=only, is_over=is_over)
+    apply_intents(home)
+    embed_pending(home, told, seconds=VECTOR_SECONDS)
+    return lessons
