@@ -233,6 +233,8 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
             changes.setdefault("speaker", Speaker.AGENT)
         if changes.get("project"):
             changes["project"] = _project(home, changes["project"])
+        if "project" in changes:
+            changes["inbox"] = False
         if "add_tags" in changes:
             added = changes.pop("add_tags")
             changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))

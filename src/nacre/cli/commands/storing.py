@@ -91,7 +91,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     examples=[
         "nacre edit 5f0c2a4d                    # opens the file in your editor",
         "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
-        'nacre edit 5f0c2a4d --project ""        # belongs to no project any more',
+        'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
     ],
 )
 @click.argument("reference", metavar="ID", type=TEXT)
@@ -101,7 +101,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @click.option("--importance", type=IMPORTANCE, help="1 to 10.")
 @click.option("--expiry", type=EXPIRY, help="How long it is meant to hold.")
 @click.option("--scope", type=SCOPE, help="Who may see it.")
-@click.option("--project", type=TEXT, help='The project it belongs to; "" for none.')
+@click.option("--project", type=TEXT, help='The project it belongs to; "" for none: it holds everywhere.')
 @click.option("--tag", "tags", type=TEXT, multiple=True, help="Tags that replace its tags.")
 @click.option("--add-tag", "add_tags", type=TEXT, multiple=True, help="A tag beside those it has.")
 @click.pass_obj

@@ -27,6 +27,7 @@ def memory_record(memory: Memory) -> Record:
         "expiry": memory.expiry.value,
         "scope": memory.scope.value,
         "project": memory.project,
+        "inbox": memory.inbox,
         "tags": list(memory.tags),
         "created": stamp(memory.created),
         "updated": stamp(memory.updated),
