@@ -33,7 +33,8 @@ from nacre.embed.minilm import MODEL_NAME
 from nacre.embed.onnx import load_minilm
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
+from nacre.requests import NewMemory
 from nacre.retrieval.confidence import Signals
 from nacre.retrieval.lanes import QueryVector
 from nacre.retrieval.memories import MemoryRecall, Ranking

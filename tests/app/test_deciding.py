@@ -19,8 +19,8 @@ from nacre.history.operations import log
 from nacre.history.undo import undo
 from nacre.home.home import Home
 from nacre.memories.accept import waiting
-from nacre.memories.model_decision import Asking
-from nacre.memories.store import NewMemory, edit, get, rehearse, retire, store
+from nacre.memories.store import edit, get, rehearse, retire, store
+from nacre.requests import Asking, NewMemory
 from nacre.testing.scripted import ScriptedModel
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt

@@ -25,7 +25,8 @@ from nacre.health.checks import health
 from nacre.home.home import Home
 from nacre.hooks.notes import leave_chore
 from nacre.ingestion.ingest import ingest
-from nacre.memories.store import NewMemory, list_active, store
+from nacre.memories.store import list_active, store
+from nacre.requests import NewMemory
 from nacre.testing.scripted import ScriptedModel
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.handoff import FlushRequest, HandoffRequest

@@ -12,7 +12,8 @@ from nacre.context.session_state import write_state
 from nacre.health.database import rebuild
 from nacre.ingestion.ingest import ingest
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, edit, retire, store
+from nacre.memories.store import edit, retire, store
+from nacre.requests import NewMemory
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.hooks import HookCall, HookEvent
 from nacre.values.memory import Source

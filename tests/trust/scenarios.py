@@ -42,9 +42,10 @@ from nacre.indexing import model_switch, shards
 from nacre.indexing import vectors as embedding
 from nacre.ingestion.ingest import ingest
 from nacre.memories import retire
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
 from nacre.platform.locks import FileLock
 from nacre.portability import importing
+from nacre.requests import NewMemory
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.review import conflicts
 from nacre.review.contradictions import judge_waiting

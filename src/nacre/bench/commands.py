@@ -411,7 +411,7 @@ def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
 
     Whole processes run on a home of their own, in each state of daemon and home. Nothing is written to yours.
     """
-    from nacre.bench.hooks import LIMIT_MS, STATES, measure_hooks
+    from nacre.bench.hooks import LIMIT_MS, START_LIMIT_MS, STATES, measure_hooks
     from nacre.bench.hooks_report import render_hooks
     from nacre.bench.machine import describe
 
@@ -427,10 +427,10 @@ def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
         figures = measure_hooks(Path(folder), runs=runs, memories=memories, only=states, notify=tell)
     machine = describe()
     answer = {
-        "memories": memories, "limit_ms": LIMIT_MS, "figures": [dataclasses.asdict(one) for one in figures],
-        "machine": dataclasses.asdict(machine),
+        "memories": memories, "limit_ms": LIMIT_MS, "start_limit_ms": START_LIMIT_MS,
+        "figures": [dataclasses.asdict(one) for one in figures], "machine": dataclasses.asdict(machine),
     }  # fmt: skip
-    run.answer(answer, lambda paper: render_hooks(paper, figures, machine, LIMIT_MS))
+    run.answer(answer, lambda paper: render_hooks(paper, figures, machine))
 
 
 benchmark.add_command(retrieval)

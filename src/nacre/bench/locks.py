@@ -27,10 +27,11 @@ from nacre.indexing.vectors import embed_pending
 from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.memories.retire import choose, retire_chosen
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
 from nacre.memories.usage import fold_usage, spool_use
 from nacre.portability import backup, importing
 from nacre.portability.exporting import ExportOptions, export
+from nacre.requests import NewMemory
 from nacre.settings import Settings, load_settings
 from nacre.sync.sync import Wanted, sync
 from nacre.values.reports import Progress

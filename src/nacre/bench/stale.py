@@ -21,8 +21,9 @@ from nacre.errors import NotFound, QueryInvalid
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
 from nacre.ingestion.ingest import IngestOptions, ingest
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
 from nacre.protocols import Embedder
+from nacre.requests import NewMemory
 from nacre.retrieval.recall import recall
 from nacre.settings import load_settings
 from nacre.spending.embedders import configured_embedder

@@ -10,13 +10,13 @@ from nacre.home.location import project_of_folder
 from nacre.storage.sessions import SessionFilter, StoredSession
 
 
-def find_session(home: Home, reference: str | None) -> StoredSession:
-    """A session by its id or the beginning of it; without one, the last one of the folder that nacre runs in.
+def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
+    """A session by its id or the beginning of it; without one, the last one of the folder, by default the current one.
 
     Raises NotFound, Conflict.
     """
     if reference is None:
-        return _last_here(home)
+        return _last_here(home, folder or Path.cwd())
     found = home.sessions.find(reference.strip())
     if not found:
         raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
@@ -26,8 +26,7 @@ def find_session(home: Home, reference: str | None) -> StoredSession:
     return found[0]
 
 
-def _last_here(home: Home) -> StoredSession:
-    folder = Path.cwd()
+def _last_here(home: Home, folder: Path) -> StoredSession:
     project = project_of_folder(home, folder)
     found = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
     if not found:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nacre.home.home import Home
 from nacre.memories.evidence import evidence_of
 from nacre.memories.quality import maturity
@@ -12,50 +10,9 @@ from nacre.memories.store import get
 from nacre.memories.usage import spool_use, today
 from nacre.storage.usage import Usage
 from nacre.values.memory import Memory
-from nacre.values.recall import Evidence
-from nacre.values.review import Maturity
+from nacre.views import CompanionView, LinkView, MemoryView
 
 _COMPANIONS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class LinkView:
-    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
-
-    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
-    """
-
-    rel: str
-    other: str
-    subject: str | None
-    is_outgoing: bool
-    origin: str = "manual"
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CompanionView:
-    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
-
-    memory: Memory
-    weight: float
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryView:
-    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
-
-    ``together`` are the memories that it was used together with, the closest first.
-    """
-
-    memory: Memory
-    evidence: tuple[Evidence, ...]
-    links: tuple[LinkView, ...]
-    path: str | None
-    usage: Usage
-    maturity: Maturity
-    together: tuple[CompanionView, ...] = ()
 
 
 def look_at(home: Home, reference: str, *, update: bool = False, session: str | None = None) -> MemoryView:

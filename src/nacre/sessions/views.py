@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
+from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
 from nacre.storage.sessions import OPENING_TURNS, SessionFilter, StoredSession, StoredTurn
-from nacre.values.memory import Memory
 from nacre.values.session import ToolCall, Turn
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLine:
-    """A session in a list, with its first request where it has no title, and how long it was at work."""
-
-    session: StoredSession
-    opening: str | None
-    active: timedelta | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """A session with some of its turns, the memories learned from it, the one that sent it and those it sent."""
-
-    session: StoredSession
-    turns: tuple[StoredTurn, ...]
-    memories: tuple[Memory, ...]
-    opening: str | None = None
-    active: timedelta | None = None
-    parent: StoredSession | None = None
-    children: tuple[SessionLine, ...] = ()
+from nacre.views import SessionLine, SessionView
 
 
 def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int = 0) -> tuple[list[SessionLine], bool]:
@@ -45,20 +23,22 @@ def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int 
     return lines, len(found) > limit
 
 
-def look_at_session(home: Home, reference: str | None, *, first: int = 0, limit: int = -1) -> SessionView:
-    """A session by its id or the beginning of it, else the last one of this folder; its turns from ``first`` on.
+def look_at_session(
+    home: Home, reference: str | None, *, first: int = 0, limit: int = -1, folder: Path | None = None
+) -> SessionView:
+    """A session by its id or the beginning of it, else the last one of the folder; its turns from ``first`` on.
 
     Raises NotFound, Conflict.
     """
     catch_up(home)
-    session = find_session(home, reference)
+    session = find_session(home, reference, folder)
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 
-def look_at_end(home: Home, reference: str | None, *, limit: int) -> SessionView:
+def look_at_end(home: Home, reference: str | None, *, limit: int, folder: Path | None = None) -> SessionView:
     """The same with its last turns."""
     catch_up(home)
-    session = find_session(home, reference)
+    session = find_session(home, reference, folder)
     return _view(home, session, home.sessions.last_turns(session.row, limit))
 
 

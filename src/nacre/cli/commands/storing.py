@@ -52,11 +52,11 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     from nacre.cli.records.memories import outcome_record
     from nacre.cli.render.memories import render_stored
     from nacre.memories import store as remembering
-    from nacre.memories.model_decision import Asking
+    from nacre.requests import Asking, NewMemory
     from nacre.values.memory import Expiry, Kind, Scope
 
     slug, folder = _place(run.home, project)
-    new = remembering.NewMemory(
+    new = NewMemory(
         content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
         importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
         project=slug, folder=folder, tags=tags, canonical_key=values["key"], force=values["force"],

@@ -10,9 +10,8 @@ from nacre.values.recall import Evidence
 from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
-    from nacre.memories.lineage import Step
-    from nacre.memories.views import LinkView, MemoryView
     from nacre.values.reports import StoreOutcome
+    from nacre.views import LinkView, MemoryView, Step
 
 
 def memory_record(memory: Memory) -> Record:

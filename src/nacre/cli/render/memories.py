@@ -28,9 +28,8 @@ from nacre.values.review import NEUTRAL_QUALITY
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.memories.lineage import Step
-    from nacre.memories.views import LinkView, MemoryView
     from nacre.values.reports import StoreOutcome
+    from nacre.views import LinkView, MemoryView, Step
 
 _HIT_CHARACTERS = 420
 _QUOTE_CHARACTERS = 180
