@@ -51,7 +51,6 @@ from nacre.settings import Settings, load_settings
 from nacre.spending.spool import fold_notes, note_call, note_trace
 from nacre.storage.sessions import StoredSession
 from nacre.storage.sqlite.migrate import migrations
-from nacre.testing.scripted import ScriptedModel
 from nacre.text.passages import words
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Kind, Link, Memory, Retirement
@@ -60,6 +59,7 @@ from nacre.values.recall import Mode, RecallQuery
 from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder
+from tests.fakes.model import ScriptedModel
 
 OLD_SCHEMA = 4
 
