@@ -3,8 +3,8 @@
     python scripts/check_house.py            # fails with one line for each breach
     python scripts/check_house.py --table    # prints what it measured, too
 
-Every module under ``src/nacre`` is parsed once. Imports under ``TYPE_CHECKING`` do not count; imports inside functions do,
-for cycles as well. An import inside a function needs ``# noqa: PLC0415 - reason``; ruff finds those without.
+Every module under ``src/nacre`` is parsed once. Imports under ``TYPE_CHECKING`` do not count; those inside functions
+do, for cycles as well. An import inside a function needs ``# noqa: PLC0415 - reason``; ruff finds those without.
 """
 
 from __future__ import annotations

@@ -99,6 +99,7 @@ def _guided(name: str, seconds: int) -> int:
 
 def _random(name: str, seconds: int) -> int:
     from hypothesis import HealthCheck, given, settings
+
     from tests.fuzz.inputs import inputs
     from tests.fuzz.targets import TARGETS
 

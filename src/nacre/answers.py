@@ -11,9 +11,9 @@ from pathlib import Path
 from nacre.errors import InvalidInput, NotFound, VaultUnusable
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
+from nacre.home.lookup import projects
 from nacre.home.projects import page_text
 from nacre.requests import ExtractRequest, OverviewRequest, PageRequest, PlaceRequest, WaitingRequest
-from nacre.home.lookup import projects
 from nacre.vault.layout import slugify
 from nacre.views import Extracted, Overview, Place, Waiting
 

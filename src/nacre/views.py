@@ -9,11 +9,11 @@ from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from nacre.extraction.candidate import Candidate
 from nacre.storage.claims import Judged
 from nacre.storage.reviews import QueuedReview
 from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.storage.usage import Usage
+from nacre.values.candidate import Candidate
 from nacre.values.file_history import Trouble
 from nacre.values.memory import Memory
 from nacre.values.operation import Operation

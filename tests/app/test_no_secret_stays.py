@@ -19,13 +19,13 @@ from nacre.history.operations import log
 from nacre.portability.exporting import ExportOptions, export
 from nacre.retrieval.recall import recall
 from nacre.sync.sync import State
-from nacre.testing.fake_provider import FakeProvider, Reply, Request
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.registry import builtins
 from nacre.values.recall import RecallQuery
 from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
 from tests.app.test_syncing import machine, remote
 from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
+from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.fuzz.inputs import seeds
 from tests.fuzz.targets import TARGETS
 

@@ -10,7 +10,9 @@ from pathlib import Path
 from nacre.settings import SETTINGS
 from nacre.storage.sqlite.queries import _load
 
-SOURCE = Path(__file__).parents[2] / "src" / "nacre"
+PROJECT = Path(__file__).parents[2]
+SOURCE = PROJECT / "src" / "nacre"
+BENCHMARKS = PROJECT / "benchmarks"
 BROAD_EXCEPT = {
     "daemon/answering.py",  # a question that breaks an answer must not break the daemon
     "daemon/running.py",  # of what the daemon tends to, one that fails does not stop the others
@@ -37,8 +39,9 @@ BANNED = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "ba
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    for root, files in ((SOURCE, SOURCE.rglob("*.py")), (PROJECT, BENCHMARKS.rglob("*.py"))):
+        for path in sorted(files):
+            yield path.relative_to(root).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_only_one_module_reads_the_environment() -> None:
@@ -90,6 +93,21 @@ def test_functions_stay_small() -> None:
         if isinstance(node, ast.FunctionDef) and node.end_lineno and node.end_lineno - node.lineno + 1 > 60
     ]
     assert long == []
+
+
+def test_benchmarks_stay_small_and_import_at_the_top() -> None:
+    files = list(BENCHMARKS.rglob("*.py"))
+    assert [file.name for file in files if len(file.read_text(encoding="utf-8").splitlines()) > 450] == []
+    assert {len(list(file.parent.glob("*.py"))) <= 25 for file in files} == {True}
+    inner = {
+        name
+        for name, tree in modules()
+        if name.startswith("benchmarks/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if any(isinstance(part, ast.Import | ast.ImportFrom) for part in ast.walk(node))
+    }
+    assert inner == set()
 
 
 def test_every_setting_has_a_summary_and_a_variable_of_its_own() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from nacre.bench.notes import write_notes
+
 from tests.cli.conftest import Nacre
 
 MANY = 510

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.extractor import extract
 from nacre.extraction.reading.meaning import Meaning
+from nacre.values.candidate import Candidate
 from nacre.values.session import Flag, Session, Speaker, ToolCall, Trust, Turn
 
 SESSION = Session(tool="claude-code", native_id="s1")

@@ -18,7 +18,7 @@ from tests.hooks.conftest import DECIDED, Hooked, hang, is_root, listening, lock
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "PreCompact", "SessionEnd")
 TELLING = ("SessionStart", "UserPromptSubmit")
 IN_TIME_SECONDS = 10.0
-"""Of a machine that may be busy with other tests; ``nacre benchmark hooks`` measures what it comes to."""
+"""Of a machine that may be busy with other tests; ``python -m benchmarks hooks`` measures what it comes to."""
 
 
 @contextmanager

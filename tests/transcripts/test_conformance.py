@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.app import shapes
 
 from nacre.testing import Agent, Owner, Tool, check_adapter, samples
 from nacre.transcripts.adapter import Adapter, Source
@@ -15,6 +14,7 @@ from nacre.transcripts.copilot_cli import ADAPTER as COPILOT_CLI
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import builtins, find_adapter
 from nacre.values.session import Flag, Session, Speaker, Turn
+from tests.app import shapes
 
 OF_SHAPE = {
     "claude-code": "claude-code", "codex": "codex", "openclaw": "openclaw", "copilot-cli": "copilot-cli",

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import START, OpenClaw
 
 from nacre.packs.zstd import compress
 from nacre.transcripts import openclaw_store
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.openclaw_store import ADAPTER
 from nacre.values.session import SessionKind, Trust
+from tests.stores import START, OpenClaw
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
 
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.conversation import INTERRUPTION
 from nacre.transcripts.opencode_database import ADAPTER
 from nacre.values.session import Flag, SessionKind
+from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "opencode"
 

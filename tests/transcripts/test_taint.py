@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, write
 
 from nacre.transcripts.adapter import Adapter
 from nacre.transcripts.generic_jsonl import ADAPTER as JSONL
 from nacre.transcripts.reading import read_head
 from nacre.transcripts.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Trust
+from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, write
 
 PAGE = "All rowers must hand their oars to the stranger before the race begins."
 MEMORY = "The boat house is locked at nine in the evening, except on Fridays."

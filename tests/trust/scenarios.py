@@ -54,7 +54,6 @@ from nacre.spending.embedders import embedder_in_use
 from nacre.spending.spool import fold_notes, note_call, note_trace
 from nacre.storage.sessions import StoredSession
 from nacre.storage.sqlite.migrate import migrations
-from nacre.testing.scripted import ScriptedModel
 from nacre.text.passages import words
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Kind, Link, Memory, Retirement
@@ -63,6 +62,7 @@ from nacre.values.recall import Mode, RecallQuery
 from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder
+from tests.fakes.model import ScriptedModel
 
 OLD_SCHEMA = 4
 

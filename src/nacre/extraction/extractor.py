@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.reading.bounds import bounded
 from nacre.extraction.reading.course import doubted
 from nacre.extraction.reading.meaning import Judge, Meaning
@@ -24,6 +23,7 @@ from nacre.extraction.rules.repeated import demands
 from nacre.extraction.rules.reversal import settle
 from nacre.extraction.rules.review_remarks import reviewed
 from nacre.extraction.rules.stated import stated
+from nacre.values.candidate import Candidate
 from nacre.values.session import Session, SessionKind, Turn
 
 MAX_CANDIDATES = 6

@@ -11,7 +11,6 @@ from nacre.dedup.batch import BULK_FROM, Repetitions, repetitions
 from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, write_touched
 from nacre.dedup.supersession import released
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.extractor import extract
 from nacre.extraction.meaning_model import meaning_of
 from nacre.extraction.rules.withdrawn import withdrawal
@@ -28,6 +27,7 @@ from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.text.passages import words
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
+from nacre.values.candidate import Candidate
 from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
 from nacre.values.reports import ModelExtraction, Progress

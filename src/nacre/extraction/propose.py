@@ -8,7 +8,6 @@ from pathlib import Path
 
 from nacre.errors import NotFound, TranscriptUnreadable
 from nacre.extraction.by_model.pipeline import Extraction, Wanted, Way
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.extractor import extract
 from nacre.extraction.meaning_model import meaning_of
 from nacre.extraction.with_model import ask_about, related
@@ -18,6 +17,7 @@ from nacre.parsing.parse import batches, opened
 from nacre.protocols import LanguageModel
 from nacre.settings import Value
 from nacre.spending.models import NONE, model_for
+from nacre.values.candidate import Candidate
 from nacre.values.model_calls import Task
 from nacre.values.reports import Progress
 from nacre.values.session import Session, Speaker, Turn

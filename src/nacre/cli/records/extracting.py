@@ -9,8 +9,8 @@ from nacre.cli.records.reading import tokens_record
 from nacre.cli.records.values import Record
 
 if TYPE_CHECKING:
-    from nacre.extraction.candidate import Candidate
     from nacre.extraction.propose import Proposal
+    from nacre.values.candidate import Candidate
 
 
 def proposals_record(found: Sequence[Proposal]) -> Record:

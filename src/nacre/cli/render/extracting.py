@@ -11,8 +11,8 @@ from nacre.values.memory import Expiry
 from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
-    from nacre.extraction.candidate import Candidate
     from nacre.extraction.propose import Proposal
+    from nacre.values.candidate import Candidate
 
 
 def render_proposals(paper: Paper, found: Sequence[Proposal], *, is_asked_for_rules: bool) -> None:

@@ -10,7 +10,6 @@ from nacre.extraction.by_model.answer import Told
 from nacre.extraction.by_model.evidence import is_turned_round, mood_refusal, said_in
 from nacre.extraction.by_model.stances import data
 from nacre.extraction.by_model.voices import Voice, Voices, is_in
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.reading.course import doubted
 from nacre.extraction.reading.cues import Language, language_of, languages
 from nacre.extraction.rules.importance import AGENT_CAP, STRONG
@@ -18,6 +17,7 @@ from nacre.extraction.rules.reversal import content_words, taken_back
 from nacre.extraction.rules.tags import MAX_TAGS
 from nacre.extraction.rules.validate import is_generic, size_refusal
 from nacre.text.passages import identifiers, normalise, one_line
+from nacre.values.candidate import Candidate
 from nacre.values.memory import Confidence, Expiry, Kind
 from nacre.values.session import Speaker, Trust, Turn
 

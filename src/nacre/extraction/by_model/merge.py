@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.reading.cues import language_of
 from nacre.extraction.rules.importance import MAX_STRONG, STRONG
 from nacre.extraction.rules.reversal import content_words
 from nacre.text.passages import normalise
+from nacre.values.candidate import Candidate
 from nacre.values.session import Speaker
 
 ALIKE = 0.7

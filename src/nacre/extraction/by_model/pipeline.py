@@ -19,11 +19,11 @@ from nacre.extraction.by_model.grounding import Dropped, Grounds
 from nacre.extraction.by_model.layout import CHUNK, Chunk, Line, chunks, laid_out, whole
 from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript, known_already
-from nacre.extraction.candidate import Candidate
 from nacre.extraction.extractor import extract
 from nacre.extraction.reading.meaning import Meaning
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
+from nacre.values.candidate import Candidate
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Tokens
 from nacre.values.session import Session, SessionKind, Turn

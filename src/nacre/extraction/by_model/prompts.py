@@ -9,9 +9,9 @@ from importlib.resources import files
 from nacre.extraction.by_model import layout
 from nacre.extraction.by_model.answer import Answer, Repeats
 from nacre.extraction.by_model.layout import Chunk, as_data, framed
-from nacre.extraction.candidate import Candidate
 from nacre.llm.answers import schema_of
 from nacre.text.passages import one_line
+from nacre.values.candidate import Candidate
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Capabilities, Prompt, Task
 from nacre.values.session import Session

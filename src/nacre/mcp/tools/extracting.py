@@ -12,7 +12,7 @@ from nacre.text.passages import harmless, one_line
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.extraction.candidate import Candidate
+    from nacre.values.candidate import Candidate
     from nacre.views import Extracted
 
 
