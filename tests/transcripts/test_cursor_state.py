@@ -14,7 +14,7 @@ from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bu
 
 from nacre.storage.sqlite.foreign import open_foreign
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.cursor_state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
+from nacre.transcripts.cursor.state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
 from nacre.transcripts.databases import statement
 from nacre.values.session import SessionKind, Tokens, Trust
 
