@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from nacre.settings import SETTINGS
 from nacre.storage.sqlite.queries import _load
@@ -36,6 +39,12 @@ BROAD_EXCEPT = {
 }
 NAMED_BY_TABLE = {"turns_size", "memories_size"}
 BANNED = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "base", "impl", "handler", "service"}
+
+
+SMALL = ("transcripts",)
+"""Packages that keep to the bounds of a folder and of a module."""
+MOST_MODULES = 25
+MOST_LINES = 450
 
 
 def modules() -> Iterator[tuple[str, ast.Module]]:
@@ -125,3 +134,11 @@ def test_every_public_name_is_documented() -> None:
         and not ast.get_docstring(node)
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("package", SMALL)
+def test_a_folder_and_a_module_can_be_taken_in_at_a_glance(package: str) -> None:
+    folders = Counter(path.parent for path in (SOURCE / package).rglob("*.py"))
+    assert [folder.name for folder, count in folders.items() if count > MOST_MODULES] == []
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (SOURCE / package).rglob("*.py")}
+    assert [path.name for path, count in lines.items() if count > MOST_LINES] == []

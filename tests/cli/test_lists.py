@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nacre.bench.notes import write_notes
+from nacre.speed.material import write_notes
 
 from tests.cli.conftest import Nacre
 

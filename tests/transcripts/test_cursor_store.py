@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.cursor_store import ADAPTER
-from nacre.transcripts.protobuf import read_fields
+from nacre.transcripts.cursor.protobuf import read_fields
+from nacre.transcripts.cursor.store import ADAPTER
 from tests.stores import START, field, write_store
 
 NAME = "a6e17000-0000-4000-8000-000000000001"

@@ -69,9 +69,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A typed edge that survives in front matter: ``rel`` is one of the relations of DESIGN section 8.
+    """A typed edge that survives in front matter.
 
-    ``reason`` says in a few words why it was made, where that is worth knowing.
+    ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and the like. ``reason`` says in a
+    few words why it was made, where that is worth knowing.
     """
 
     rel: str
