@@ -21,6 +21,7 @@ from nacre.home.writes import apply_intents, commit, entry, redacted, rest
 from nacre.memories.accept import place_accepted
 from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.usage import learned_together
+from nacre.platform.ids import to_millisecond
 from nacre.requests import Asking
 from nacre.storage.memories import Known
 from nacre.storage.sessions import StoredSession, StoredTurn
@@ -164,7 +165,7 @@ class _Learner:
 
     def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
         times = [item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns]
-        said = max(times, default=stored.ended or self.home.now()).replace(microsecond=0)
+        said = to_millisecond(max(times, default=stored.ended or self.home.now()))
         memory = Memory(
             id=self.home.ids(), kind=candidate.kind, subject=candidate.subject, content=candidate.content,
             created=said, updated=said, importance=candidate.importance, expiry=candidate.expiry,
