@@ -23,7 +23,6 @@ from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
-from tests.app.test_many_processes import start
 
 DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -295,7 +294,7 @@ def test_an_ingest_killed_at_any_moment_goes_on_where_it_was(world: World) -> No
     many(world, 120)
     for lines in range(4):
         code = "    memory.ingest(on_progress=lambda one: print(one.stage, flush=True))\n"
-        process = start(world, code)
+        process = world.start(code)
         assert process.stdout
         for _ in range(1 + 9 * lines):
             process.stdout.readline()

@@ -180,6 +180,7 @@ def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(nacre: Nac
     assert "inbox" not in nacre("list").out
 
 
+@pytest.mark.embedding
 def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre: Nacre) -> None:
     first = "The billing service runs on PostgreSQL because the ledger needs transactions."
     nacre("store", first, "--kind", "decision")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,9 +66,8 @@ class OnnxEmbedder:
         return vector
 
 
-@cache
 def load_minilm(threads: int | None = None) -> OnnxEmbedder:
-    """The bundled model, loaded once a process: it has no state. Raises EmbedderUnavailable."""
+    """The bundled model. Raises EmbedderUnavailable."""
     return OnnxEmbedder(Path(minilm.__file__).parent, name=minilm.MODEL_NAME, threads=threads)
 
 
