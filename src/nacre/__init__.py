@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from nacre.platform.lazy import load
+
 if TYPE_CHECKING:
     from nacre.api import MemoryHome, open_memory
     from nacre.errors import NacreError
@@ -59,6 +61,4 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for, so that ``import nacre`` costs nothing."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(_EXPORTS[name]), name)
+    return load(f"{_EXPORTS[name]}:{name}")
