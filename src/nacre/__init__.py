@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from nacre.platform.lazy import load
 
 if TYPE_CHECKING:
     from nacre.api import MemoryHome, open_memory
@@ -61,4 +60,6 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for, so that ``import nacre`` costs nothing."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
+    from nacre.platform.lazy import load  # noqa: PLC0415 - every hook imports this package
+
     return load(f"{_EXPORTS[name]}:{name}")
