@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --quiet --no-input --disable-pip-version-check
 PYTHONS := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11 python)
-CODE := src tests scripts
+CODE := src benchmarks tests scripts
 
 .PHONY: help
 help:  ## this list
@@ -36,6 +36,10 @@ cassettes: named-model $(VENV)/.installed-dev  ## have a model answer the prompt
 .PHONY: named-model
 named-model:
 	@test -n "$(MODEL)" || { echo "which model? make cassettes MODEL=provider:model" >&2; exit 2; }
+
+.PHONY: benchmark
+benchmark: $(VENV)/.installed-dev  ## measure: NAME="retrieval --suite coding"; without NAME it lists what there is
+	$(BIN)/python -m benchmarks $(NAME)
 
 FUZZ_SECONDS ?= 600
 

@@ -7,7 +7,7 @@ borders around zero would mean: points of recall@10 lost and the share of absent
 itself is written by hand, rounded: differences in the second digit are noise.
 
 Turns are measured on the homes of LoCoMo, LongMemEval (with our paraphrased questions) and DevMemBench; memories on
-LoCoMo's observations, each stored as a memory. ``--absent`` takes the lists that ``nacre benchmark silence`` takes.
+LoCoMo's observations, each stored as a memory. ``--absent`` takes the lists of ``python -m benchmarks silence``.
 
 A new embedding model needs two numbers alone, both read off the same homes: the mean cosine of questions to turns of
 other homes (``unrelated``), and the upper quartile of the cosines to their own evidence (``related``).
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,23 +26,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nacre.bench.homes import RememberingEmbedder, Shelf, open_homes
-from nacre.bench.scoring import score_list, sessions_of
-from nacre.bench.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence
-from nacre.embed.calibration import calibration_of
-from nacre.embed.minilm import MODEL_NAME
-from nacre.embed.onnx import load_minilm
-from nacre.home.home import Home, open_home
-from nacre.indexing.vectors import embed_pending
-from nacre.memories.store import NewMemory, store
-from nacre.retrieval.confidence import Signals
-from nacre.retrieval.lanes import QueryVector
-from nacre.retrieval.memories import MemoryRecall, Ranking
-from nacre.retrieval.question.question import Question, read_question
-from nacre.retrieval.turns import TurnRecall
-from nacre.settings import load_settings
-from nacre.storage.search.full_text import memory_search, turn_search
-from nacre.values.recall import Filter
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+from benchmarks.retrieval.homes import RememberingEmbedder, Shelf, open_homes  # noqa: E402
+from benchmarks.retrieval.scoring import score_list, sessions_of  # noqa: E402
+from benchmarks.retrieval.suites import ADVERSARIAL, Haystack, load_suite, parse_evidence  # noqa: E402
+from nacre.embed.calibration import calibration_of  # noqa: E402
+from nacre.embed.minilm import MODEL_NAME  # noqa: E402
+from nacre.embed.onnx import load_minilm  # noqa: E402
+from nacre.home.home import Home, open_home  # noqa: E402
+from nacre.indexing.vectors import embed_pending  # noqa: E402
+from nacre.memories.store import store
+from nacre.requests import NewMemory  # noqa: E402
+from nacre.retrieval.confidence import Signals  # noqa: E402
+from nacre.retrieval.lanes import QueryVector  # noqa: E402
+from nacre.retrieval.memories import MemoryRecall, Ranking  # noqa: E402
+from nacre.retrieval.question.question import Question, read_question  # noqa: E402
+from nacre.retrieval.turns import TurnRecall  # noqa: E402
+from nacre.settings import load_settings  # noqa: E402
+from nacre.storage.search.full_text import memory_search  # noqa: E402
+from nacre.values.recall import Filter  # noqa: E402
 
 SUITES = ("locomo", "longmemeval", "paraphrased", "devmembench")
 BORDERS = (-1.0, -0.75, -0.5, -0.25, 0.0)
@@ -83,7 +87,7 @@ def ask_turns(data: Path, cache: Path, absent: dict[str, list], *, vectors: bool
     for name in SUITES:
         suite = load_suite(name, data)
         for at, (haystack, context) in enumerate(open_homes(suite, Shelf(cache), load_minilm, lambda _: None)):
-            engine = TurnRecall(turn_search(context.database), context.sessions)
+            engine = TurnRecall(context.turn_search, context.sessions)
             session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
             other = suite.haystacks[(at + 1) % len(suite.haystacks)]
             for kind, text, turns, sessions in questions(haystack, other, absent):

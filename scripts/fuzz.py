@@ -2,8 +2,8 @@
 """Fuzz every parser for a while: ``scripts/fuzz.py [--seconds N] [--jobs N] [target …]``.
 
 With atheris installed (``pip install nacre[fuzz]``) coverage guides the inputs; without it, hypothesis makes them.
-Seeds lie in ``tests/fuzz/corpus/<target>/``. An input that breaks a promise is kept in ``build/fuzz/<target>/``, to be
-looked at with ``scripts/fuzz.py <target> --show <file>``; then the exit code is 1.
+Seeds lie in ``tests/fuzz/corpus/<target>/``, and an adapter's sample is one. An input that breaks a promise is kept in
+``build/fuzz/<target>/``, to be looked at with ``scripts/fuzz.py <target> --show <file>``; then the exit code is 1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOUND = ROOT / "build" / "fuzz"
 SEEDS = ROOT / "tests" / "fuzz" / "corpus"
+SAMPLES = ROOT / "src" / "nacre" / "testing" / "samples"
 TOKENS = ROOT / "tests" / "fuzz" / "tokens.dict"
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
@@ -87,8 +88,9 @@ def _guided(name: str, seconds: int) -> int:
         from tests.fuzz.targets import TARGETS
     corpus = FOUND / name / "corpus"
     corpus.mkdir(parents=True, exist_ok=True)
+    seeds = [str(folder) for folder in (SEEDS / name, SAMPLES / name) if folder.is_dir()]
     options = [
-        sys.argv[0], str(corpus), *(str(seeds) for seeds in [SEEDS / name] if seeds.is_dir()), f"-dict={TOKENS}",
+        sys.argv[0], str(corpus), *seeds, f"-dict={TOKENS}",
         f"-max_total_time={seconds}", f"-max_len={_LONGEST_INPUT}", f"-timeout={_SLOW_SECONDS}", "-rss_limit_mb=2048",
         f"-artifact_prefix={FOUND / name}/", "-print_final_stats=1",
     ]  # fmt: skip
@@ -99,6 +101,7 @@ def _guided(name: str, seconds: int) -> int:
 
 def _random(name: str, seconds: int) -> int:
     from hypothesis import HealthCheck, given, settings
+
     from tests.fuzz.inputs import inputs
     from tests.fuzz.targets import TARGETS
 

@@ -4,7 +4,7 @@
     python scripts/learn_changes.py --check FILE     # writes nothing; how the judgement does on other data
 
 The announcements are learned from nacre/dedup/announcements.toml alone; the weights from the shipped changes
-(nacre/bench/data/stale.json) and scripts/changes.json. To be run after every change of those or of the cues. A file to
+(benchmarks/data/stale.json) and scripts/changes.json. To be run after every change of those or of the cues. A file to
 check is written like them.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import struct
+import sys
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -21,16 +22,19 @@ from typing import Any
 
 import numpy as np
 
-import nacre.dedup
-from nacre.bench.stale import Said, StaleData, load
-from nacre.dedup import announcements, change, judge
-from nacre.dedup.judge import Relation, pair_of
-from nacre.embed.calibration import calibration_of
-from nacre.embed.minilm import MODEL_NAME
-from nacre.embed.onnx import load_minilm
-from nacre.memories.store import subject_from
-from nacre.text import shingles
-from nacre.values.memory import Kind, Memory
+sys.path[:0] = [str(Path(__file__).parents[1])]
+
+import nacre.dedup  # noqa: E402
+from benchmarks.contradictions.stale import Said, StaleData  # noqa: E402
+from benchmarks.dataset import load_cases  # noqa: E402
+from nacre.dedup import announcements, change, judge  # noqa: E402
+from nacre.dedup.judge import Relation, pair_of  # noqa: E402
+from nacre.embed.calibration import calibration_of  # noqa: E402
+from nacre.embed.minilm import MODEL_NAME  # noqa: E402
+from nacre.embed.onnx import load_minilm  # noqa: E402
+from nacre.text import shingles  # noqa: E402
+from nacre.text.passages import title_of  # noqa: E402
+from nacre.values.memory import Kind, Memory  # noqa: E402
 
 FOLDER = Path(nacre.dedup.__file__).parent
 PENALTY = 10.0
@@ -50,10 +54,11 @@ def main() -> None:
     arguments.add_argument("--check", type=Path, help="a file of changes; nothing is learned")
     check = arguments.parse_args().check
     if check:
-        report(list(cases(load(check))))
+        report(list(cases(load_cases(check, "stale", StaleData))))
         return
     learn_announcements()
-    own = [load(None), load(Path(__file__).with_name("changes.json"))]
+    files = (None, Path(__file__).with_name("changes.json"))
+    own = [load_cases(file, "stale", StaleData) for file in files]
     learn_weights([case for data in own for case in cases(data)])
 
 
@@ -74,7 +79,7 @@ def cases(data: StaleData) -> Iterator[Case]:
 
 def memory(said: Said, project: str) -> Memory:
     at = datetime.combine(said.date, datetime.min.time(), UTC)
-    return Memory(said.text, said.kind, said.subject or subject_from(said.text), said.text, at, at, project=project)
+    return Memory(said.text, said.kind, said.subject or title_of(said.text), said.text, at, at, project=project)
 
 
 def cosines(found: list[Case]) -> list[float]:

@@ -19,8 +19,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "src")]
 
-from tests.llm.scenarios import SCENARIOS, Scenario  # noqa: E402
-
 from nacre.errors import NacreError  # noqa: E402
 from nacre.llm.cassettes import RecordingModel, ReplayingModel, file_name  # noqa: E402
 from nacre.llm.registry import open_model  # noqa: E402
@@ -28,6 +26,7 @@ from nacre.protocols import LanguageModel  # noqa: E402
 from nacre.redact.redactor import Redactor  # noqa: E402
 from nacre.settings import load_settings  # noqa: E402
 from nacre.values.model_calls import Completion, Prompt  # noqa: E402
+from tests.llm.scenarios import SCENARIOS, Scenario  # noqa: E402
 
 CASSETTES = ROOT / "tests/llm/cassettes"
 FRESH = ROOT / "build/cassettes"

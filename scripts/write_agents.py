@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nacre.testing import samples
 from nacre.transcripts.adapter import Adapter, Places
-from nacre.transcripts.reading import FileSource
+from nacre.transcripts.file_source import FileSource
 from nacre.transcripts.registry import builtins
 from nacre.values.session import Session, Turn
 

@@ -18,7 +18,7 @@ export interface Config {
 }
 
 const PROMPT_MS = 150;
-const START_MS = 500;
+const START_MS = 1_500;
 const CHARACTERS = 6_000;
 
 export function readConfig(given: unknown, patience?: number): Config {

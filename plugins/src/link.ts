@@ -17,6 +17,10 @@ const MOST_ANSWER = 4_000_000;
 const MOST_CHARACTERS = 9_900;
 /** nacre-hook bounds itself to less than this, unless it is told otherwise. */
 const USUAL_MS = 150;
+/** The end of what a turn waits that nacre-hook leaves to its start and to its output. */
+const SPARED_MS = 100;
+/** The longest that the daemon alone is waited for; then nacre-hook looks as well. */
+const MOST_PATIENCE_MS = 300;
 /** So long a daemon that did not answer in time is left alone. */
 const REST_MS = 30_000;
 /** The same trouble is told once in this time. */
@@ -157,6 +161,7 @@ export class Link {
   /** The answer that comes first, of the daemon or, where it is away or takes its time, of nacre-hook. */
   private first(event: string, call: Call, ms: number, alone: boolean): Promise<Found> {
     return new Promise((settle) => {
+      const until = Date.now() + ms;
       let isSettled = false;
       const stops: (() => void)[] = [];
       let runs = false;
@@ -179,7 +184,7 @@ export class Link {
         runs = true;
         waits += 1;
         try {
-          stops.push(this.runHook(event, call, ms, (context) => end("alone", context), failed));
+          stops.push(this.runHook(event, call, until - Date.now(), (context) => end("alone", context), failed));
         } catch (error) {
           this.trouble(`nacre-hook: ${messageOf(error)}`);
           failed();
@@ -190,7 +195,7 @@ export class Link {
         if (isAsked) this.restsUntil = Date.now() + REST_MS;
         end("late");
       }, ms);
-      const patience = setTimeout(look, Math.min(ms * 0.25, 150));
+      const patience = setTimeout(look, Math.min(ms * 0.25, MOST_PATIENCE_MS));
       if (Date.now() < this.restsUntil) {
         if (alone) look();
         else end("failed");
@@ -258,7 +263,7 @@ export class Link {
 
   /** Have nacre-hook look; returns how to stop it. */
   private runHook(event: string, call: Call, ms: number, done: (context: string) => void, failed: () => void): () => void {
-    const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - USUAL_MS}`] : []);
+    const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - SPARED_MS}`] : []);
     const parts: Buffer[] = [];
     let size = 0;
     let isOver = false;

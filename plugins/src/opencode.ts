@@ -1,7 +1,7 @@
 /** nacre's plugin for OpenCode: context as parts of the person's message, and notes of what ended. */
 import { type Call, isObject, Link, messageOf, readPlace, text, there, userFolder, wait } from "./link.js";
 
-const START_MS = 500;
+const START_MS = 1_500;
 const PROMPT_MS = 150;
 const LOOK_UP_MS = 100;
 const MOST_SESSIONS = 1_000;
@@ -108,7 +108,7 @@ export const NacrePlugin = async ({ directory, client }: Input) => {
         const { occasion } = session;
         session.occasion = undefined;
         const context = occasion
-          ? await link.context("session-start", { ...call, occasion }, place.patience ?? START_MS)
+          ? await link.context("session-start", { ...call, occasion }, Math.max(place.patience ?? 0, START_MS))
           : await link.context("prompt", call, place.patience ?? PROMPT_MS);
         if (!context) return;
         const last = output.parts.at(-1)?.id ?? "prt_";

@@ -24,22 +24,20 @@ from nacre.history import commit as committing
 from nacre.history import operations
 from nacre.history import undo as undoing
 from nacre.history.commit import Committed
-from nacre.history.operations import Listed
 from nacre.history.undo import Undoing
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
 from nacre.ingestion import ingest as ingesting
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
-from nacre.memories.lineage import Step, history_of
-from nacre.memories.model_decision import Asking
+from nacre.memories.lineage import history_of
 from nacre.memories.scan import scan
 from nacre.platform.ids import Clock, Ids, utc_now
+from nacre.requests import Asking, NewMemory
 from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
 from nacre.retrieval.deep import recall as deep_recalling
 from nacre.review import queue
-from nacre.review.queue import Review
 from nacre.sessions import views
 from nacre.settings import load_settings
 from nacre.sync import sync as syncing
@@ -53,6 +51,7 @@ from nacre.values.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode
 from nacre.values.reports import IngestReport, StoreOutcome
 from nacre.values.review import FeedbackReport
 from nacre.values.session import Speaker
+from nacre.views import Listed, Review, Step
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -168,7 +167,7 @@ class MemoryHome:
         """
         return remembering.store(
             self._home,
-            remembering.NewMemory(
+            NewMemory(
                 content=content, subject=subject, kind=_choose(Kind, kind, MemoryInvalid),
                 importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
                 scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),

@@ -6,43 +6,67 @@ The daemon answers by it and MCP calls it; what crosses a process is JSON of the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from nacre import requests
 from nacre.errors import InvalidInput
 from nacre.home.home import Home
-from nacre.memories.connections import Connections, ConnectionsRequest, connections
-from nacre.memories.store import NewMemory
 from nacre.requests import (
-    Extracted,
+    ConnectionsRequest,
+    CostRequest,
+    DidQuery,
+    DiffRequest,
     ExtractRequest,
-    Overview,
+    FixQuery,
+    GetRequest,
+    HistoryRequest,
+    ListRequest,
+    LogRequest,
+    NewMemory,
     OverviewRequest,
     PageRequest,
-    Place,
     PlaceRequest,
     ReadRequest,
-    SessionPage,
+    RetireRequest,
     SessionRequest,
     SessionsRequest,
-    Waiting,
+    SettledRequest,
+    TraceRequest,
+    TracesRequest,
+    TurnQuery,
     WaitingRequest,
 )
-from nacre.sessions.file_history import DidQuery
-from nacre.sessions.fixes import FixQuery, FixResult
-from nacre.sessions.summaries import SessionReport
-from nacre.sessions.views import MemoryView, SessionView
 from nacre.values.context import ContextBlock, ContextRequest
 from nacre.values.deep_recall import DeepQuery, DeepResult
 from nacre.values.file_history import FileHistory
 from nacre.values.handoff import ChoresReport, ChoresRequest, FlushReport, FlushRequest, HandoffRequest, HandoffView
 from nacre.values.hooks import HookAnswer, HookCall
 from nacre.values.memory import Memory
-from nacre.values.recall import Filter, RecallQuery, RecallResult
+from nacre.values.recall import RecallQuery, RecallResult
 from nacre.values.reports import IngestReport, StoreOutcome
+from nacre.values.trace import Trace
+from nacre.views import (
+    Connections,
+    CostReport,
+    Extracted,
+    FixResult,
+    Listed,
+    Listing,
+    MemoryView,
+    OperationDiff,
+    Overview,
+    Place,
+    SessionPage,
+    SessionReport,
+    SessionView,
+    Settled,
+    Step,
+    TraceView,
+    Waiting,
+)
 
 Request = TypeVar("Request")
 Result = TypeVar("Result")
@@ -78,52 +102,17 @@ class Entry(Generic[Request, Result]):
         return result
 
 
-@dataclass(frozen=True, slots=True)
-class GetRequest:
-    """One memory by id, the beginning of its id, or its subject."""
-
-    reference: str
-    update: bool = True
-    session: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RetireRequest:
-    """Memories to soft-delete; see :meth:`nacre.api.MemoryHome.retire`."""
-
-    references: tuple[str, ...] = ()
-    contains: tuple[str, ...] = ()
-    reason: str | None = None
-    persist: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ListRequest:
-    """Active memories, the newest first."""
-
-    filter: Filter = field(default_factory=Filter)
-    limit: int = 50
-    offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A page of memories, of ``total``."""
-
-    memories: tuple[Memory, ...]
-    total: int
-
-
 def _recall(home: Home, query: RecallQuery) -> RecallResult:
     from nacre.retrieval.recall import recall
 
     return recall(home, query)
 
 
-def _search_sessions(home: Home, query: RecallQuery) -> RecallResult:
+def _search_sessions(home: Home, query: TurnQuery) -> RecallResult:
+    from nacre.retrieval.aspects import admission
     from nacre.retrieval.recall import search_sessions
 
-    return search_sessions(home, query)
+    return search_sessions(home, query, offset=max(0, query.offset), admits=admission(query.aspect, query.role))
 
 
 def _store(home: Home, new: NewMemory) -> StoreOutcome:
@@ -174,16 +163,18 @@ def _sessions(home: Home, asked: SessionsRequest) -> SessionPage:
 def _session(home: Home, asked: SessionRequest) -> SessionView:
     from nacre.sessions.views import cleaned, look_at_end, look_at_session
 
+    folder = Path(asked.folder) if asked.folder else None
+    limit = -1 if asked.limit is None else max(0, asked.limit)
     if asked.at_end:
-        return cleaned(home, look_at_end(home, asked.reference, limit=max(0, asked.limit)))
-    first, limit = max(0, asked.first), max(0, asked.limit)
-    return cleaned(home, look_at_session(home, asked.reference, first=first, limit=limit))
+        return cleaned(home, look_at_end(home, asked.reference, limit=limit, folder=folder))
+    first = max(0, asked.first)
+    return cleaned(home, look_at_session(home, asked.reference, first=first, limit=limit, folder=folder))
 
 
 def _session_summary(home: Home, asked: SessionRequest) -> SessionReport:
     from nacre.sessions.summaries import sum_up
 
-    return sum_up(home, asked.reference)
+    return sum_up(home, asked.reference, Path(asked.folder) if asked.folder else None)
 
 
 def _did(home: Home, query: DidQuery) -> FileHistory:
@@ -234,26 +225,113 @@ def _chores(home: Home, asked: ChoresRequest) -> ChoresReport:
     return do_waiting(home, seconds=asked.seconds)
 
 
+def _history(home: Home, asked: HistoryRequest) -> list[Step]:
+    from nacre.memories.lineage import history_of
+
+    return history_of(home, asked.reference)
+
+
+def _log(home: Home, asked: LogRequest) -> list[Listed]:
+    from nacre.history.operations import log
+
+    limit, offset = max(0, asked.limit), max(0, asked.offset)
+    return log(home, reference=asked.memory, project=asked.project, limit=limit, offset=offset)
+
+
+def _diff(home: Home, asked: DiffRequest) -> OperationDiff:
+    from nacre.history.operations import changes_of, differences, operation_meant
+
+    operation = operation_meant(home, asked.reference)
+    return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
+
+
+def _settled(home: Home, _: SettledRequest) -> list[Settled]:
+    from nacre.review.conflicts import history
+
+    return history(home)
+
+
+def _traces(home: Home, asked: TracesRequest) -> list[Trace]:
+    from nacre.health.traces import list_traces
+
+    return list_traces(home, asked.kind, asked.since, max(0, asked.limit))
+
+
+def _trace(home: Home, asked: TraceRequest) -> TraceView:
+    from nacre.health.traces import show_trace
+
+    return show_trace(home, asked.reference)
+
+
+def _cost(home: Home, asked: CostRequest) -> CostReport:
+    from nacre.spending.budget import costs
+
+    return costs(home, max(1, asked.days))
+
+
+def _place(home: Home, asked: PlaceRequest) -> Place:
+    from nacre.answers import place
+
+    return place(home, asked)
+
+
+def _page(home: Home, asked: PageRequest) -> str:
+    from nacre.answers import page
+
+    return page(home, asked)
+
+
+def _extract(home: Home, asked: ExtractRequest) -> Extracted:
+    from nacre.answers import extracted
+
+    return extracted(home, asked)
+
+
+def _waiting(home: Home, asked: WaitingRequest) -> Waiting:
+    from nacre.answers import waiting
+
+    return waiting(home, asked)
+
+
+def _connections(home: Home, asked: ConnectionsRequest) -> Connections:
+    from nacre.memories.connections import connections
+
+    return connections(home, asked)
+
+
+def _overview(home: Home, asked: OverviewRequest) -> Overview:
+    from nacre.answers import overview
+
+    return overview(home, asked)
+
+
 _ENTRIES: tuple[Entry[Any, Any], ...] = (
     Entry("recall", RecallQuery, RecallResult, _recall),
-    Entry("search-sessions", RecallQuery, RecallResult, _search_sessions),
+    Entry("search-sessions", TurnQuery, RecallResult, _search_sessions),
     Entry("store", NewMemory, StoreOutcome, _store, writes=True),
     Entry("get", GetRequest, Memory, _get),
     Entry("retire", RetireRequest, list[Memory], _retire, writes=True),
     Entry("list", ListRequest, Listing, _list),
     Entry("deep-recall", DeepQuery, DeepResult, _deep_recall, takes_long=True),
     Entry("look", GetRequest, MemoryView, _look),
-    Entry("place", PlaceRequest, Place, requests.place),
-    Entry("page", PageRequest, str, requests.page),
+    Entry("place", PlaceRequest, Place, _place),
+    Entry("page", PageRequest, str, _page),
     Entry("sessions", SessionsRequest, SessionPage, _sessions),
     Entry("session", SessionRequest, SessionView, _session),
     Entry("session-summary", SessionRequest, SessionReport, _session_summary),
-    Entry("extract", ExtractRequest, Extracted, requests.extracted, takes_long=True),
+    Entry("extract", ExtractRequest, Extracted, _extract, takes_long=True),
     Entry("did", DidQuery, FileHistory, _did),
     Entry("fix", FixQuery, FixResult, _fix),
-    Entry("waiting", WaitingRequest, Waiting, requests.waiting),
-    Entry("connections", ConnectionsRequest, Connections, connections),
-    Entry("overview", OverviewRequest, Overview, requests.overview),
+    Entry("history", HistoryRequest, list[Step], _history),
+    Entry("log", LogRequest, list[Listed], _log),
+    Entry("diff", DiffRequest, OperationDiff, _diff),
+    Entry("settled", SettledRequest, list[Settled], _settled),
+    Entry("traces", TracesRequest, list[Trace], _traces),
+    Entry("trace", TraceRequest, TraceView, _trace),
+    Entry("cost", CostRequest, CostReport, _cost),
+    Entry("waiting", WaitingRequest, Waiting, _waiting),
+    Entry("connections", ConnectionsRequest, Connections, _connections),
+    Entry("overview", OverviewRequest, Overview, _overview),
     Entry("ingest", ReadRequest, IngestReport, _ingest, writes=True, takes_long=True),
     Entry("context", ContextRequest, ContextBlock, _context),
     Entry("hook", HookCall, HookAnswer, _hook),

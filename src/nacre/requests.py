@@ -1,28 +1,16 @@
-"""What agents ask for beside recall and storing: where they are, pages, sessions, what a text teaches, what waits.
-
-Each request is answered as a whole, by values that can cross to another process; see :mod:`nacre.catalogue`.
-"""
+"""What operations are asked: values alone, so that whoever asks the daemon loads no more than these."""
 
 from __future__ import annotations
 
-import tempfile
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from datetime import datetime
 
-from nacre.errors import InvalidInput, NotFound, VaultUnusable
-from nacre.extraction.candidate import Candidate
-from nacre.home.home import Home
-from nacre.home.location import project_of_folder
-from nacre.home.projects import page_text
-from nacre.review.conflicts import Pair
-from nacre.review.queue import Review
-from nacre.sessions.views import SessionLine, projects
+from nacre.storage.file_history import DeedFilter
 from nacre.storage.sessions import SessionFilter
-from nacre.values.reports import Check
-from nacre.vault.layout import slugify
-
-HERE = "."
-_PROFILE = "profile.md"
+from nacre.values.memory import Expiry, Kind, Scope, Source
+from nacre.values.recall import Filter, RecallQuery
+from nacre.values.session import Speaker, Trust
+from nacre.values.trace import TraceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +19,6 @@ class PlaceRequest:
 
     name: str | None = None
     folder: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The project meant, and all that are known. ``is_known`` is false for a name that no project has."""
-
-    project: str | None
-    known: tuple[str, ...] = ()
-    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +38,17 @@ class SessionsRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SessionPage:
-    """Some sessions, and whether there are more."""
-
-    lines: tuple[SessionLine, ...]
-    more: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class SessionRequest:
-    """One session by its id or the beginning of it; its turns from ``first`` on, or, with ``at_end``, its last ones."""
+    """One session by its id or the beginning of it, else the last one of ``folder``.
 
-    reference: str
+    Its turns from ``first`` on, or, with ``at_end``, its last ones; without a ``limit`` all of them.
+    """
+
+    reference: str | None = None
     first: int = 0
-    limit: int = 20
+    limit: int | None = 20
     at_end: bool = False
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,25 +61,8 @@ class ExtractRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
-    """What would be learned, and what was wrong with the model if one was asked."""
-
-    candidates: tuple[Candidate, ...] = ()
-    problem: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class OverviewRequest:
     """Nothing is to be chosen."""
-
-
-@dataclass(frozen=True, slots=True)
-class Overview:
-    """What is remembered: active memories by kind, projects, and the state of everything in words."""
-
-    memories: dict[str, int]
-    projects: tuple[str, ...]
-    checks: tuple[Check, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,76 +78,162 @@ class WaitingRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """What waits for a person: memories that cannot both hold, and memories that seem of little use."""
+class GetRequest:
+    """One memory by id, the beginning of its id, or its subject."""
 
-    conflicts: tuple[Pair, ...] = ()
-    reviews: tuple[Review, ...] = ()
-
-
-def place(home: Home, asked: PlaceRequest) -> Place:
-    """The project meant; see :class:`PlaceRequest`. Nothing is made."""
-    known = tuple(projects(home))
-    if asked.name in (None, "", HERE):
-        found = project_of_folder(home, Path(asked.folder)) if asked.folder else None
-        return Place(found, known)
-    found = project_called(home, asked.name or "", known)
-    return Place(found, known, found in known)
+    reference: str
+    update: bool = True
+    session: str | None = None
 
 
-def project_called(home: Home, name: str, known: tuple[str, ...] | list[str]) -> str:
-    """The slug of the project that a name means, whether there is one or not."""
-    slug = slugify(home.redactor.clean(name))
-    if name in known:
-        return name
-    found = home.files.project_by("alias", name)
-    return found or next((other for other in known if slugify(other) == slug), slug)
+@dataclass(frozen=True, slots=True)
+class RetireRequest:
+    """Memories to soft-delete; see :meth:`nacre.api.MemoryHome.retire`."""
+
+    references: tuple[str, ...] = ()
+    contains: tuple[str, ...] = ()
+    reason: str | None = None
+    persist: bool = False
 
 
-def page(home: Home, asked: PageRequest) -> str:
-    """What a page tells, without secrets; empty where there is none."""
-    if asked.project is not None:
-        if asked.project not in projects(home):
-            raise NotFound(f"no project is called {asked.project!r}", hint="memory_admin with overview names them")
-        return home.redactor.clean(page_text(home, asked.project)).strip()
-    try:
-        text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
-    except (OSError, VaultUnusable):
-        return ""
-    return home.redactor.clean(text).strip()
+@dataclass(frozen=True, slots=True)
+class ListRequest:
+    """Active memories, the newest first."""
+
+    filter: Filter = field(default_factory=Filter)
+    limit: int = 50
+    offset: int = 0
 
 
-def extracted(home: Home, asked: ExtractRequest) -> Extracted:
-    """What extraction makes of it; nothing is stored. Raises InvalidInput, NotFound, Conflict, TranscriptUnreadable."""
-    from nacre.extraction.propose import ProposalRequest, propose  # the cue tables: few ask for this
+@dataclass(frozen=True, slots=True)
+class DidQuery:
+    """Which file or folder, as a person names it, and which deeds: those that changed it, with or without those that
+    only read it or only name it in a command."""
 
-    if bool(asked.text.strip()) == bool(asked.session):
-        raise InvalidInput("give a text or a session", hint="one of them, not both")
-    model = None if asked.by_model else "none"
-    if asked.session:
-        found = propose(home, ProposalRequest(session=asked.session, model=model))
-    else:
-        with tempfile.TemporaryDirectory(prefix="nacre-extract-") as folder:
-            file = Path(folder) / "text.md"
-            file.write_text(asked.text, encoding="utf-8")
-            found = propose(home, ProposalRequest(file, model=model))
-    problem = next((one.asked.problem for one in found if one.asked and one.asked.problem), None)
-    return Extracted(tuple(candidate for one in found for candidate in one.candidates), problem)
+    path: str
+    wanted: DeedFilter = DeedFilter()
+    reads: bool = False
+    commands: bool = False
+    limit: int = 10
+    offset: int = 0
 
 
-def overview(home: Home, _: OverviewRequest) -> Overview:
-    """What is remembered, and how everything is."""
-    from nacre.health.checks import health  # with all that there is to look at
+@dataclass(frozen=True, slots=True)
+class FixQuery:
+    """An error in the words of whoever printed it, of one line or a whole trace; whose deeds count."""
 
-    checks = tuple(health(home))
-    counts = home.memories.counts()
-    for state in ("superseded", "retired"):
-        counts.pop(state, None)
-    return Overview(counts, tuple(projects(home)), checks)
+    error: str
+    wanted: DeedFilter = DeedFilter()
+    limit: int = 3
+    repairs: int = 3
 
 
-def waiting(home: Home, _: WaitingRequest) -> Waiting:
-    """What waits for a person."""
-    from nacre.review import conflicts, queue
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a model is asked about new memories.
 
-    return Waiting(tuple(conflicts.pending(home)), tuple(queue.pending(home)))
+    ``online`` asks in so many words (or forbids it); left open, it is background work. ``aggressive`` asks about
+    memories that are less alike, and shows ten instead of five; left open, the settings tell. ``threshold`` is the
+    cosine of the nearest memory from which a model is asked, instead of the calibrated one. ``seconds`` is how long all
+    answers together may take; ``None`` waits for each as long as models may take.
+    """
+
+    online: bool | None = None
+    aggressive: bool | None = None
+    threshold: float | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """What is to be stored; a missing subject is made from the first words of the content.
+
+    Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
+    session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
+    Without a session in its ``source`` it is that agent's, where its host names it.
+    """
+
+    content: str
+    subject: str | None = None
+    kind: Kind = Kind.FACT
+    importance: int = 7
+    expiry: Expiry = Expiry.PERMANENT
+    scope: Scope = Scope.PRIVATE
+    project: str | None = None
+    folder: str | None = None
+    tags: tuple[str, ...] = ()
+    canonical_key: str | None = None
+    speaker: Speaker | None = None
+    trust: Trust = Trust.TRUSTED
+    source: Source = Source()
+    author: str | None = None
+    force: bool = False
+    asking: Asking = Asking()
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionsRequest:
+    """``limit`` bounds each list."""
+
+    limit: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TurnQuery(RecallQuery):
+    """A search of turns. ``aspect`` and ``role`` admit only turns that are about something, or of one speaker."""
+
+    offset: int = 0
+    aspect: str = "all"
+    role: str = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """What a memory superseded, and what superseded it: by its id, the beginning of its id, or its subject."""
+
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRequest:
+    """Operations, the newest first: all, those on one memory, or those in one project."""
+
+    memory: str | None = None
+    project: str | None = None
+    limit: int = 50
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DiffRequest:
+    """An operation by its id, the last one on a memory, or the last one of all."""
+
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SettledRequest:
+    """Conflicts that were settled; there is nothing to choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class TracesRequest:
+    """Traces, the latest first."""
+
+    kind: TraceKind | None = None
+    since: datetime | None = None
+    limit: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRequest:
+    """A trace by its id, or the beginning or end of it."""
+
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class CostRequest:
+    """What models cost in the last days, including today."""
+
+    days: int = 30

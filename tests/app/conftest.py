@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nacre.api import MemoryHome
+from nacre.health.database import rebuild
 from nacre.home.home import Home, open_home
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
@@ -87,6 +88,10 @@ class World:
     def open(self) -> Iterator[MemoryHome]:
         with MemoryHome(self.context()) as memory:
             yield memory
+
+    def rebuild(self) -> None:
+        """Make the database anew from what the home has, without vectors."""
+        rebuild(self.settings(), self.context, vectors=False)
 
     def write(self, path: str, text: str) -> Path:
         """Write a file of the vault, as a person with an editor would."""

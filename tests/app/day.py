@@ -162,9 +162,9 @@ class Day:
         return Clerk(self.home / ".local" / "share" / "opencode" / "opencode.db", 5, words)
 
     def _scribe(self, number: int) -> Scribe:
-        tool = ("claude-code", "codex", "openclaw", "claude-code", "specstory")[number % 5]
+        tool = ("claude-code", "codex", "openclaw", "claude-code", "markdown")[number % 5]
         path, told = self._transcript(tool, number)
-        if tool == "specstory":
+        if tool == "markdown":
             parts = [f"{part}---\n" for part in told.split("---\n") if part.strip()]
             return Scribe(path, [part.encode() for part in parts], is_whole=True)
         ends = "deleted" if number % 10 == 3 else "stays"

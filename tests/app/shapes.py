@@ -8,7 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from nacre.testing.steps import Agent, Owner, Step, Summary, Tool
-from tests.stores import OpenClaw, OpenCode, bubble, conversation, opencode_tool, tool_bubble, write_state, write_store
+from nacre.transcripts.copilot.editor_state import SESSIONS
+from tests.stores import (
+    START,
+    OpenClaw,
+    OpenCode,
+    bubble,
+    conversation,
+    opencode_tool,
+    tool_bubble,
+    write_state,
+    write_store,
+)
 
 _ARGUMENTS = {"WebFetch": "url", "Bash": "command", "Read": "file_path"}
 
@@ -221,6 +232,14 @@ def gemini_log(steps: Sequence[Step]) -> list[dict[str, Any]]:
 
 
 def copilot_chat(steps: Sequence[Step]) -> str:
+    return json.dumps(_copilot_chat(steps))
+
+
+def copilot_chat_state(steps: Sequence[Step]) -> Database:
+    return lambda path: write_state(path, {SESSIONS: [_copilot_chat(steps)]})
+
+
+def _copilot_chat(steps: Sequence[Step]) -> dict[str, Any]:
     requests: list[dict[str, Any]] = []
     for number, step in enumerate(steps):
         if isinstance(step, Owner) or not requests:
@@ -244,9 +263,8 @@ def copilot_chat(steps: Sequence[Step]) -> str:
                 last["result"]["metadata"]["summary"] = {"toolCallRoundId": "r1", "text": text}
             case Tool(name, argument, output):
                 _copilot_call(last, f"call_{number}", name, argument, output)
-    values = {"version": 3, "sessionId": "c0c0c0c0-0000-4000-8000-000000000000", "creationDate": 1795000000000,
-              "initialLocation": "panel", "responderUsername": "GitHub Copilot", "requests": requests}  # fmt: skip
-    return json.dumps(values)
+    return {"version": 3, "sessionId": "c0c0c0c0-0000-4000-8000-000000000000", "creationDate": 1795000000000,
+            "initialLocation": "panel", "responderUsername": "GitHub Copilot", "requests": requests}  # fmt: skip
 
 
 def _copilot_call(request: dict[str, Any], call: str, name: str, argument: str, output: str) -> None:
@@ -479,6 +497,33 @@ def opencode(steps: Sequence[Step]) -> Database:
     return write_to
 
 
+def opencode_files(steps: Sequence[Step]) -> str:
+    names = {"WebFetch": "webfetch", "Bash": "bash", "Read": "read"}
+    messages: list[dict[str, Any]] = []
+
+    def add(role: str, part: dict[str, Any], **more: Any) -> None:
+        number = len(messages) + 1
+        own = {"id": f"msg_{number:05d}", "sessionID": "ses_0001"}
+        info = {**own, "role": role, "time": {"created": START + number * 1000}, "agent": "build", **more}
+        parts = [{"type": "text", **part, "id": f"prt_{number:05d}", "messageID": own["id"], "sessionID": "ses_0001"}]
+        messages.append({"info": info, "parts": parts})
+
+    for step in steps:
+        match step:
+            case Owner(text):
+                add("user", {"text": text})
+            case Agent(text):
+                add("assistant", {"text": text}, modelID="model-1", finish="stop")
+            case Summary(text):
+                add("assistant", {"text": text}, summary=True)
+            case Tool(name, argument, output):
+                given = {_ARGUMENTS.get(name, "query"): argument}
+                add("assistant", opencode_tool(names.get(name, name), given, output), modelID="model-1")
+    info = {"id": "ses_0001", "title": "Fix the build", "directory": "/code/acme", "version": "1.17.2",
+            "time": {"created": START}}  # fmt: skip
+    return json.dumps({"info": info, "messages": messages}, indent=2)
+
+
 def openclaw_store(steps: Sequence[Step]) -> Database:
     def write_to(path: Path) -> None:
         store = OpenClaw(path)
@@ -500,24 +545,47 @@ SHAPES: dict[str, tuple[str, Render]] = {
     "codex": ("rollout-2026-11-18T09-00-00-019fa000-1111-7222-8333-444455556666.jsonl", codex),
     "openclaw": ("7d9c1a00-aaaa-4bbb-8ccc-dddd00001111.jsonl", openclaw),
     "jsonl": ("talk.jsonl", jsonl),
-    "specstory": ("2026-11-18_talk.md", specstory),
+    "markdown": ("2026-11-18_talk.md", specstory),
     "copilot-cli": ("session-state/0c0p1107-0000-4000-8000-000000000000/events.jsonl", copilot_cli),
-    "gemini": ("chats/session-2026-11-18T09-00-6e111111.json", gemini),
-    "gemini-log": ("chats/session-2026-11-18T09-00-6e111111.jsonl", gemini_log),
+    "gemini-cli": ("chats/session-2026-11-18T09-00-6e111111.json", gemini),
+    "gemini-cli/log": ("chats/session-2026-11-18T09-00-6e111111.jsonl", gemini_log),
     "copilot-chat": ("chatSessions/c0c0c0c0-0000-4000-8000-000000000000.json", copilot_chat),
     "cline": ("tasks/1795000000000/ui_messages.json", cline),
     "cline-history": ("tasks/1795000000000/api_conversation_history.json", cline_history),
     "continue": ("sessions/c0e70000-0000-4000-8000-000000000000.json", continue_dev),
-    "cursor": ("agent-transcripts/c0de/c0de.jsonl", cursor),
+    "cursor-transcripts": ("agent-transcripts/c0de/c0de.jsonl", cursor),
     "aider": (".aider.chat.history.md", aider),
     "chatgpt": ("chatgpt/conversations.json", chatgpt),
     "claude-ai": ("claude/conversations.json", claude_ai),
     "cursor-state": ("globalStorage/state.vscdb", cursor_state),
     "cursor-store": ("0c0ffee0/a6e17000-0000-4000-8000-000000000001/store.db", cursor_store),
+    "copilot-chat-state": ("workspaceStorage/0a1b/state.vscdb", copilot_chat_state),
     "opencode": ("opencode.db", opencode),
+    "opencode-files": ("ses_0001.json", opencode_files),
     "openclaw-store": ("openclaw-agent.sqlite", openclaw_store),
 }
-"""By tool: the name of the file, and what writes it. A tool whose transcripts keep no tool output is told it anyway."""
+"""By the adapter's name in the registry: the name of the file, and what writes it. Where an adapter reads two forms,
+the other one's name goes on: ``gemini-cli/log``. A tool whose transcripts keep no tool output is told it anyway."""
+
+LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
+"""Adapters that read what another one reads, elsewhere: they have no shape of their own."""
+
+WITHOUT_SHAPE = {
+    "aider-llm": "requests that repeat all that went before",
+    "cursor-text": "text in which tool output may look like the owner's turn, so that what follows is not trusted",
+    "plaud": "people in a room, and no agent",
+    "text": "one speaker",
+}
+"""Adapters of formats in which the conversations of the tests cannot be written, and what it is that they read."""
+
+
+def adapter_of(shape: str) -> str:
+    """The name of the adapter that reads a shape."""
+    return shape.partition("/")[0]
+
+
+DATABASES = tuple(shape for shape, (_, render) in SHAPES.items() if callable(render(())))
+"""Shapes that are databases."""
 
 
 def render(shape: str, steps: Sequence[Step]) -> str | None:
@@ -530,7 +598,7 @@ def _text(told: list[dict[str, Any]] | str) -> str:
     return told if isinstance(told, str) else "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in told)
 
 
-WITHOUT_OUTPUT = frozenset({"specstory", "aider"})
+WITHOUT_OUTPUT = frozenset({"markdown", "aider"})
 """Shapes that do not keep what tools answered."""
 
 

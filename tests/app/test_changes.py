@@ -16,7 +16,8 @@ from nacre.errors import Conflict
 from nacre.health.checks import doctor
 from nacre.health.database import rebuild
 from nacre.home.writes import commit
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
+from nacre.requests import NewMemory
 from nacre.storage.comparisons import Comparisons
 from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter

@@ -12,7 +12,8 @@ from nacre.context.session_state import read_state, write_state
 from nacre.errors import InvalidInput
 from nacre.ingestion.ingest import ingest
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, edit, store
+from nacre.memories.store import edit, store
+from nacre.requests import NewMemory
 from nacre.text.passages import count_tokens, harmless
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, Kind

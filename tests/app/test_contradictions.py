@@ -19,16 +19,17 @@ from nacre.health.checks import health
 from nacre.history.undo import undo
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
-from nacre.memories.store import NewMemory, edit, get, retire, store
+from nacre.memories.store import edit, get, retire, store
+from nacre.requests import NewMemory
 from nacre.review import conflicts
 from nacre.review.claims import backfill, estimate
-from nacre.review.conflicts import Choice
 from nacre.review.contradictions import MOST_TRIES, JudgeReport, judge_waiting
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.memory import Claim, Kind
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.session import Speaker, Trust
+from nacre.views import Choice
 from tests.app.conftest import World
+from tests.fakes.model import ScriptedModel
 
 OLD = "Pictures of the gallery lie on the tower in the cellar."
 NEW = "Scans for visitors come straight from a bucket in Dublin."

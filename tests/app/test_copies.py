@@ -39,7 +39,8 @@ SAID = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text)
 
 
 @pytest.mark.parametrize("shapes", [
-    ("cline", "cline-history"), ("cline-history", "cline"), ("gemini", "gemini-log"), ("gemini-log", "gemini"),
+    ("cline", "cline-history"), ("cline-history", "cline"), ("gemini-cli", "gemini-cli/log"),
+    ("gemini-cli/log", "gemini-cli"),
 ])  # fmt: skip
 def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home: Home, tmp_path: Path) -> None:
     for shape in shapes:
@@ -52,7 +53,7 @@ def test_two_files_of_one_session_are_one_session(shapes: tuple[str, str], home:
     assert turns(home) == SAID
 
 
-@pytest.mark.parametrize("shape", ["copilot-chat", "gemini", "cline", "continue"])
+@pytest.mark.parametrize("shape", ["copilot-chat", "gemini-cli", "cline", "continue"])
 def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str, home: Home, tmp_path: Path) -> None:
     path = write(tmp_path, shape, TALK[:2])
     read(home, path)
@@ -67,7 +68,7 @@ def test_a_document_that_is_torn_while_its_tool_writes_loses_nothing(shape: str,
     assert turns(home) == SAID
 
 
-@pytest.mark.parametrize("shape", ["copilot-cli", "cursor", "aider"])
+@pytest.mark.parametrize("shape", ["copilot-cli", "cursor-transcripts", "aider"])
 def test_a_file_that_grows_by_half_lines_gives_each_turn_once(shape: str, home: Home, tmp_path: Path) -> None:
     whole = write(tmp_path, shape, TALK).read_bytes()
     path = write(tmp_path / "live", shape, TALK[:1])
@@ -118,7 +119,7 @@ MORE: tuple[Step, ...] = (*TALK, Owner("Bring the red oars."), Agent("I will."))
 AND_MORE = [(Speaker.OWNER if isinstance(step, Owner) else Speaker.AGENT, step.text) for step in MORE]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("shape", ["gemini", "gemini-log", "cline", "cline-history", "continue", "claude-code"])
+@pytest.mark.parametrize("shape", ["gemini-cli", "gemini-cli/log", "cline", "cline-history", "continue", "claude-code"])
 @pytest.mark.parametrize("longer_first", [True, False])
 def test_two_copies_of_one_session_are_the_union_of_both(
     shape: str, longer_first: bool, home: Home, tmp_path: Path
@@ -139,19 +140,19 @@ def test_two_copies_of_one_session_are_the_union_of_both(
 
 
 def test_what_a_file_takes_back_goes_unless_a_copy_has_it(home: Home, tmp_path: Path) -> None:
-    first = write(tmp_path / "a", "gemini", MORE)
-    second = write(tmp_path / "b", "gemini", MORE)
+    first = write(tmp_path / "a", "gemini-cli", MORE)
+    second = write(tmp_path / "b", "gemini-cli", MORE)
     read(home, first)
     read(home, second)
-    write(tmp_path / "b", "gemini", TALK)
+    write(tmp_path / "b", "gemini-cli", TALK)
     read(home, second)
     assert turns(home) == AND_MORE
-    write(tmp_path / "a", "gemini", TALK)
+    write(tmp_path / "a", "gemini-cli", TALK)
     read(home, first)
     assert turns(home) == SAID
 
 
-@pytest.mark.parametrize("shape", ["gemini", "claude-code"])
+@pytest.mark.parametrize("shape", ["gemini-cli", "claude-code"])
 def test_an_old_copy_does_not_shorten_a_message_that_grew(shape: str, home: Home, tmp_path: Path) -> None:
     new = write(tmp_path / "new", shape, (*TALK[:1], Agent("At nine, when the tide is in.")))
     old = write(tmp_path / "old", shape, (*TALK[:1], Agent("At nine")))

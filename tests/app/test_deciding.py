@@ -19,14 +19,14 @@ from nacre.history.operations import log
 from nacre.history.undo import undo
 from nacre.home.home import Home
 from nacre.memories.accept import waiting
-from nacre.memories.model_decision import Asking
-from nacre.memories.store import NewMemory, edit, get, rehearse, retire, store
-from nacre.testing.scripted import ScriptedModel
+from nacre.memories.store import edit, get, rehearse, retire, store
+from nacre.requests import Asking, NewMemory
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Trust
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 OLD = "The nightly export of invoices runs on the machine in the cellar"
 NEW = "Invoices are exported every night by the machine in the cellar, and the log is kept"

@@ -14,10 +14,11 @@ from nacre.errors import QueryInvalid
 from nacre.forgetting.scrub import ScrubOptions, scrub
 from nacre.health.database import rebuild
 from nacre.home.home import Home
+from nacre.requests import DidQuery, FixQuery
 from nacre.retrieval.aspects import admission
 from nacre.retrieval.recall import search_sessions
-from nacre.sessions.file_history import DidQuery, did
-from nacre.sessions.fixes import FixQuery, fix
+from nacre.sessions.file_history import did
+from nacre.sessions.fixes import fix
 from nacre.sessions.pattern_search import match_turns
 from nacre.storage.file_history import DeedFilter
 from nacre.values.recall import Filter, RecallQuery

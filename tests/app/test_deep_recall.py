@@ -12,12 +12,12 @@ import pytest
 from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, QueryInvalid
 from nacre.retrieval.deep.recall import deep_recall, recent_of
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.deep_recall import DecidedBy, DeepQuery, DeepResult, Route
 from nacre.values.memory import Scope
 from nacre.values.model_calls import Prompt
 from nacre.values.recall import Filter
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 
 class Home(MemoryHome):

@@ -9,9 +9,9 @@ import pytest
 
 from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.registry import adapters
+from nacre.transcripts.registry import adapters, builtins
 from tests.app.conftest import World
-from tests.app.shapes import SHAPES, Agent, Owner, write
+from tests.app.shapes import SHAPES, Agent, Owner, adapter_of, write
 
 TALK = (Owner("When do the boats leave?"), Agent("At nine."), Owner("Then we row at eight."))
 MAC = "Library/Application Support"
@@ -22,9 +22,9 @@ PLACES = [
     ("linux", {}, ".copilot/session-state/0c/events.jsonl", "copilot-cli"),
     ("linux", {"COPILOT_HOME": "/H/co"}, "co/session-state/0c/events.jsonl", "copilot-cli"),
     ("linux", {"XDG_CONFIG_HOME": "/H/xdg"}, "xdg/.copilot/session-state/0c/events.jsonl", "copilot-cli"),
-    ("linux", {}, ".gemini/tmp/acme/chats/session-2026-11-18T09-00-6e111111.json", "gemini"),
-    ("linux", {}, ".gemini/tmp/acme/chats/6e111111/abcdef.jsonl", "gemini-log"),
-    ("linux", {"GEMINI_CLI_HOME": "/H/g"}, "g/.gemini/tmp/acme/chats/session-1.jsonl", "gemini-log"),
+    ("linux", {}, ".gemini/tmp/acme/chats/session-2026-11-18T09-00-6e111111.json", "gemini-cli"),
+    ("linux", {}, ".gemini/tmp/acme/chats/6e111111/abcdef.jsonl", "gemini-cli/log"),
+    ("linux", {"GEMINI_CLI_HOME": "/H/g"}, "g/.gemini/tmp/acme/chats/session-1.jsonl", "gemini-cli/log"),
     ("linux", {}, ".continue/sessions/c0.json", "continue"),
     ("linux", {"CONTINUE_GLOBAL_DIR": "/H/con"}, "con/sessions/c0.json", "continue"),
     ("linux", {}, f".config/Code/User/{CHAT}/c0.json", "copilot-chat"),
@@ -37,8 +37,8 @@ PLACES = [
     ("win32", {"APPDATA": "/H/AppData/Roaming"}, f"AppData/Roaming/Code/User/{TASK}/ui_messages.json", "cline"),
     ("win32", {}, f"AppData/Roaming/Code - Insiders/User/{TASK}/api_conversation_history.json", "cline-history"),
     ("linux", {}, ".cline/data/tasks/1795000000000/ui_messages.json", "cline"),
-    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/c0.jsonl", "cursor"),
-    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/subagents/c1.jsonl", "cursor"),
+    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/c0.jsonl", "cursor-transcripts"),
+    ("linux", {}, ".cursor/projects/code-acme/agent-transcripts/c0/subagents/c1.jsonl", "cursor-transcripts"),
     ("linux", {}, ".aider.chat.history.md", "aider"),
     ("linux", {"AIDER_CHAT_HISTORY_FILE": "/H/notes/talk.md"}, "notes/talk.md", "aider"),
 ]
@@ -92,10 +92,7 @@ def test_a_folder_that_the_config_names_is_read_whatever_tool_wrote_what_is_in_i
     context = world.context()
     report = ingest(context, IngestOptions(vectors=False))
     assert (report.problems, report.unrecognised, report.corrupt, report.unknown) == ((), 0, 0, {})
-    assert set(report.tools) == {
-        "aider", "chatgpt", "claude-ai", "claude-code", "cline", "codex", "continue", "copilot-chat", "copilot-cli",
-        "cursor", "gemini-cli", "jsonl", "markdown", "openclaw", "opencode",
-    }  # fmt: skip
+    assert set(report.tools) == {builtins()[adapter_of(shape)].tool for shape in SHAPES}
     context.database.close()
 
 

@@ -6,24 +6,23 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import nacre.bench
+from benchmarks.dataset import DATA
 from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
 from nacre.extraction.by_model.pipeline import Way
 from nacre.extraction.propose import ProposalRequest, propose
 from nacre.home.home import open_home
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.memory import Confidence, Memory
 from nacre.values.model_calls import Capabilities, Prompt
 from nacre.values.reports import IngestReport, ModelExtraction
 from nacre.values.session import Speaker, Trust
 from nacre.watching.rounds import Wanted, go_round
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 NONE: dict[str, Any] = {"memories": []}
 SMALL = Capabilities(window=8_000, output=2_000, answers="schema")
@@ -558,7 +557,7 @@ def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(worl
 
 
 def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one(world: World) -> None:
-    file = next((Path(nacre.bench.__file__).parent / "data" / "extraction").glob("d10-release-freeze__*.jsonl"))
+    file = next((DATA / "extraction").glob("d10-release-freeze__*.jsonl"))
     with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:
         (by_rules,) = propose(memory._home, ProposalRequest(file, model="none"))
         (failed,) = propose(memory._home, ProposalRequest(file))

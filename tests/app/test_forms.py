@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.session import Speaker
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import by_model, found, learned, told
+from tests.fakes.model import ScriptedModel
 
 PLAN = "Deploys of the tern project go out without a review on Fridays."
 QUESTION = f"{PLAN} Shall I keep to that?"

@@ -10,8 +10,8 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.home.home import open_home
-from nacre.testing.scripted import ScriptedModel
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 TABLES = Path(__file__).parent
 TWISTS: dict[str, list[dict[str, Any]]] = tomllib.loads((TABLES / "twists.toml").read_text(encoding="utf-8"))

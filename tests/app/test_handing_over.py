@@ -24,8 +24,8 @@ from nacre.health.checks import health
 from nacre.home.home import Home
 from nacre.hooks.notes import leave_chore
 from nacre.ingestion.ingest import ingest
-from nacre.memories.store import NewMemory, list_active, store
-from nacre.testing.scripted import ScriptedModel
+from nacre.memories.store import list_active, store
+from nacre.requests import NewMemory
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.handoff import FlushRequest, HandoffRequest
 from nacre.values.memory import Expiry, Memory, Source
@@ -34,6 +34,7 @@ from nacre.values.recall import Filter, Mode
 from nacre.values.session import Speaker, Trust
 from nacre.vault import ledger
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 FOLDER = "/code/acme-billing"
 FIRST, SECOND, THIRD = "claude-code:5e55-0001", "claude-code:5e55-0002", "claude-code:5e55-0003"

@@ -13,7 +13,7 @@ from nacre.errors import NotFound
 from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.parsing import parse as reading
 from nacre.storage.sessions import SessionFilter
-from nacre.transcripts import reading as files
+from nacre.transcripts import file_source as files
 from nacre.transcripts.adapter import Adapter
 from nacre.values.memory import Kind
 from nacre.values.session import Session, Speaker, Turn

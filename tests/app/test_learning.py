@@ -63,3 +63,61 @@ def _said(entry: str, role: str, text: str) -> dict[str, object]:
     return {
         "type": "message", "id": entry, "parentId": None, "timestamp": "2026-11-18T09:00:01.000Z", "message": message,
     }  # fmt: skip
+
+
+RULES = ("Always run the linter before a commit.", "Always run the tests before a push.", "Never force-push to main.")
+
+
+def test_all_statements_of_one_message_are_kept(world: World) -> None:
+    path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
+
+    assert sorted(learned(world, path)) == sorted(RULES)
+
+
+def test_what_confirms_a_memory_does_not_hide_what_else_the_message_says(world: World) -> None:
+    learned(world, world.transcript("s1", says("user", RULES[0], uuid="u1", session="s1")))
+
+    path = world.transcript("s2", says("user", " ".join(RULES), uuid="u2", session="s2"))
+
+    assert sorted(learned(world, path)) == sorted(RULES[1:])
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["read again", "without its database"])
+def test_statements_of_one_message_are_not_learned_again_when_they_were_edited_or_retired(
+    world: World, is_lost: bool
+) -> None:
+    path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
+    learned(world, path)
+    with world.open() as memory:
+        ids = {item.content: item.id for item in memory.list()}
+        memory.edit(ids[RULES[0]], content="Ruff runs by itself, nobody has to think of it.")
+        memory.retire(ids[RULES[1]])
+    if is_lost:
+        for file in world.home.glob("nacre.db*"):
+            file.unlink()
+
+    assert learned(world, path) == []
+    with world.open() as memory:
+        assert {item.content for item in memory.list()} == {RULES[2], "Ruff runs by itself, nobody has to think of it."}
+
+
+def test_a_session_that_goes_on_teaches_each_of_its_statements_once(world: World) -> None:
+    path = world.transcript("s1", says("user", " ".join(RULES[:2]), uuid="u1"))
+    first = learned(world, path)
+    world.transcript(
+        "s1", says("assistant", "Noted.", uuid="a1"), says("user", f"{RULES[0]} {RULES[2]}", uuid="u2"),
+        says("assistant", "Noted.", uuid="a2"),
+    )  # fmt: skip
+
+    assert (sorted(first), learned(world, path)) == (sorted(RULES[:2]), [RULES[2]])
+    assert learned(world, path) == []
+
+
+def test_a_rebuild_leaves_the_statements_of_one_message_as_they_are(world: World) -> None:
+    path = world.transcript("s1", says("user", " ".join(RULES), uuid="u1"))
+    learned(world, path)
+    world.rebuild()
+
+    assert learned(world, path) == []
+    with world.open() as memory:
+        assert sorted(item.content for item in memory.list()) == sorted(RULES)

@@ -11,7 +11,8 @@ import pytest
 
 from nacre.home.home import Home
 from nacre.ingestion.ingest import IngestOptions, ingest
-from nacre.memories.store import NewMemory, get, store
+from nacre.memories.store import get, store
+from nacre.requests import NewMemory
 from nacre.values.memory import Kind
 from nacre.values.session import Flag, Speaker
 from tests.app.conftest import World

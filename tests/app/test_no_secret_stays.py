@@ -19,13 +19,13 @@ from nacre.history.operations import log
 from nacre.portability.exporting import ExportOptions, export
 from nacre.retrieval.recall import recall
 from nacre.sync.sync import State
-from nacre.testing.fake_provider import FakeProvider, Reply, Request
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.registry import builtins
 from nacre.values.recall import RecallQuery
-from tests.app.shapes import SHAPES, Agent, Owner, Step, Summary, Tool, render
+from tests.app.shapes import DATABASES, LIKE, SHAPES, Agent, Owner, Step, Summary, Tool, adapter_of, render
 from tests.app.test_syncing import machine, remote
 from tests.canary import CORE, FORMS, PRIVATE, SECRET, is_kept, spoiled
+from tests.fakes.provider import FakeProvider, Reply, Request
 from tests.fuzz.inputs import seeds
 from tests.fuzz.targets import TARGETS
 
@@ -72,10 +72,10 @@ def examples() -> dict[str, tuple[str, str]]:
         text = render(shape, TALK)
         if text is not None:  # databases are in test_databases.py
             found[f"{shape} shape"] = (name, text)
-    for tool, adapter in builtins().items():
-        for number, seed in enumerate(seeds(tool) if tool in TARGETS and not adapter.beside else ()):
+    for name, adapter in builtins().items():
+        for number, seed in enumerate(seeds(name) if name in TARGETS and not adapter.beside else ()):
             if b"\0" not in seed and adapter.sniff(Head(Path("talk.txt"), seed)):
-                found[f"{tool} seed {number}"] = ("2026-11-18_talk.txt", seed.decode("utf-8", "replace"))
+                found[f"{name} seed {number}"] = ("2026-11-18_talk.txt", seed.decode("utf-8", "replace"))
     return found
 
 
@@ -90,9 +90,9 @@ def numbered(text: str, number: int) -> str:
     return text
 
 
-def test_every_tool_is_among_the_examples() -> None:
-    tried = {name.split(" ", maxsplit=1)[0] for name in EXAMPLES} | SHAPES.keys() | {"roo-code"}  # Cline's, elsewhere
-    assert {adapter.tool for adapter in builtins().values()} <= tried
+def test_every_adapter_is_among_the_examples() -> None:
+    tried = {adapter_of(name.split(" ", maxsplit=1)[0]) for name in EXAMPLES} | {adapter_of(one) for one in DATABASES}
+    assert builtins().keys() - LIKE.keys() <= tried
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Prompt
 from tests.app.conftest import World, says
 from tests.app.test_extraction_by_model import by_model, found, learned, told
+from tests.fakes.model import ScriptedModel
 
 Record = dict[str, Any]
 

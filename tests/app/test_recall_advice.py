@@ -11,10 +11,10 @@ import pytest
 
 from nacre.api import MemoryHome, open_memory
 from nacre.errors import BudgetSpent, ModelUnavailable
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Prompt
 from nacre.values.recall import LaneState, RecallResult
 from tests.app.conftest import World
+from tests.fakes.model import ScriptedModel
 
 PLUM = "The plum crate travels by the night ferry."
 QUINCE = "The quince crate travels by the noon ferry."

@@ -14,8 +14,9 @@ from nacre.history.operations import log
 from nacre.history.undo import undo
 from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
 from nacre.portability.importing import ImportOptions, carry_out, plan_import
+from nacre.requests import NewMemory
 from nacre.values.reports import Progress
 from tests.app.conftest import World, says
 from tests.app.test_history import git, in_history, is_clean

@@ -15,8 +15,8 @@ from nacre.home.home import Home, open_home
 from nacre.indexing import model_switch
 from nacre.indexing.vectors import embed_pending
 from nacre.spending.budget import costs
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.app.conftest import World, says
+from tests.fakes.provider import FakeProvider, Reply
 
 MODEL = "openai:text-embedding-3-small"
 TEXT = "The harbour crane at the northern quay is painted every second spring. "

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from nacre.api import MemoryHome
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 PATIENCE = 20.0
 """Seconds after which a thread that was held up is a failure."""

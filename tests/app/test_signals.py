@@ -11,7 +11,9 @@ from nacre.context.hook_answers import answer
 from nacre.context.session_state import write_state
 from nacre.health.database import rebuild
 from nacre.ingestion.ingest import ingest
-from nacre.memories.store import NewMemory, edit, retire, store
+from nacre.memories.scan import scan
+from nacre.memories.store import edit, retire, store
+from nacre.requests import NewMemory
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.hooks import HookCall, HookEvent
 from nacre.values.memory import Source
@@ -273,3 +275,12 @@ def test_the_day_of_the_clock_is_used(home: World) -> None:
     stores(home)
     later(home, 20)
     assert told(prompt(home))
+
+
+def test_what_waits_in_the_inbox_is_no_news(home: World) -> None:
+    file = home.memory_file(stores(home, project=None))
+    (home.vault / "inbox").mkdir()
+    file.rename(home.vault / "inbox" / file.name)
+    scan(home.context())
+
+    assert told(prompt(home)) == []

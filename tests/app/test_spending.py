@@ -26,11 +26,11 @@ from nacre.protocols import LanguageModel
 from nacre.spending.budget import costs
 from nacre.spending.models import model_for
 from nacre.spending.tracing import carried, tracing
-from nacre.testing.fake_provider import FakeProvider, Reply
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Capabilities, Price, Prompt, Task
 from nacre.values.trace import TraceKind
 from tests.app.conftest import World
+from tests.fakes.model import ScriptedModel
+from tests.fakes.provider import FakeProvider, Reply
 
 PRICE = Price(input=Decimal(1), output=Decimal(5), cached=Decimal("0.1"), written=Decimal("1.25"))
 PRICED = Capabilities(window=200_000, output=16_000, answers="schema", known=True, price=PRICE)

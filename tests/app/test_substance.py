@@ -6,23 +6,23 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from importlib.resources import files
 from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from nacre.bench.extraction.labels import load_labels
+from benchmarks.dataset import DATA
+from benchmarks.extraction.labels import load_labels
 from nacre.cli.root import cli
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.ingestion.ingest import IngestOptions, estimate, ingest
 from nacre.spending.budget import costs
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Capabilities, Price
 from nacre.values.session import Session, SessionKind, Speaker, Turn
 from tests.app.conftest import World, says
+from tests.fakes.model import ScriptedModel
 
 TRIVIAL = (
     "hi", "ok", "continue", "yes", "thanks!", "go on", "", "   ", "/clear", "/compact", "1", "y", "👍", "do it",
@@ -78,7 +78,7 @@ def test_sessions_that_no_person_held_are_of_no_substance(world: World, kind: Se
 
 
 def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> None:
-    folder = Path(str(files("nacre.bench") / "data" / "extraction"))
+    folder = DATA / "extraction"
     labelled = {name: item for item in load_labels(folder) for name in item.names if item.labels}
     context = world.context()
     ingest(context, IngestOptions((folder,), extract=False, vectors=False, remember_paths=False))

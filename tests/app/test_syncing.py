@@ -31,7 +31,8 @@ from nacre.history.undo import undo
 from nacre.home.home import Home
 from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, edit, get, list_active, retire, store
+from nacre.memories.store import edit, get, list_active, retire, store
+from nacre.requests import NewMemory
 from nacre.sync.sync import State, Synced, Wanted, last_sync, long_failing, sync
 from nacre.tombstones.tombstones import heed_ledger
 from nacre.values.memory import Kind

@@ -12,7 +12,8 @@ from nacre.forgetting.forget import ForgetRequest, forget, plan
 from nacre.history.operations import log
 from nacre.home.home import Home
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, edit, get, list_active, store
+from nacre.memories.store import edit, get, list_active, store
+from nacre.requests import NewMemory
 from nacre.sync.sync import State, Synced, Wanted, sync
 from nacre.values.recall import Filter
 from tests.app.test_long_jobs import Meanwhile, is_well

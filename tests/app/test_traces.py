@@ -22,12 +22,12 @@ from nacre.retrieval.recall import recall
 from nacre.spending.models import model_for
 from nacre.spending.spool import MOST_TRACES, SPOOL, fold_notes
 from nacre.spending.tracing import tracing
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Prompt, Task
 from nacre.values.recall import RecallQuery
 from nacre.values.trace import Step, TraceKind
 from tests.app.conftest import World, says
 from tests.canary import CORE, SECRET, is_kept
+from tests.fakes.model import ScriptedModel
 
 CANARY = "zanzibar9431"
 SESSION = "5e55-c4ee-0001"

@@ -13,7 +13,8 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
 from nacre.ingestion.ingest import IngestOptions, ingest
 from nacre.memories.scan import scan
-from nacre.memories.store import NewMemory, edit, get, retire, store
+from nacre.memories.store import edit, get, retire, store
+from nacre.requests import NewMemory
 from nacre.transcripts.trust import Exchange
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from nacre.settings import SETTINGS
 from nacre.storage.sqlite.queries import _load
 
-SOURCE = Path(__file__).parents[2] / "src" / "nacre"
+PROJECT = Path(__file__).parents[2]
+SOURCE = PROJECT / "src" / "nacre"
+BENCHMARKS = PROJECT / "benchmarks"
 BROAD_EXCEPT = {
     "daemon/answering.py",  # a question that breaks an answer must not break the daemon
     "daemon/running.py",  # of what the daemon tends to, one that fails does not stop the others
@@ -36,9 +41,16 @@ NAMED_BY_TABLE = {"turns_size", "memories_size"}
 BANNED = {"utils", "util", "helpers", "helper", "manager", "common", "misc", "base", "impl", "handler", "service"}
 
 
+SMALL = ("transcripts",)
+"""Packages that keep to the bounds of a folder and of a module."""
+MOST_MODULES = 25
+MOST_LINES = 450
+
+
 def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield path.relative_to(SOURCE).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
+    for root, files in ((SOURCE, SOURCE.rglob("*.py")), (PROJECT, BENCHMARKS.rglob("*.py"))):
+        for path in sorted(files):
+            yield path.relative_to(root).as_posix(), ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_only_one_module_reads_the_environment() -> None:
@@ -92,6 +104,21 @@ def test_functions_stay_small() -> None:
     assert long == []
 
 
+def test_benchmarks_stay_small_and_import_at_the_top() -> None:
+    files = list(BENCHMARKS.rglob("*.py"))
+    assert [file.name for file in files if len(file.read_text(encoding="utf-8").splitlines()) > 450] == []
+    assert {len(list(file.parent.glob("*.py"))) <= 25 for file in files} == {True}
+    inner = {
+        name
+        for name, tree in modules()
+        if name.startswith("benchmarks/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if any(isinstance(part, ast.Import | ast.ImportFrom) for part in ast.walk(node))
+    }
+    assert inner == set()
+
+
 def test_every_setting_has_a_summary_and_a_variable_of_its_own() -> None:
     assert len({setting.variable for setting in SETTINGS}) == len(SETTINGS)
     assert all(setting.summary for setting in SETTINGS)
@@ -107,3 +134,11 @@ def test_every_public_name_is_documented() -> None:
         and not ast.get_docstring(node)
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("package", SMALL)
+def test_a_folder_and_a_module_can_be_taken_in_at_a_glance(package: str) -> None:
+    folders = Counter(path.parent for path in (SOURCE / package).rglob("*.py"))
+    assert [folder.name for folder, count in folders.items() if count > MOST_MODULES] == []
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in (SOURCE / package).rglob("*.py")}
+    assert [path.name for path, count in lines.items() if count > MOST_LINES] == []

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Request
 from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider, Request
 
 OLD = "Uploads may be 10 MB"
 NEW = "The upload limit is 25 MB"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider, Reply
 
 pytestmark = pytest.mark.embedding
 

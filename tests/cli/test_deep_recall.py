@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider, Reply
 
 GATE, PROJECT, SELECT = {"route": "project"}, {"number": 1}, {"numbers": [1]}
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider, Reply
 
 pytestmark = pytest.mark.embedding
 MODEL = "openai:text-embedding-3-small"

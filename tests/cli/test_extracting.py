@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nacre.bench.extraction import commands
+from benchmarks.dataset import DATA
 from tests.cli.conftest import Nacre
 
 SESSION = "d10-release-freeze"
@@ -15,8 +15,7 @@ SESSION = "d10-release-freeze"
 
 @pytest.fixture
 def transcript() -> Path:
-    folder = Path(commands.__file__).parents[1] / "data" / "extraction"
-    return next(folder.glob(f"{SESSION}__*.jsonl"))
+    return next((DATA / "extraction").glob(f"{SESSION}__*.jsonl"))
 
 
 def test_without_a_model_the_rules_show_what_would_be_learned(nacre: Nacre, transcript: Path) -> None:

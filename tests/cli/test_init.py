@@ -366,7 +366,7 @@ def test_going_over_to_plain_settings_takes_the_plugin_out(
         "Bash(ls)", "mcp__nacre__memory_search", "mcp__nacre__memory_get", "mcp__nacre__memory_store",
     ]  # fmt: skip
     assert not (user_home / ".nacre/hosts/claude-code/plugin/.mcp.json").exists()
-    assert "nacre" in json.loads((user_home / ".claude.json").read_text())["mcpServers"]
+    assert json.loads((user_home / ".claude.json").read_text())["mcpServers"]["nacre"]["alwaysLoad"] is True
     nacre("init", "--uninstall", "--yes")
     claude.unlink()
     assert tree(user_home) == before
@@ -422,7 +422,7 @@ def test_claude_code_installs_the_plugin_at_once_and_its_settings_keep_their_lay
     assert json.loads(settings)["enabledPlugins"] == {"nacre@nacre": True}
     plugin = user_home / ".nacre/hosts/claude-code/plugin"
     assert "SessionEnd" in json.loads((plugin / "hooks/hooks.json").read_text())["hooks"]
-    assert "mcpServers" in json.loads((plugin / ".mcp.json").read_text())
+    assert json.loads((plugin / ".mcp.json").read_text())["mcpServers"]["nacre"]["alwaysLoad"] is True
     assert (plugin / "skills/nacre-memory/SKILL.md").read_text().startswith("---\nname: nacre-memory\n")
     assert nacre("init", "--host", "claude-code", "--yes", "--json").json["commands"] == []
     nacre("init", "--host", "claude-code", "--tool-hook", "--yes")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Nacre
+from tests.cli.conftest import SESSION, Nacre, said, write_transcript
 
 
 def test_a_stored_memory_is_a_file_and_is_found(nacre: Nacre, user_home: Path) -> None:
@@ -161,3 +161,19 @@ def test_a_move_that_could_not_be_done_yet_is_not_read_as_a_copy(nacre: Nacre, u
     assert '"copy"' not in (vault / "ledger.jsonl").read_text()
     assert sorted(path.name for path in vault.rglob("*.md")) == ["gate.md", "lunch.md"]
     assert nacre("doctor", "--deep", "--json").json["findings"] == []
+
+
+def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(nacre: Nacre, user_home: Path) -> None:
+    text = "We decided to store all amounts in cents, because sums must not drift."
+    told = said("user", text, 1, cwd=str(user_home))
+    write_transcript(user_home / ".claude" / "projects" / "-home" / f"{SESSION}.jsonl", [told])
+    nacre("ingest")
+
+    (memory,) = nacre("list", "--json").json["memories"]
+    assert (memory["project"], memory["inbox"]) == (None, True)
+    assert " inbox " in nacre("list").out
+    assert "not settled (inbox)" in nacre("show", memory["id"]).out
+
+    nacre("edit", memory["id"], "--project", "")
+    assert nacre("list", "--json").json["memories"][0]["inbox"] is False
+    assert "inbox" not in nacre("list").out

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Request
 from tests.cli.conftest import Nacre, command, environment
+from tests.fakes.provider import FakeProvider, Request
 
 pytestmark = [pytest.mark.embedding, pytest.mark.skipif(sys.platform == "win32", reason="it kills by signal")]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.cli.conftest import Nacre, command, environment
+from tests.fakes.provider import FakeProvider, Reply
 
 METAL = {"metal": "Mercury"}
 KEY = "sk-boat-0123456789abcdefghij"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.app.conftest import World, says
 from tests.cli.conftest import Nacre
+from tests.fakes.provider import FakeProvider, Reply
 
 KEY = "sk-boat-0123456789abcdefghij"
 SAID = (

@@ -13,8 +13,8 @@ from typing import Any
 import keyring
 import pytest
 
-from nacre.testing.fake_provider import FakeProvider, Reply
 from tests.cli.conftest import Nacre, Outcome
+from tests.fakes.provider import FakeProvider, Reply
 from tests.keyrings import ForgetfulKeyring, MemoryKeyring, TalkativeKeyring
 
 KEY = "sk-ant-api03-" + "k" * 20 + "tail"

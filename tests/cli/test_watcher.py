@@ -86,6 +86,12 @@ def test_secrets_of_the_environment_are_not_written_down(monkeypatch: pytest.Mon
     assert "/elsewhere/claude" in installation(replace(load_settings(), platform="linux")).text
 
 
+@pytest.mark.parametrize("name", ["AIDER_CHAT_HISTORY_FILE", "CODEX_HOME", "OPENCODE_DB", "VSCODE_PORTABLE"])
+def test_where_a_tool_keeps_its_transcripts_is_written_down(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "/elsewhere/kept")
+    assert f'Environment="{name}=/elsewhere/kept"' in installation(replace(load_settings(), platform="linux")).text
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="systemd")
 def test_installing_writes_the_unit_and_tells_systemd(nacre: Nacre, systemctl: Path, user_home: Path) -> None:
     answer = nacre("watcher", "install", "--json").json

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from nacre.transcripts.adapter import Root
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter
 from nacre.watching.pace import FORGIVE_SECONDS, Pace
 from nacre.watching.territory import Territory

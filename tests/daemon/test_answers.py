@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from nacre.catalogue import CATALOGUE, Entry, ListRequest
+from nacre.catalogue import CATALOGUE, Entry
 from nacre.daemon.answering import Answering
 from nacre.daemon.homes import Homes
 from nacre.daemon.server import Server
@@ -21,6 +21,7 @@ from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
 from nacre.link.address import socket_path
 from nacre.link.client import PROTOCOL, Away, Refused, ask, ask_whole
+from nacre.requests import ListRequest
 from nacre.settings import load_settings
 from tests.cli.conftest import Nacre
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
@@ -45,6 +46,12 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "session-summary": {"reference": "{session}"},
     "did": {"path": "ledger.py"},
     "fix": {"error": "the ledger corrupts"},
+    "history": {"reference": "{memory}"},
+    "log": {"limit": 10},
+    "diff": {},
+    "settled": {},
+    "traces": {},
+    "cost": {"days": 7},
 }
 """A request for operations of the catalogue; those that are missing here are asked with none."""
 
@@ -129,11 +136,65 @@ def test_the_command_line_says_the_same_with_a_daemon(serving: Serve, places: di
     for words, (shown, told) in zip(ASKED, alone, strict=True):
         before = asked("hello")["answered"]
         again, through = nacre(*words, code=None), nacre(*words, "--json", code=None)
-        assert asked("hello")["answered"] == before + 3, words  # with this greeting
+        through_all = asked("hello")["answered"]
+        assert through_all >= before + 3, words  # with this greeting
         assert (again.code, _timeless(again.out), again.err) == (shown.code, _timeless(shown.out), shown.err)
         assert same(through.json) == same(told.json)
         nacre(*words, "--no-daemon", code=None)
-        assert asked("hello")["answered"] == before + 4, words
+        assert asked("hello")["answered"] == through_all + 1, words
+
+
+READING = (
+    ("list",),
+    ("list", "--all", "--project", "acme-billing"),
+    ("show", "{memory}", "--no-update"),
+    ("show", "{memory}", "--history"),
+    ("todo",),
+    ("log",),
+    ("log", "--memory", "{memory}", "--limit", "2"),
+    ("diff",),
+    ("sessions", "list"),
+    ("sessions", "list", "--project", "acme-billing"),
+    ("sessions", "show", "{session}"),
+    ("sessions", "tail", "{session}"),
+    ("sessions", "summary", "{session}"),
+    ("sessions", "search", QUESTION),
+    ("sessions", "search", "database", "--role", "owner", "--scope", "decisions", "--offset", "1"),
+    ("did", "ledger.py"),
+    ("fix", "the ledger corrupts"),
+    ("conflicts", "list"),
+    ("conflicts", "history"),
+    ("review",),
+    ("traces",),
+    ("traces", "show", "{trace}"),
+    ("cost",),
+)
+
+
+def test_every_command_that_only_reads_is_answered_by_the_daemon(
+    serving: Serve, places: dict[str, str], nacre: Nacre
+) -> None:
+    nacre("recall", QUESTION)
+    places["{trace}"] = nacre("traces", "--json").json["traces"][0]["trace"]
+    commands = [[places.get(word, word) for word in words] for words in READING]
+    alone = [(nacre(*words), nacre(*words, "--json")) for words in commands]
+    serving("--no-watch")
+    for words, (shown, told) in zip(commands, alone, strict=True):
+        before = asked("hello")["answered"]
+        again, through = nacre(*words), nacre(*words, "--json")
+        assert asked("hello")["answered"] >= before + 3, words  # both, and this greeting
+        assert (_timeless(again.out), again.err) == (_timeless(shown.out), shown.err), words
+        assert same(through.json) == same(told.json), words
+
+
+def test_the_last_session_of_a_folder_is_that_of_the_callers_folder(
+    serving: Serve, places: dict[str, str], nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving("--no-watch")
+    monkeypatch.chdir(tmp_path)
+    for command in ("show", "tail", "summary", "export"):
+        refused = nacre("sessions", command, code=3)
+        assert f"no session in {tmp_path} is known" in refused.err, command
 
 
 def _timeless(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from benchmarks.__main__ import benchmarks
 from nacre.cli.root import HIDDEN, cli
 
 PROJECT = Path(__file__).parents[2]
@@ -24,8 +25,14 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
+PAGES = [
+    *(PROJECT / name for name in ("README.md", "AGENTS.md", "benchmarks/README.md")),
+    *(PROJECT / "docs").rglob("*.md"),
+]
+
+
 def test_links_in_documents_lead_somewhere() -> None:
-    for page in [PROJECT / "README.md", PROJECT / "AGENTS.md", *(PROJECT / "docs").rglob("*.md")]:
+    for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
@@ -37,10 +44,9 @@ PROSE = frozenset(
 
 
 def test_every_command_that_is_named_anywhere_exists() -> None:
-    pages = [PROJECT / "README.md", PROJECT / "AGENTS.md", *(PROJECT / "docs").rglob("*.md")]
     found = [
         (page, name)
-        for page in pages
+        for page in PAGES
         for name in re.findall(r"`nacre ([a-z]+(?:-[a-z]+)*)", page.read_text(encoding="utf-8"))
     ]
     for file in (PROJECT / "src").rglob("*.py"):
@@ -49,6 +55,17 @@ def test_every_command_that_is_named_anywhere_exists() -> None:
     assert {name for _, name in found} >= {"recall", "unretire", "doctor"}
     wrong = [f"{file.name}: nacre {name}" for file, name in found if name not in {*cli.list_commands(None), *HIDDEN}]
     assert wrong == []
+
+
+def test_every_benchmark_that_is_named_anywhere_exists() -> None:
+    files = [*PAGES, *(file for name in ("src", "benchmarks") for file in (PROJECT / name).rglob("*.py"))]
+    found = {
+        (file.name, name)
+        for file in files
+        for name in re.findall(r"python -m benchmarks ([a-z]+)", file.read_text(encoding="utf-8"))
+    }
+    assert {name for _, name in found} >= {"retrieval", "redaction", "hooks"}
+    assert {name for _, name in found} <= set(benchmarks.list_commands(None))
 
 
 def commands_in(text: str) -> list[list[str]]:
@@ -73,7 +90,7 @@ def test_the_python_of_the_readme_runs(capsys: Any) -> None:
 
 def test_files_that_the_guide_names_exist() -> None:
     guide = (PROJECT / "AGENTS.md").read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:src|docs|tests)/[\w./-]+)`", guide):
+    for path in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", guide):
         if "NNNN" in path:
             continue
         assert (PROJECT / path).exists(), path
@@ -102,7 +119,7 @@ def keys_of(value: Any) -> set[str]:
         "config show", "config get recall.limit", "auth status",
         "setup --none", "setup --provider ollama --model m --no-test", "auth remove openai",
         "ingest", "store something-new-to-keep",
-        "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite", "benchmark extraction --no-vectors",
+        "log", "diff", "commit", "eval", "eval list", "eval add why-sqlite",
         "extract --session {session}",
         "doctor --deep", "export {tmp}/out.jsonl", "import {tmp}/in.jsonl --dry-run", "import {tmp}/in.jsonl",
         "backup create {tmp}/out.zip", "backup verify {tmp}/in.zip", "backup restore {tmp}/in.zip --to {tmp}/home",
@@ -131,6 +148,15 @@ def test_every_name_in_an_answer_is_documented(
     arguments = [re.sub(r"\{\w+\}", lambda match: places[match[0]], word) for word in command.split()]
     answer = json.loads(runner.invoke(cli, [*arguments, "--json"], catch_exceptions=False).stdout)
     assert keys_of(answer) <= documented
+
+
+@pytest.mark.parametrize("command", ["extraction --no-vectors", "redaction --no-scanner", "judge --rules"])
+def test_every_name_in_an_answer_of_a_benchmark_is_documented(command: str) -> None:
+    page = (PROJECT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    result = CliRunner().invoke(benchmarks, [*command.split(), "--json"], catch_exceptions=False)
+    answer = json.loads(result.stdout)
+    answer.pop("machine", None)
+    assert keys_of(answer) <= set(re.findall(r"`(\w+)`", page))
 
 
 def test_the_page_of_agents_is_what_the_adapters_say() -> None:

@@ -8,14 +8,18 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from nacre.testing import samples
+
 HERE = Path(__file__).parent
 CORPUS = HERE / "corpus"
 
 
 @cache
 def seeds(target: str) -> tuple[bytes, ...]:
-    """The corpus of a target."""
-    return tuple(path.read_bytes() for path in sorted((CORPUS / target).iterdir()))
+    """The corpus of a target; of an adapter, its sample besides."""
+    folder = CORPUS / target
+    sample = [samples()[target][1]] if target in samples() else []
+    return (*(path.read_bytes() for path in sorted(folder.iterdir() if folder.is_dir() else ())), *sample)
 
 
 @cache

@@ -36,10 +36,11 @@ from nacre.settings import load_settings, write_setting
 from nacre.text.passages import identifiers, pieces
 from nacre.text.time_expressions import find_window, parse_moment
 from nacre.transcripts.adapter import Adapter, Head
-from nacre.transcripts.cursor_state import CHAT, COMPOSERS, PROMPTS
-from nacre.transcripts.editor_state import SESSIONS
-from nacre.transcripts.protobuf import read_fields
-from nacre.transcripts.reading import FileSource
+from nacre.transcripts.copilot.editor_state import SESSIONS
+from nacre.transcripts.cursor.protobuf import read_fields
+from nacre.transcripts.cursor.state import CHAT, COMPOSERS, PROMPTS
+from nacre.transcripts.databases import log_of
+from nacre.transcripts.file_source import FileSource
 from nacre.transcripts.registry import builtins
 from nacre.values.cursor import Cursor
 from nacre.values.memory import Kind, Memory
@@ -135,7 +136,7 @@ def _said(adapter: Adapter, path: Path, cursor: Cursor | None) -> tuple[Turns, C
         return found, replace(source.cursor(), carry=carried)
 
 
-DATABASES = {"openclaw-store", "opencode", "cursor-state", "cursor-store", "editor-state"}
+DATABASES = {name for name, adapter in builtins().items() if adapter.beside is log_of}
 """Adapters, by name, of what lies in databases."""
 
 
@@ -144,15 +145,16 @@ def databases(data: bytes) -> None:
     makes nacre fail otherwise than by saying so.
     """
     with tempfile.TemporaryDirectory(prefix="nacre-fuzz-") as folder:
-        for name, write in _STORES.items():
-            path = Path(folder, name)
+        for name in DATABASES:
+            file, write = STORES[name]
+            path = Path(folder, name, file)
             write(path, data)
             with opened(path) as (adapter, source):
-                assert adapter
+                assert adapter is builtins()[name]
                 _check(adapter.parse(source))
                 msgspec.json.encode(source.carry)
         torn = Path(folder, "torn.db")
-        torn.write_bytes(Path(folder, "state.vscdb").read_bytes()[: len(data) * 40] + data)
+        torn.write_bytes(Path(folder, "cursor-state", "state.vscdb").read_bytes()[: len(data) * 40] + data)
         with contextlib.suppress(InvalidInput), opened(torn) as (adapter, source):
             _check(adapter.parse(source) if adapter else iter(()))
 
@@ -193,14 +195,16 @@ def _openclaw(path: Path, data: bytes) -> None:
     store.close()
 
 
-_STORES: dict[str, Callable[[Path, bytes], object]] = {
-    "state.vscdb": _state,
-    "store.db": lambda path, data: write_store(
+STORES: dict[str, tuple[str, Callable[[Path, bytes], object]]] = {
+    "cursor-state": ("state.vscdb", _state),
+    "cursor-store": ("store.db", lambda path, data: write_store(
         path, [data, {"role": "user", "content": "x"}], listed=len(data) % 2 == 0
-    ),
-    "opencode.db": _opencode,
-    "openclaw-agent.sqlite": _openclaw,
-}
+    )),
+    "copilot-chat-state": ("state.vscdb", lambda path, data: write_state(path, {SESSIONS: data})),
+    "opencode": ("opencode.db", _opencode),
+    "openclaw-store": ("openclaw-agent.sqlite", _openclaw),
+}  # fmt: skip
+"""By the name of the adapter: the name of a database, and what writes one with any bytes in it."""
 
 
 def protobuf(data: bytes) -> None:

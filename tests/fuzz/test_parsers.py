@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz.inputs import inputs, seeds
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.inputs import CORPUS, inputs, seeds
+from tests.fuzz.targets import DATABASES, STORES, TARGETS
 
 _QUICK = {"databases": 50, "ledger": 1500, "names": 1500, "document": 1200, "time-words": 600, "question": 400}
 _USUAL, _FOLDERS = 200, 80
+
+
+def test_every_adapter_of_databases_has_a_database_to_spoil() -> None:
+    assert STORES.keys() == DATABASES
+
+
+def test_every_corpus_is_of_a_target() -> None:
+    assert {folder.name for folder in CORPUS.iterdir()} <= TARGETS.keys()
 
 
 @pytest.mark.parametrize("target", TARGETS)

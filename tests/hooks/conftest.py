@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import nacre
@@ -154,6 +155,19 @@ def listening(home: Path, answer: Callable[[socket.socket], None]) -> Iterator[N
         for link in taken:
             link.close()
         path.unlink()
+
+
+@contextmanager
+def locked_against_readers(home: Path) -> Iterator[None]:
+    """Another process keeps everyone out, readers as well."""
+    writer = apsw.Connection(str(home / "nacre.db"))
+    writer.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
+    writer.execute("BEGIN EXCLUSIVE; UPDATE memories SET importance = 1")
+    try:
+        yield
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
 
 
 def hang(_: socket.socket) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.hooks.conftest import DECIDED, Hooked, hang, is_root, listening, say, serving
+from tests.hooks.conftest import DECIDED, Hooked, hang, is_root, listening, locked_against_readers, say, serving
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "PreCompact", "SessionEnd")
 TELLING = ("SessionStart", "UserPromptSubmit")
 IN_TIME_SECONDS = 10.0
-"""Of a machine that may be busy with other tests; ``nacre benchmark hooks`` measures what it comes to."""
+"""Of a machine that may be busy with other tests; ``python -m benchmarks hooks`` measures what it comes to."""
 
 
 @contextmanager
@@ -26,19 +26,6 @@ def locked(home: Path) -> Iterator[None]:
     """Another process writes, and does not come to an end."""
     writer = apsw.Connection(str(home / "nacre.db"))
     writer.execute("BEGIN IMMEDIATE; UPDATE memories SET importance = 1")
-    try:
-        yield
-    finally:
-        writer.execute("ROLLBACK")
-        writer.close()
-
-
-@contextmanager
-def alone_locked(home: Path) -> Iterator[None]:
-    """Another process keeps everyone out, readers as well."""
-    writer = apsw.Connection(str(home / "nacre.db"))
-    writer.execute("PRAGMA locking_mode = EXCLUSIVE").fetchall()
-    writer.execute("BEGIN EXCLUSIVE; UPDATE memories SET importance = 1")
     try:
         yield
     finally:
@@ -149,7 +136,7 @@ STATES: dict[str, Callable[[Path], AbstractContextManager[object]]] = {
     **{f"daemon answers garbage {number}": daemon(say(data)) for number, data in enumerate(GARBAGE)},
     "daemon was killed": stale_socket,
     "database locked by a writer": locked,
-    "database locked against readers": alone_locked,
+    "database locked against readers": locked_against_readers,
     "schema newer": lambda home: of_schema(home, 1),
     "schema older": lambda home: of_schema(home, -1),
     "database damaged": damaged,

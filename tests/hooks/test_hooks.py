@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +20,18 @@ import pytest
 import nacre
 from nacre.hooks.shapes import SHAPES
 from nacre.link.address import socket_path
-from tests.hooks.conftest import DECIDED, PATIENT_MS, QUESTION, SESSION, Hooked, hang, listening, serving
+from tests.hooks.conftest import (
+    DECIDED,
+    PATIENT_MS,
+    QUESTION,
+    SESSION,
+    Hooked,
+    hang,
+    listening,
+    locked_against_readers,
+    say,
+    serving,
+)
 
 BLOCK = ("<nacre-context>", "</nacre-context>")
 
@@ -130,6 +145,37 @@ def test_what_a_session_was_given_is_not_given_again(hooked: Hooked, is_up: bool
 def test_what_an_answer_that_came_too_late_told_is_told_with_the_next_prompt(hooked: Hooked) -> None:
     assert hooked.run("UserPromptSubmit", within=1).out == ""  # it has 40 ms even so, and needs more without a daemon
     assert DECIDED in hooked.run("UserPromptSubmit").context
+
+
+def slow(seconds: float) -> Callable[[socket.socket], None]:
+    """A daemon that is still loading: it answers after so many seconds."""
+
+    def answer(link: socket.socket) -> None:
+        def late() -> None:
+            with suppress(OSError):  # the hook did not wait for it
+                say(b'{"result": {"context": "OF THE DAEMON"}}\n')(link)
+
+        threading.Timer(seconds, late).start()
+
+    return answer
+
+
+def test_a_session_start_waits_longer_for_a_daemon_than_a_prompt_does(hooked: Hooked) -> None:
+    with listening(hooked.home, slow(1.0)):
+        assert hooked.run("SessionStart", within=10_000).context == "OF THE DAEMON"
+        assert DECIDED in hooked.run("UserPromptSubmit", within=10_000).context
+
+
+def test_a_session_start_has_more_time_than_a_prompt(hooked: Hooked) -> None:
+    with locked_against_readers(hooked.home), listening(hooked.home, slow(0.3)):
+        assert hooked.run("SessionStart", within=None).context == "OF THE DAEMON"
+        assert hooked.run("UserPromptSubmit", within=None).out == ""
+
+
+def test_a_session_start_looks_alone_where_the_daemon_hangs(hooked: Hooked) -> None:
+    with listening(hooked.home, hang):
+        assert DECIDED in hooked.run("SessionStart", within=None).context
+    assert [line["how"] for line in hooked.log()] == ["alone"]
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from nacre.testing.conversation import conversation
-from nacre.testing.fake_provider import FakeProvider
+from tests.fakes.conversation import conversation
+from tests.fakes.provider import FakeProvider
 from tests.hosts.driving import Driver
 from tests.hosts.programs import missing
 from tests.hosts.slack import GIVEN, hook_ms

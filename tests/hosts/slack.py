@@ -18,7 +18,7 @@ def hook_ms() -> str:
     """What hooks may take, in milliseconds; empty for what they have anyway.
 
     A hook that looks by itself needs 100 ms of a processor, of the 138 that it has: where others leave it less than
-    that, nothing is proved by its being late. How quick hooks are is measured elsewhere (``nacre benchmark hooks``).
+    that, nothing is proved by its being late. ``python -m benchmarks hooks`` measures how quick hooks are.
     """
     if GIVEN is not None:
         return GIVEN

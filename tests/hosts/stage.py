@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nacre.testing.fake_provider import FakeProvider, Request
+from tests.fakes.provider import FakeProvider, Request
 
 _SRC = Path(__file__).resolve().parent.parent.parent / "src"
 _DEAD = "http://127.0.0.1:9"

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from nacre.testing.conversation import Line
-from nacre.testing.fake_provider import Request
+from tests.fakes.conversation import Line
+from tests.fakes.provider import Request
 from tests.hosts.driving import Driver, Said
 from tests.hosts.programs import command
 from tests.hosts.stage import Ran, Stage, eventually

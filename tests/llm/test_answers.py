@@ -7,8 +7,8 @@ import pytest
 
 from nacre.errors import AnswerUnusable
 from nacre.llm.answers import ask, schema_of
-from nacre.testing.scripted import ScriptedModel
 from nacre.values.model_calls import Prompt, Task
+from tests.fakes.model import ScriptedModel
 
 
 class Part(msgspec.Struct, forbid_unknown_fields=True):

@@ -22,8 +22,8 @@ from nacre.llm.failures import Asked
 from nacre.llm.providers import Provider
 from nacre.llm.wires.connection import body_of
 from nacre.protocols import LanguageModel
-from nacre.testing.fake_provider import FakeProvider, Reply
 from nacre.values.model_calls import Completion, Prompt
+from tests.fakes.provider import FakeProvider, Reply
 from tests.llm.conftest import PROMPT, Open
 from tests.llm.test_answers import Part
 

@@ -11,7 +11,7 @@ import pytest
 from nacre.errors import EmbedderUnavailable
 from nacre.llm.embeddings import RemoteEmbedder, destination, open_embedder, traits_of
 from nacre.settings import Settings, load_settings
-from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.fakes.provider import FakeProvider, Reply
 
 KEY = "sk-harbour-0123456789abcdef"
 NOW = {"retry-after": "0"}

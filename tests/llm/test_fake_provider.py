@@ -10,8 +10,8 @@ import httpx2
 import openai
 import pytest
 
-from nacre.testing.conversation import Line, conversation
-from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.fakes.conversation import Line, conversation
+from tests.fakes.provider import FakeProvider, Reply
 
 SCHEMA = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 ASKED: Any = [{"role": "user", "content": "Which word?"}]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nacre.errors import ModelRefused, PromptTooLong
-from nacre.testing.fake_provider import FakeProvider, Reply
+from tests.fakes.provider import FakeProvider, Reply
 from tests.llm.conftest import PROMPT, Open
 
 PART = {"word": "hull"}

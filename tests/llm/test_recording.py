@@ -10,8 +10,8 @@ import pytest
 from nacre.errors import ModelUnavailable
 from nacre.llm.cassettes import RecordingModel, ReplayingModel
 from nacre.redact.redactor import Redactor
-from nacre.testing.scripted import ScriptedModel
 from tests.canary import SECRET
+from tests.fakes.model import ScriptedModel
 from tests.llm.conftest import PROMPT
 
 

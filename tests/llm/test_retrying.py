@@ -11,8 +11,8 @@ from nacre.errors import ModelRefused, ModelUnavailable
 from nacre.llm.registry import open_model
 from nacre.llm.retry import Pace, RetryingModel
 from nacre.settings import load_settings
-from nacre.testing.fake_provider import FakeProvider, Reply
-from nacre.testing.scripted import ScriptedModel
+from tests.fakes.model import ScriptedModel
+from tests.fakes.provider import FakeProvider, Reply
 from tests.llm.conftest import PROMPT
 
 BUSY = ModelUnavailable("busy")

@@ -16,7 +16,8 @@ from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.offers import offered
 from nacre.mcp.server import make_server
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
+from nacre.requests import NewMemory
 from nacre.transcripts.trust import is_own
 from nacre.values.memory import Kind
 from tests.app.conftest import World, world

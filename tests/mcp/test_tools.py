@@ -10,7 +10,8 @@ import pytest
 
 from nacre import open_memory
 from nacre.home.home import open_home
-from nacre.memories.store import NewMemory, get, store
+from nacre.memories.store import get, store
+from nacre.requests import NewMemory
 from nacre.settings import load_settings
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Kind

@@ -14,7 +14,7 @@ from mcp_types import CreateMessageRequestParams, CreateMessageResult, TextConte
 from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.server import make_server
-from nacre.requests import Extracted
+from nacre.views import Extracted
 from tests.mcp.conftest import SESSION, told
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nacre.bench.redaction.building import build
+from benchmarks.redaction.building import build
 from nacre.errors import SettingsInvalid
 from nacre.redact import Redacted, Redactor
 from nacre.redact.rules import load_table

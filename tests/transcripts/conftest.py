@@ -13,7 +13,7 @@ import pytest
 
 from nacre.parsing.parse import opened
 from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.reading import FileSource
+from nacre.transcripts.file_source import FileSource
 from nacre.values.cursor import Cursor
 from nacre.values.session import Session, Turn
 

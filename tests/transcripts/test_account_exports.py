@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.transcripts.conftest import Read
 
-from nacre.transcripts.chatgpt import ADAPTER as CHATGPT
-from nacre.transcripts.claude_ai import ADAPTER as CLAUDE_AI
-from nacre.transcripts.conversations import split_array
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.accounts.chatgpt import ADAPTER as CHATGPT
+from nacre.transcripts.accounts.claude_ai import ADAPTER as CLAUDE_AI
+from nacre.transcripts.accounts.conversations import split_array
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Trust
+from tests.transcripts.conftest import Read
 
 PAGE = "Install the pump by running the script at pumps dot example and typing yes three times"
 

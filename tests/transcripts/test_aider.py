@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.aider import ADAPTER
-from nacre.transcripts.aider_llm import ADAPTER as LLM
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.aider.chat_history import ADAPTER
+from nacre.transcripts.aider.llm_history import ADAPTER as LLM
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Tokens, Trust
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.claude_code import ADAPTER
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.claude_code.transcript import ADAPTER
+from nacre.transcripts.file_source import read_head
 from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, ToolCall, Trust
 
 Record = dict[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.transcripts.cline import ADAPTER, ROO
-from nacre.transcripts.cline_history import ADAPTER as HISTORY
-from nacre.transcripts.cline_history import ROO as ROO_HISTORY
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.cline.messages import ADAPTER, ROO
+from nacre.transcripts.cline.model_history import ADAPTER as HISTORY
+from nacre.transcripts.cline.model_history import ROO as ROO_HISTORY
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter
 from nacre.values.session import Flag, Speaker, Tokens, Trust
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from nacre.transcripts.adapter import Adapter, Places
-from nacre.transcripts.codex import ADAPTER
+from nacre.transcripts.codex.rollout import ADAPTER
 from nacre.transcripts.conversation import INTERRUPTION
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
 from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
 SESSION = "019fa000-1111-7222-8333-444455556666"

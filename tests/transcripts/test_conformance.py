@@ -4,43 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
-from tests.app import shapes
 
+from nacre import transcripts
 from nacre.testing import Agent, Owner, Tool, check_adapter, samples
+from nacre.testing.forms import form_of
 from nacre.transcripts.adapter import Adapter, Source
-from nacre.transcripts.copilot_cli import ADAPTER as COPILOT_CLI
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.copilot.cli import ADAPTER as COPILOT_CLI
 from nacre.transcripts.registry import builtins, find_adapter
-from nacre.values.session import Flag, Session, Speaker, Turn
-
-OF_SHAPE = {
-    "claude-code": "claude-code", "codex": "codex", "openclaw": "openclaw", "copilot-cli": "copilot-cli",
-    "gemini-cli": "gemini", "copilot-chat": "copilot-chat", "cline": "cline", "cline-history": "cline-history",
-    "continue": "continue", "cursor-transcripts": "cursor", "aider": "aider", "jsonl": "jsonl", "chatgpt": "chatgpt",
-    "claude-ai": "claude-ai",
-}  # fmt: skip
-LIKE = {"roo-code": "cline", "roo-code-history": "cline-history"}
-DATABASES = ("openclaw-store", "opencode", "cursor-state", "cursor-store")
-"""Adapters of databases: the sample is one that tests build."""
-
-WITHOUT_SAMPLE = {*DATABASES, "opencode-files", "editor-state"}
-"""Adapters whose sessions are no text, or lie in many files."""
+from nacre.values.session import Action, Flag, Session, Speaker, Turn
+from tests.app import shapes
+from tests.app.shapes import LIKE, SHAPES, WITHOUT_SHAPE, adapter_of
 
 TALK = (
     Owner("Where do the rowers meet?"), Agent("They meet at the boat house."), Owner("Which pier is next to it?"),
     Tool("Read", "/code/lake/map.md", "pier nine"), Agent("Pier nine is next to it."),
+    Tool("Bash", "make boats", "ok"), Tool("WebFetch", "https://lake.example", "water"), Agent("They are made."),
 )  # fmt: skip
 
-TAKE_ANYTHING = {"jsonl", "markdown", "text", "plaud"}
+MADE = [shape for shape in SHAPES if adapter_of(shape) not in samples()]
+"""Shapes whose adapters have no sample: databases, which tests build, and sessions that lie in many files."""
+
+TAKE_MORE = {name for name, adapter in builtins().items() if adapter.guesses} | {"plaud", "copilot-chat-state"}
+"""Adapters that would also take what those before them in the registry take."""
 
 
 @pytest.fixture
 def sample(tmp_path: Path) -> Callable[[str], Path]:
     def put(name: str) -> Path:
-        file, data = samples()[LIKE.get(name, name)]
+        if name not in samples():
+            return shapes.write(tmp_path / "sample" / name, name, TALK)
+        file, data = samples()[name]
         path = tmp_path / "sample" / "1795000000000" / file
         path.parent.mkdir(parents=True)
         path.write_bytes(data)
@@ -49,33 +47,51 @@ def sample(tmp_path: Path) -> Callable[[str], Path]:
     return put
 
 
-@pytest.mark.parametrize("name", [name for name in builtins() if name in samples() or name in LIKE])
-def test_an_adapter_keeps_what_adapters_promise(name: str, sample: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("name", builtins())
+def test_an_adapter_keeps_what_adapters_promise(name: str, sample: Callable[[str], Path], tmp_path: Path) -> None:
     adapter = builtins()[name]
-    path = sample(name)
+    path = sample(LIKE.get(name, name))
     beside = [path.with_name("history_item.json")] if name in LIKE else []
     for file in beside:
         file.write_text('{"id": "1795000000000", "workspace": "/code/boats"}', encoding="utf-8")
-    shape = OF_SHAPE.get(name)
     check_adapter(
-        adapter, path, beside=beside, takes_anything=name in TAKE_ANYTHING,
-        write=(lambda folder, steps: shapes.write(folder, shape, steps)) if shape else None,
-        keeps_output=shape not in shapes.WITHOUT_OUTPUT,
+        adapter, path, beside=beside, takes_anything=name in TAKE_MORE,
+        others=[shapes.write(tmp_path / "others", shape, TALK) for shape in MADE if adapter_of(shape) != name],
+        write=(lambda folder, steps: shapes.write(folder, name, steps)) if name in SHAPES else None,
+        keeps_output=name not in shapes.WITHOUT_OUTPUT,
     )  # fmt: skip
-    assert find_adapter(read_head(path)) is adapter
+    with form_of(path).head(path) as head:
+        assert find_adapter(head) is adapter
 
 
-@pytest.mark.parametrize("name", DATABASES)
-def test_an_adapter_of_databases_keeps_what_adapters_promise(name: str, tmp_path: Path) -> None:
-    made = {other: shapes.write(tmp_path / other, other, TALK) for other in DATABASES}
-    check_adapter(
-        builtins()[name], made[name], others=[path for other, path in made.items() if other != name],
-        write=lambda folder, steps: shapes.write(folder, name, steps),
-    )  # fmt: skip
+def test_every_adapter_has_a_shape_and_a_sample_under_its_name() -> None:
+    shaped = {adapter_of(shape) for shape in SHAPES}
+    without_shape = builtins().keys() - shaped - LIKE.keys() - WITHOUT_SHAPE.keys()
+    assert without_shape == set(), "put them into SHAPES of tests/app/shapes.py"
+    without_sample = builtins().keys() - samples().keys() - LIKE.keys() - shaped
+    assert without_sample == set(), "put a transcript of each into src/nacre/testing/samples/<name>"
+    assert shaped | LIKE.keys() | WITHOUT_SHAPE.keys() | samples().keys() <= builtins().keys()
 
 
-def test_every_adapter_of_texts_has_a_sample() -> None:
-    assert set(builtins()) - set(samples()) - set(LIKE) <= WITHOUT_SAMPLE
+def test_an_adapter_has_the_name_of_its_tool_and_of_its_format_where_there_are_several() -> None:
+    for name, adapter in builtins().items():
+        assert name == adapter.tool or name.startswith(f"{adapter.tool}-")
+
+
+def test_every_adapter_is_registered() -> None:
+    modules = [import_module(one.name) for one in walk_packages(transcripts.__path__, f"{transcripts.__name__}.")]
+    found = {id(value): value for module in modules for value in vars(module).values() if isinstance(value, Adapter)}
+    assert found.keys() == {id(adapter) for adapter in builtins().values()}
+
+
+@pytest.mark.parametrize("name", [name for name in builtins() if name not in LIKE])
+def test_what_a_tools_calls_do_is_known(name: str, sample: Callable[[str], Path], tmp_path: Path) -> None:
+    paths = [sample(name), *(shapes.write(tmp_path, shape, TALK) for shape in SHAPES if adapter_of(shape) == name)]
+    for path in paths:
+        with form_of(path).source(path, None) as source:
+            turns = [item for item in builtins()[name].parse(source) if isinstance(item, Turn)]
+        calls = [call for turn in turns for call in turn.tool_calls]
+        assert {call.name for call in calls if call.action is Action.OTHER} == set(), "name them in an actions.toml"
 
 
 def broken(change: Callable[[Session | Turn], Iterator[Session | Turn]]) -> Adapter:
@@ -131,6 +147,11 @@ def test_a_broken_promise_is_named(
 def test_an_adapter_that_takes_all_files_is_named(sample: Callable[[str], Path]) -> None:
     with pytest.raises(AssertionError, match="of another tool for its own: aider"):
         check_adapter(replace(COPILOT_CLI, sniff=lambda head: True), sample("copilot-cli"))
+
+
+def test_a_variable_that_is_not_declared_is_named(sample: Callable[[str], Path]) -> None:
+    with pytest.raises(AssertionError, match="read the variable COPILOT_HOME"):
+        check_adapter(replace(COPILOT_CLI, environment=()), sample("copilot-cli"))
 
 
 def test_an_adapter_that_forgets_where_it_was_is_named(sample: Callable[[str], Path]) -> None:

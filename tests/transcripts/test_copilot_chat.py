@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from nacre.errors import TranscriptUnreadable
-from nacre.transcripts.copilot_chat import ADAPTER
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.copilot.chat import ADAPTER
+from nacre.transcripts.file_source import read_head
 from nacre.values.session import Flag, Speaker, Trust
 
 SESSION = "a1b2c3d4-0000-4000-8000-000000000000"

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bubble, write_state
 
 from nacre.storage.sqlite.foreign import open_foreign
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.cursor_state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
+from nacre.transcripts.cursor.state import ADAPTER, CHAT, COMPOSERS, HEADERS, PROMPTS
 from nacre.transcripts.databases import statement
 from nacre.values.session import SessionKind, Tokens, Trust
+from tests.stores import START, TOKEN, bubble, conversation, put_values, tool_bubble, write_state
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "cursor"
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import START, field, write_store
 
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.cursor_store import ADAPTER
-from nacre.transcripts.protobuf import read_fields
+from nacre.transcripts.cursor.protobuf import read_fields
+from nacre.transcripts.cursor.store import ADAPTER
+from tests.stores import START, field, write_store
 
 NAME = "a6e17000-0000-4000-8000-000000000001"
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "cursor"

@@ -14,7 +14,7 @@ import pytest
 
 from nacre.examples import ExampleFile, example_files
 from nacre.extraction.extractor import extract
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter, get_adapter
 from nacre.values.memory import Kind
 from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust

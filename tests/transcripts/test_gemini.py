@@ -10,8 +10,8 @@ import pytest
 
 from nacre.errors import TranscriptUnreadable
 from nacre.transcripts.conversation import INTERRUPTION
-from nacre.transcripts.gemini import ADAPTER
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
+from nacre.transcripts.tools.gemini_cli import ADAPTER
 from nacre.values.session import Flag, SessionKind, Speaker, Trust
 
 HEADER = {

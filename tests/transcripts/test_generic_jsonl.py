@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from nacre.transcripts.adapter import Adapter, Places
-from nacre.transcripts.generic_jsonl import ADAPTER
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
+from nacre.transcripts.generic.jsonl import ADAPTER
 from nacre.values.session import Flag, Speaker, ToolCall, Trust
 
 

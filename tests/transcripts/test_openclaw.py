@@ -11,8 +11,8 @@ import pytest
 
 from nacre.transcripts.adapter import Adapter, Places
 from nacre.transcripts.conversation import INTERRUPTION
-from nacre.transcripts.openclaw import ADAPTER
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
+from nacre.transcripts.openclaw.session_file import ADAPTER
 from nacre.values.session import Action, Flag, SessionKind, Speaker, ToolCall, Trust
 
 SESSION = "7d9c1a00-aaaa-4bbb-8ccc-dddd00001111"

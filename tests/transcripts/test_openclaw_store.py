@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import START, OpenClaw
 
 from nacre.packs.zstd import compress
-from nacre.transcripts import openclaw_store
 from nacre.transcripts.adapter import Places
-from nacre.transcripts.openclaw_store import ADAPTER
-from nacre.values.session import SessionKind, Trust
+from nacre.transcripts.openclaw import store as openclaw_store
+from nacre.transcripts.openclaw.store import ADAPTER
+from nacre.values.session import SessionKind, Tokens, Trust
+from tests.stores import START, OpenClaw
 
 
 @pytest.fixture
@@ -30,7 +30,8 @@ def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenCla
     call = {"type": "toolCall", "id": "c1", "name": "exec", "arguments": {"command": "date"}}
     store.message(name, "assistant", [call], provider="house", model="model-1")
     store.message(name, "toolResult", [{"type": "text", "text": "noon"}], toolCallId="c1", toolName="exec")
-    store.message(name, "assistant", [{"type": "text", "text": "It is noon."}], model="model-1")
+    usage = {"input": 4, "output": 2, "cacheRead": 30, "cacheWrite": 6}
+    store.message(name, "assistant", [{"type": "text", "text": "It is noon."}], model="model-1", usage=usage)
     store.event(name, {"type": "compaction", "id": "x1", "timestamp": "2026-11-18T10:00:00.000Z", "summary": "Plants."})
     store.event(name, {"type": "custom", "id": "x2", "customType": "openclaw.cache-ttl"})
     found = look(store.path)
@@ -44,6 +45,7 @@ def test_events_are_read_like_the_lines_of_older_files(look: Any, store: OpenCla
     assert found.said("s1") == [
         ("owner", "Water the plants at noon."), ("agent", ""), ("agent", "It is noon."), ("system", "Plants."),
     ]  # fmt: skip
+    assert session.tokens == Tokens(10, 30, 2)
     assert found.turns["s1"][1].tool_calls[0].outcome == "ok"
     assert found.turns["s1"][0].trust is Trust.TRUSTED
     assert (found.unknown, found.corrupt) == ({}, 0)

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
 
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.conversation import INTERRUPTION
-from nacre.transcripts.opencode_database import ADAPTER
-from nacre.values.session import Flag, SessionKind
+from nacre.transcripts.opencode.database import ADAPTER
+from nacre.values.session import Flag, SessionKind, Tokens
+from tests.stores import OPENCODE_TABLES, START, OpenCode, connect, opencode_tool
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "transcripts" / "opencode"
 
@@ -53,6 +53,15 @@ def test_a_session_has_its_messages_in_order_with_what_tools_did(look: Any, stor
     ]  # fmt: skip
     assert turns[0].time == datetime.fromtimestamp(START / 1000 + 1, UTC)
     assert (found.unknown, found.corrupt) == ({}, 0)
+
+
+def test_what_each_answer_cost_is_counted(look: Any, store: OpenCode) -> None:
+    store.session("ses_1")
+    store.message("ses_1", "user", {"text": "Add an export."})
+    for read in (5, 7):
+        tokens = {"input": read, "output": 3, "reasoning": 2, "cache": {"read": 40, "write": 1}}
+        store.message("ses_1", "assistant", {"text": f"Step {read}."}, tokens=tokens)
+    assert look(store.path).sessions["ses_1"].tokens == Tokens(14, 80, 10)
 
 
 def test_an_answer_that_was_cut_off_says_why(look: Any, store: OpenCode) -> None:
@@ -220,10 +229,14 @@ def test_an_export_is_read(look: Any, tmp_path: Path) -> None:
     }
     message = {"id": "msg_0", "sessionID": "ses_1", "role": "user", "time": {"created": START}}
     part = {"id": "prt_0", "sessionID": "ses_1", "messageID": "msg_0", "type": "text", "text": "Hello there"}
+    answer = {**message, "id": "msg_1", "role": "assistant", "tokens": {"input": 5, "output": 2}}
+    said = {**part, "id": "prt_1", "messageID": "msg_1", "text": "Hello"}
     path = tmp_path / "export.json"
-    path.write_text(json.dumps({"info": info, "messages": [{"info": message, "parts": [part]}]}), encoding="utf-8")
+    messages = [{"info": message, "parts": [part]}, {"info": answer, "parts": [said]}]
+    path.write_text(json.dumps({"info": info, "messages": messages}), encoding="utf-8")
     found = look(path)
-    assert (found.tool, found.said("ses_1")) == ("opencode", [("owner", "Hello there")])
+    assert (found.tool, found.said("ses_1")) == ("opencode", [("owner", "Hello there"), ("agent", "Hello")])
+    assert found.sessions["ses_1"].tokens == Tokens(5, 0, 2)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter, get_adapter
 from nacre.values.session import Speaker
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.continue_dev import ADAPTER as CONTINUE
-from nacre.transcripts.copilot_cli import ADAPTER as COPILOT
-from nacre.transcripts.cursor_text import ADAPTER as CURSOR_TEXT
-from nacre.transcripts.cursor_transcripts import ADAPTER as CURSOR
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.copilot.cli import ADAPTER as COPILOT
+from nacre.transcripts.cursor.text import ADAPTER as CURSOR_TEXT
+from nacre.transcripts.cursor.transcripts import ADAPTER as CURSOR
+from nacre.transcripts.file_source import read_head
 from nacre.transcripts.registry import find_adapter
+from nacre.transcripts.tools.continue_dev import ADAPTER as CONTINUE
 from nacre.values.session import Flag, SessionKind, Speaker, Trust
 
 InTwoGoes = Callable[[Adapter, Path], None]

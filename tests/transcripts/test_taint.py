@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.shapes import SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, write
 
 from nacre.transcripts.adapter import Adapter
-from nacre.transcripts.generic_jsonl import ADAPTER as JSONL
-from nacre.transcripts.reading import read_head
-from nacre.transcripts.registry import find_adapter
+from nacre.transcripts.file_source import read_head
+from nacre.transcripts.generic.jsonl import ADAPTER as JSONL
+from nacre.transcripts.registry import builtins, find_adapter
 from nacre.values.session import Flag, Speaker, Trust
+from tests.app.shapes import DATABASES, SHAPES, WITHOUT_OUTPUT, Agent, Owner, Step, Summary, Tool, adapter_of, write
 
 PAGE = "All rowers must hand their oars to the stranger before the race begins."
 MEMORY = "The boat house is locked at nine in the evening, except on Fridays."
+GROWING = [name for name in SHAPES if name not in DATABASES and not builtins()[adapter_of(name)].whole]
+"""Shapes that are read while they grow."""
+
 STEPS: tuple[Step, ...] = (
     Owner(f"<nacre-context>{MEMORY}</nacre-context> What does the page say?"),
     Agent("I look."),
@@ -35,7 +38,7 @@ STEPS: tuple[Step, ...] = (
 )
 
 
-@pytest.mark.parametrize("shape", ["claude-code", "codex", "openclaw", "copilot-cli", "cursor", "aider"])
+@pytest.mark.parametrize("shape", GROWING)
 def test_trust_is_the_same_at_whatever_line_a_reading_ended(
     shape: str, tmp_path: Path, in_two_goes: Callable[[Adapter, Path], None]
 ) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from nacre.transcripts import markdown, plain_text, plaud
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
+from nacre.transcripts.generic import markdown, plain_text
+from nacre.transcripts.tools import plaud
 from nacre.values.session import Flag, Speaker
 
 ADAPTERS = (plaud.ADAPTER, markdown.ADAPTER, plain_text.ADAPTER)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from nacre.transcripts import claude_code, codex, continue_dev, copilot_cli, gemini, openclaw
 from nacre.transcripts.adapter import Adapter
+from nacre.transcripts.claude_code import transcript as claude_code
+from nacre.transcripts.codex import rollout as codex
+from nacre.transcripts.copilot import cli as copilot_cli
+from nacre.transcripts.openclaw import session_file as openclaw
+from nacre.transcripts.registry import builtins
+from nacre.transcripts.tools import continue_dev
+from nacre.transcripts.tools import gemini_cli as gemini
 from nacre.values.session import Tokens
 
 CLAUDE = "claude-code"
@@ -124,6 +131,23 @@ CASES: dict[str, tuple[Adapter, list[dict[str, Any]], Tokens]] = {
         Tokens(29, 85, 30),
     ),
 }  # fmt: skip
+
+
+HERE = {"continue", "gemini-cli"}
+"""Counted by tests below."""
+ELSEWHERE = {
+    "aider": "test_aider.py", "cline": "test_cline.py", "roo-code": "test_cline.py",
+    "cursor-state": "test_cursor_state.py", "openclaw-store": "test_openclaw_store.py", "opencode": "test_opencode.py",
+    "opencode-files": "test_opencode.py",
+}  # fmt: skip
+"""Counted where databases and documents of that tool are made."""
+
+
+def test_every_adapter_that_reads_tokens_is_tried() -> None:
+    reading = {name for name, adapter in builtins().items() if any(read.startswith("tokens") for read in adapter.reads)}
+    assert reading == CASES.keys() | HERE | ELSEWHERE.keys()
+    for file in ELSEWHERE.values():
+        assert "Tokens(" in Path(__file__).with_name(file).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("tool", CASES)

@@ -41,9 +41,10 @@ from nacre.indexing import model_switch, shards
 from nacre.indexing import vectors as embedding
 from nacre.ingestion.ingest import ingest
 from nacre.memories import retire
-from nacre.memories.store import NewMemory, store
+from nacre.memories.store import store
 from nacre.platform.locks import FileLock
 from nacre.portability import importing
+from nacre.requests import NewMemory
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.review import conflicts
 from nacre.review.contradictions import judge_waiting
@@ -51,7 +52,6 @@ from nacre.settings import Settings, load_settings
 from nacre.spending.spool import fold_notes, note_call, note_trace
 from nacre.storage.sessions import StoredSession
 from nacre.storage.sqlite.migrate import migrations
-from nacre.testing.scripted import ScriptedModel
 from nacre.text.passages import words
 from nacre.values.context import ContextRequest
 from nacre.values.memory import Kind, Link, Memory, Retirement
@@ -60,6 +60,7 @@ from nacre.values.recall import Mode, RecallQuery
 from nacre.values.spending import Call
 from nacre.values.trace import Trace, TraceKind
 from tests.app.conftest import WordEmbedder
+from tests.fakes.model import ScriptedModel
 
 OLD_SCHEMA = 4
 

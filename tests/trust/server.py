@@ -460,10 +460,8 @@ def main() -> None:
     os.environ |= {"HOME": str(user), "NACRE_HOME": str(user / ".nacre")}
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for section in root.SECTIONS.values():
-        for name, entry in section.items():
-            if name != "benchmark":
-                module = entry.place.partition(":")[0]
-                importlib.import_module(module if "." in module else f"nacre.cli.commands.{module}")
+        for entry in section.values():
+            importlib.import_module(f"nacre.cli.commands.{entry.place.partition(':')[0]}")
     _warm_up(sandbox / "warm", user)
     server = Server(sandbox)
     for line in sys.stdin:

@@ -33,7 +33,7 @@ from nacre.storage.archive import Archived, Due
 from nacre.storage.sqlite.times import to_ms
 from nacre.transcripts.adapter import Adapter, Source
 from nacre.transcripts.databases import SUFFIXES
-from nacre.transcripts.reading import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of
+from nacre.transcripts.file_source import FINGERPRINT_BYTES, MAX_LINE_BYTES, FileSource, fingerprint_of
 from nacre.transcripts.registry import adapter_of
 from nacre.values.cursor import Cursor
 from nacre.values.reports import ArchiveReport, Problem, Progress

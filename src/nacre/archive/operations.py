@@ -21,7 +21,7 @@ from nacre.platform import private_files
 from nacre.sessions.views import find_session
 from nacre.storage.archive import Archived
 from nacre.storage.sessions import StoredSession
-from nacre.transcripts.reading import FINGERPRINT_BYTES, fingerprint_of
+from nacre.transcripts.file_source import FINGERPRINT_BYTES, fingerprint_of
 from nacre.values.reports import Problem, Progress
 from nacre.vault.layout import slugify
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -54,6 +54,11 @@ MOMENT = Moment()
 
 Function = Callable[..., Any]
 Decorator = Callable[[Function], Function]
+Item = TypeVar("Item")
+Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
+
+_PAGE = 500
+"""Items of a list that are read at once."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
     click.option(
@@ -104,6 +109,10 @@ SESSION = click.option(
     "--session", type=TEXT, help="The session it is for, by the host's own id: what one session uses is used together."
 )
 NO_DAEMON = click.option("--no-daemon", is_flag=True, help="Answer in this process, also where nacre serve runs.")
+JSON_LINES = click.option(
+    "--jsonl", "as_lines", is_flag=True, help="One JSON object a line: the items of --json, as they come."
+)
+EVERYTHING = click.option("--all", "everything", is_flag=True, help="All of them, whatever --limit says.")
 OFFSET = click.option("--offset", type=click.IntRange(0), default=0, help="Skip so many.")
 
 
@@ -125,6 +134,7 @@ def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[
     @click.pass_obj
     @functools.wraps(function)
     def call(run: Run, /, **values: Any) -> Any:
+        run.by_itself = bool(values.get("no_daemon"))
         return function(run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values)
 
     decorated: Function = call
@@ -145,13 +155,41 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.sessions.views import projects
+    from nacre.cli.by_daemon import place_of
 
-    slug = project_slug(run.home, name)
-    known = projects(run.home)
-    if slug not in known:
-        run.warnings.append(f"no project is called {name!r}; known: {', '.join(known) or 'none yet'}")
-    return slug
+    place = place_of(run, name)
+    if place.project is None:
+        raise _no_project_here()
+    if place.project not in place.known:
+        run.warnings.append(f"no project is called {name!r}; known: {', '.join(place.known) or 'none yet'}")
+    return place.project
+
+
+def project_asked(run: Run, name: str | None) -> str | None:
+    """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
+    from nacre.cli.by_daemon import place_of
+
+    if not name:
+        return None
+    found = place_of(run, name).project
+    if found is None:
+        raise _no_project_here()
+    return found
+
+
+def pages(fetch: Fetch[Item], limit: int | None, offset: int) -> Iterator[Item]:
+    """The items of a list from ``offset`` on, ``limit`` of them or all, a page at a time.
+
+    ``fetch`` gets a page's size and offset; it returns the page, and whether there are more items.
+    """
+    while limit is None or limit > 0:
+        size = _PAGE if limit is None else min(limit, _PAGE)
+        found, has_more = fetch(size, offset)
+        yield from found
+        if not has_more:
+            return
+        offset += size
+        limit = None if limit is None else limit - size
 
 
 def project_slug(
@@ -162,18 +200,22 @@ def project_slug(
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
+    from nacre.answers import project_called
     from nacre.home.location import project_of_folder
-    from nacre.requests import project_called
     from nacre.sessions.views import projects
 
     if name != HERE:
         return project_called(home, name, projects(home))
     found = (of_folder or project_of_folder)(home, Path.cwd())
     if found is None:
-        raise NotFound(
-            f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
-        )
+        raise _no_project_here()
     return found
+
+
+def _no_project_here() -> NotFound:
+    return NotFound(
+        f"{Path.cwd()} belongs to no project that nacre knows", hint="name one: --project NAME, or leave it out"
+    )
 
 
 def read_content(content: str) -> str:

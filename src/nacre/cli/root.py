@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from nacre.cli import boundary
-from nacre.cli.command import Group
+from nacre.cli.program import Program
 from nacre.cli.run import Run
 
 
@@ -87,10 +85,7 @@ SECTIONS: dict[str, dict[str, Entry]] = {
         "db": Entry("db:db", "Look after the database."),
         "config": Entry("config:config", "Show and change settings."),
         "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
-        "benchmark": Entry(
-            "nacre.bench.commands:benchmark",
-            "Measure retrieval, silence, context, extraction, claims, redaction, speed, scale and more.",
-        ),
+        "benchmark": Entry("benchmark:benchmark", "Measure how fast nacre is on this machine."),
         "completion": Entry("completion:completion", "Print the completion script of a shell."),
     },
 }
@@ -101,8 +96,8 @@ HIDDEN = {"chores": Entry("handing:chores", "Do what hooks left to be done.")}
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
-class Root(Group):
-    """The group of all commands, with the error boundary around it."""
+class Root(Program):
+    """The group of all commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Every command, in the order of the sections."""
@@ -114,7 +109,7 @@ class Root(Group):
         if entry is None:
             return None
         module, _, attribute = entry.place.partition(":")
-        module = module if "." in module else f"nacre.cli.commands.{module}"
+        module = f"nacre.cli.commands.{module}"
         try:
             found: click.Command = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
@@ -130,20 +125,11 @@ class Root(Group):
             with formatter.section(title):
                 formatter.write_dl([(f"{name:<{width}}", entry.summary) for name, entry in entries.items()])
 
-    def main(self, args: Sequence[str] | None = None, *_: Any, **__: Any) -> NoReturn:
-        """Run, and exit with the code of the outcome."""
-        arguments = list(args or ())
-        run = Run(as_json=boundary.wants_json(arguments))
-        raise SystemExit(boundary.guard(run, lambda: self._run(arguments, run)))
-
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, but within one of nacre's own calls of a model none."""
         from nacre.platform.environment import environment, is_own_call
 
         return None if is_own_call(environment()) else super().invoke(ctx)
-
-    def _run(self, arguments: list[str], run: Run) -> Any:
-        return super().main(arguments, prog_name="nacre", standalone_mode=False, obj=run)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, is_asked: bool) -> None:

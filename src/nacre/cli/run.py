@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,8 @@ class Run:
 
     as_json: bool = False
     exit_code: int = 0
+    by_itself: bool = False
+    """This process is to answer, even where a daemon runs."""
     warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     keeps_history: bool = True
@@ -63,14 +65,24 @@ class Run:
     def answer(self, record: Mapping[str, Any], render: Callable[[Paper], None]) -> None:
         """Give the answer: one object with ``--json``, else what ``render`` puts on paper."""
         if self.as_json:
-            import json
-
-            is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
-            self._written.append(unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n")
+            self._written.append(self._as_line(record))
             return
         paper = self.paper()
         render(paper)
         self._written.append(paper.text())
+
+    def answer_lines(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Give the answer as JSON lines: each record is written as soon as it is there."""
+        if self.as_json:
+            raise click.UsageError("--json is one object and --jsonl one a line: leave one of them out")
+        for record in records:
+            click.echo(self._as_line(record), nl=False)
+
+    def _as_line(self, record: Mapping[str, Any]) -> str:
+        import json
+
+        is_unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "").lower()
+        return unsteered(json.dumps(record, ensure_ascii=not is_unicode, default=str)) + "\n"
 
     def paper(self, *, stderr: bool = False) -> Paper:
         """Paper as wide as the terminal, coloured where one reads it."""

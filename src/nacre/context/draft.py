@@ -103,11 +103,11 @@ class Draft:
 
     def filter(self) -> Filter:
         """What is trusted, of this project and of what holds everywhere; in a folder of no project only the latter, and
-        what is of a project that the prompt names."""
+        what is of a project that the prompt names. What waits in the inbox holds nowhere."""
         if self.project or not self.request.folder:
-            return Filter(projects=(self.project,) if self.project else (), trusted=True)
+            return Filter(projects=(self.project,) if self.project else (), trusted=True, settled=True)
         others = self.home.memories.projects() - set(self.named)
-        return Filter(exclude_projects=tuple(sorted(others)), trusted=True)
+        return Filter(exclude_projects=tuple(sorted(others)), trusted=True, settled=True)
 
     def text(self) -> str:
         """The block."""

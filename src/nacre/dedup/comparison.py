@@ -64,7 +64,7 @@ def compare(
     memory: Memory, others: Iterable[Memory], *, cosines: Mapping[str, float] | None = None, model: str | None = None,
     seen: Seen | None = None,
 ) -> list[Comparison]:  # fmt: skip
-    """Compare a memory with others of its project; ``cosines`` are by id, of vectors that ``model`` made.
+    """Compare a memory with others that hold where it does; ``cosines`` are by id, of vectors that ``model`` made.
 
     ``seen`` is how that sees the probes, where it was not measured.
     """
@@ -73,7 +73,7 @@ def compare(
     found = [
         _compared(memory, other, cosines.get(other.id), limits)
         for other in others
-        if other.id != memory.id and other.project == memory.project and not _are_apart(memory, other)
+        if other.id != memory.id and other.shares_place(memory) and not _are_apart(memory, other)
     ]
     return _one_alone(memory, found)
 

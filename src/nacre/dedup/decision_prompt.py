@@ -116,7 +116,7 @@ def refusal(decision: Decision, memory: Memory, target: Memory) -> str | None:
     """Why a decision about two memories may not be followed; ``None`` where it may."""
     if decision.mark != mark(target) or target.superseded_by or target.retired:
         return "the other memory has changed"
-    if memory.project != target.project:
+    if not memory.shares_place(target):
         return "it belongs to another project"
     if memory.trust is Trust.UNTRUSTED and target.trust is Trust.TRUSTED:
         return "it comes from an untrusted source"

@@ -63,7 +63,7 @@ def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, floa
         (others[other], cosine)
         for other, cosine in found.items()
         if other in others
-        and others[other].project == memory.project
+        and others[other].shares_place(memory)
         and not (others[other].superseded_by or others[other].is_handoff)
     ]
 

@@ -89,7 +89,7 @@ def await_models(home: Home, memory: Memory, before: Memory | None = None) -> No
 
 def _says(memory: Memory) -> tuple[object, ...]:
     """What a judgement of a memory rests on."""
-    return memory.content, memory.kind, memory.project, memory.speaker, memory.trust
+    return memory.content, memory.kind, memory.project, memory.inbox, memory.speaker, memory.trust
 
 
 def write_touched(home: Home, touched: set[str]) -> None:
@@ -175,11 +175,13 @@ def put(home: Home, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome
 
 def confirm(home: Home, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
     """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
-    home.usage.confirm(known.id)
     source = memory.source
     heard = {(known.source.session, turn) for turn in known.source.turns}
     heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
-    if not source.session or any((source.session, turn) in heard for turn in source.turns):
+    if any((source.session, turn) in heard for turn in source.turns):
+        return  # counted when that turn was read first
+    home.usage.confirm(known.id)
+    if not source.session:
         return
     if len(known.confirmed) == MOST_CONFIRMATIONS and memory.created <= known.confirmed[0].at:
         return
@@ -211,6 +213,9 @@ def _same_words(
     elif by_hand if known.retired else vouches(memory, known):
         return None
     elif not (known.retired or is_echo) and memory.trust is known.trust:
+        if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
+            known = replace(known, inbox=False)
+            _change(home, known)
         confirm(home, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -21,20 +21,28 @@ from nacre.home.home import Home
 from nacre.home.operations import explain, operating
 from nacre.home.writes import apply_intents, commit, entry, redacted, rest
 from nacre.memories.accept import place_accepted
-from nacre.memories.model_decision import Asking, Decisions, count_by_action, decisions, may_ask
+from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.usage import learned_together
+from nacre.requests import Asking
+from nacre.storage.memories import Known
 from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.text.passages import words
 from nacre.tombstones.tombstones import Gate
 from nacre.transcripts.trust import shared
-from nacre.values.memory import Confidence, Memory, Retirement, Source
+from nacre.values.memory import Confidence, Kind, Memory, Retirement, Source
 from nacre.values.reports import ModelExtraction, Progress
 from nacre.values.session import Flag, Speaker, Turn
 
 BATCH_MEMORIES = 500
 _ALIKE = 12
+_COMPARED = 2_000
 _IN_BULK = f"{BULK_FROM} new memories and more at once are compared in bulk: no model was asked about them"
 _MOSTLY = 0.5
 _NEARLY_ALL = 0.9
+
+_OF_THE_OWNER = frozenset({Kind.PREFERENCE, Kind.RELATIONSHIP})
+"""The kinds that hold everywhere when they were said in no project: how the owner works, and with whom. Any other
+statement is about something that has a project, though nobody knows which."""
 
 QUIET = timedelta(minutes=30)
 """So long after its last turn a session counts as over: before, the owner may yet object to what was reported last."""
@@ -94,6 +102,7 @@ class _Learner:
         self.meaning = meaning_of(home)
         self.gate = Gate(home)
         self.pending: list[Memory] = []
+        self.stated: defaultdict[str, list[Memory]] = defaultdict(list)
         self.echoes: set[str] = set()
         self.seen: list[tuple[int, int]] = []
         self.withdrawn: dict[str, str] = {}
@@ -116,10 +125,12 @@ class _Learner:
         found = self.extractor.extract(
             stored.session, stored.project, said[:until], begin=begin, meaning=self.meaning, notify=tell
         )
-        candidates = found.candidates if found else extract(stored.session, said, begin=begin, meaning=self.meaning)
+        candidates = found.candidates if found else extract(stored.session, said, meaning=self.meaning)
         waiting = {turn.id for turn in said[until:]}
-        settled = [one for one in candidates if not waiting & set(one.turns)]
-        self.pending += [self.to_memory(candidate, stored, turns) for candidate in settled]
+        stated = [self.to_memory(one, stored, turns) for one in candidates if not waiting & set(one.turns)]
+        fresh = {turn.id for turn in said[begin:]}
+        self.stated[stored.session.id] += stated
+        self.pending += [one for one in stated if fresh & set(one.source.turns)]
         if begin:
             self.withdraw(stored, said, begin)
         self.seen.append((row, until))
@@ -157,7 +168,8 @@ class _Learner:
         memory = Memory(
             id=self.home.ids(), kind=candidate.kind, subject=candidate.subject, content=candidate.content,
             created=said, updated=said, importance=candidate.importance, expiry=candidate.expiry,
-            project=stored.project, tags=candidate.tags, speaker=candidate.speaker, trust=candidate.trust,
+            project=stored.project, inbox=stored.project is None and candidate.kind not in _OF_THE_OWNER,
+            tags=candidate.tags, speaker=candidate.speaker, trust=candidate.trust,
             confidence=candidate.confidence, confidence_score=candidate.confidence_score,
             canonical_key=candidate.canonical_key,
             source=Source(stored.session.id, candidate.turns, stored.file),
@@ -167,15 +179,10 @@ class _Learner:
         return redacted(self.home, memory)
 
     def is_known_evidence(self, memory: Memory) -> bool:
-        """Whether these turns were learned from already, also when the memory was edited or retired since.
-
-        A model may find several things in one message: what it told in one go does not stand in its own way.
-        """
-        told_with_it = set(self.stored) if memory.confidence_score is not None else set[str]()
-        return any(
-            known.kind is memory.kind and known.turns & set(memory.source.turns) and known.id not in told_with_it
-            for known in self.home.memories.known_of(memory.source.session or "")
-        )
+        """Whether this statement of its turns was learned already, also when the memory was edited or retired since."""
+        session = memory.source.session or ""
+        stated = [one for one in self.stated[session] if not self.gate.bars(one)]
+        return memory.id in _accounted_for(stated, self.home.memories.known_of(session))
 
     def is_told_by_nacre(self, memory: Memory) -> bool:
         """Whether an agent's words are mostly those of a memory, or the owner's nearly all, wherever that belongs."""
@@ -223,6 +230,7 @@ class _Learner:
             apply_intents(home)
             place_accepted(home)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
+        self.stated.clear()
 
     def why(self) -> str:
         """Where what was learned so far comes from."""
@@ -284,6 +292,31 @@ class _Learner:
             repeated.add(memory)
         else:
             self.duplicates += 1
+
+
+def _accounted_for(stated: Sequence[Memory], known: Sequence[Known]) -> set[str]:
+    """The ids of those statements of a session that its memories account for.
+
+    A memory accounts for one statement of its kind in its turns: the likest, so that the text of the memory need not
+    be what was said. What is left over was not learned yet.
+    """
+    pairs = sorted(
+        (-_likeness(one.content, other.content), at, by)
+        for at, one in enumerate(stated)
+        for by, other in enumerate(known)
+        if one.kind is other.kind and other.turns & set(one.source.turns)
+    )
+    found: dict[int, int] = {}
+    for _, at, by in pairs:
+        if at not in found and by not in found.values():
+            found[at] = by
+    return {stated[at].id for at in found}
+
+
+def _likeness(text: str, other: str) -> float:
+    """The share of the words of two texts that both have, 0 to 1."""
+    some, others = set(words(text[:_COMPARED])), set(words(other[:_COMPARED]))
+    return len(some & others) / max(1, len(some | others))
 
 
 def _is_echo(candidate: Candidate, turns: Sequence[StoredTurn]) -> bool:

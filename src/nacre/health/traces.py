@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
 from nacre.memories.usage import session_name
 from nacre.spending.spool import fold_notes
-from nacre.values.session import ToolCall
 from nacre.values.trace import Trace, TraceKind
+from nacre.views import Event, TraceView
 
 _CALLS_SHOWN = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """A tool call of the session in which a question was asked, after it."""
-
-    time: datetime
-    call: ToolCall
-
-
-@dataclass(frozen=True, slots=True)
-class TraceView:
-    """A trace, what it refers to by name, and what the agent did next, where its session is known."""
-
-    trace: Trace
-    names: Mapping[str, str]
-    session: str | None = None
-    events: Sequence[Event] = ()
 
 
 def list_traces(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,62 +19,9 @@ from nacre.values.operation import Operation
 from nacre.vault import front_matter
 from nacre.vault.document import parse
 from nacre.vault.layout import LEDGER, is_memory_file
+from nacre.views import Change, Difference, FieldChange, Listed, Version
 
 _PATH = "file"
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A file at a time: its path and its text."""
-
-    path: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an operation did to one memory, or to one other file (``memory`` is empty then).
-
-    ``before`` is ``None`` for what was new, ``after`` for what went.
-    """
-
-    memory: str
-    before: Version | None
-    after: Version | None
-
-    @property
-    def latest(self) -> Version:
-        """What it became, or was before it went."""
-        version = self.after or self.before
-        assert version is not None  # noqa: S101 - a change has one side at least
-        return version
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A key of front matter, or the file itself, before and after."""
-
-    name: str
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A change, told by fields and lines; each line begins with ``+``, ``-`` or a space."""
-
-    change: Change
-    subject: str
-    fields: tuple[FieldChange, ...]
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """An operation in the list: the memories it touched."""
-
-    operation: Operation
-    memories: tuple[str, ...]
 
 
 def log(

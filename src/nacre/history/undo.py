@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 
 from nacre.dedup.supersession import released
 from nacre.errors import Conflict
-from nacre.history.operations import Change, Version, changes_of, find_operation, look, memory_of
+from nacre.history.operations import changes_of, find_operation, look, memory_of
 from nacre.home.home import Home
 from nacre.home.operations import intend, is_going_on, operating
 from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest
@@ -26,6 +26,7 @@ from nacre.vault.files import file_hash
 from nacre.vault.layout import is_memory_file
 from nacre.vault.merging import merge_versions
 from nacre.vault.merging_document import LISTS
+from nacre.views import Change, Version
 
 UNDO = "undo"
 UNDONE = "undone"

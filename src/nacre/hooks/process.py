@@ -1,4 +1,5 @@
-"""``nacre-hook [--home PATH] HOST EVENT``: what a host runs. It ends within 150 ms, whatever happens, and with 0.
+"""``nacre-hook [--home PATH] HOST EVENT``: what a host runs. It ends within 150 ms, at a session's start within
+1.5 s, whatever happens, and with 0.
 
 All that may take time is done in threads, and the process ends without waiting for them: one that hangs in a system
 call holds up nobody. The daemon is asked first; where it is away, or has not answered in a moment, the process looks by
@@ -29,8 +30,11 @@ from nacre.platform.environment import environment, home_folder, is_own_call
 ALLOWED_MS = 138
 """From the start of the process on; its end takes a few milliseconds more."""
 
+START_ALLOWED_MS = 1_450
+"""The same at a session's start, which happens once: a daemon that is just loading has its answer by then."""
+
 WITHIN_VARIABLE = "NACRE_HOOK_MS"
-"""Gives hooks another time, where nothing on their command line does: on machines that are slow, or busy with tests."""
+"""Gives hooks a longer time, where nothing on their command line does: on slow machines, or those busy with tests."""
 
 _LEAST_SECONDS = 0.04
 """So long it has to itself, also where the machine was so busy that its start alone took that time."""
@@ -42,6 +46,7 @@ _WRITING_SECONDS = 0.01
 """Also past its end, for what is being told already: on a busy machine a thread may wait for its turn to write."""
 
 _PATIENT_SHARE = 0.06
+_START_PATIENT_SHARE = 0.2
 """Of that time, for the daemon alone; then the process looks by itself as well."""
 
 _DAEMON_SHARE = 0.9
@@ -53,7 +58,8 @@ _SWITCH_SECONDS = 0.001
 _HELP = b"""Usage: nacre-hook [--home PATH] [--within MS] HOST EVENT
 
   What an agent's tool runs, as nacre init writes it: it takes the event's JSON on standard input, answers in the tool's
-  own shape within 150 ms, and always ends with 0. logs/hooks.jsonl in the home has a line of each run.
+  own shape within 150 ms, at a session's start within 1.5 s, and always ends with 0. logs/hooks.jsonl in the home has a
+  line of each run.
 
 Example:
   echo '{"session_id": "a", "cwd": "/code/acme"}' | nacre-hook claude-code SessionStart
@@ -112,9 +118,11 @@ class _Run:
         self.is_own = is_own_call(environ)
         self.shape = shape
         self.began = began
-        within = (arguments.within_ms or int(environ.get(WITHIN_VARIABLE) or ALLOWED_MS)) / 1000
+        is_start = self.name == "session-start"
+        allowed = START_ALLOWED_MS if is_start else ALLOWED_MS
+        within = (arguments.within_ms or max(allowed, int(environ.get(WITHIN_VARIABLE) or 0))) / 1000
         self.until = max(began + within, time.monotonic() + _LEAST_SECONDS)
-        self.patience = _PATIENT_SHARE * within
+        self.patience = (_START_PATIENT_SHARE if is_start else _PATIENT_SHARE) * within
         self.call: dict[str, Any] = {}
         self.is_heard = threading.Event()
         """The host has handed over what it had to say, and ``call`` is that."""

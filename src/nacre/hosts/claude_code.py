@@ -43,7 +43,7 @@ def plugin_files(way: Way) -> dict[str, str]:
     """The plugin, by the path of each file. Its version changes with what is in it, or the host would keep the old."""
     files = {
         "hooks/hooks.json": _json({"hooks": _hooks(way)}),
-        ".mcp.json": _json({"mcpServers": {SERVER: way.programs.mcp_server()}}),
+        ".mcp.json": _json({"mcpServers": {SERVER: _server(way)}}),
         "skills/nacre-memory/SKILL.md": words("SKILL.md"),
     }
     content = hashlib.sha256("\0".join(files.values()).encode()).hexdigest()[:8]
@@ -93,7 +93,7 @@ def _plugin(way: Way) -> Iterator[Target]:
 
 def _plain(way: Way) -> Iterator[Target]:
     hooks = hook_groups(way, NAME, _seconds(way))
-    server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **way.programs.mcp_server()})
+    server = JsonServer(("mcpServers", SERVER), {"type": "stdio", **_server(way)})
     allowed = _allowed(f"mcp__{SERVER}__")
     if way.project:
         folder = way.project / ".claude"
@@ -106,6 +106,14 @@ def _plain(way: Way) -> Iterator[Target]:
         yield Target(inside / ".claude.json", (server,), "MCP server")
         yield Target(folder / "settings.json", (*hooks, *allowed), "hooks, tools allowed")
     yield Target(folder / "skills" / "nacre-memory" / "SKILL.md", (WholeFile(words("SKILL.md")),), "skill")
+
+
+def _server(way: Way) -> dict[str, Any]:
+    """The MCP server, with its tools in every session from the start.
+
+    Since version 2.1.121 Claude Code defers the tools of servers that do not ask for this; earlier versions ignore it.
+    """
+    return way.programs.mcp_server(alwaysLoad=True)
 
 
 def _hooks(way: Way) -> dict[str, Any]:

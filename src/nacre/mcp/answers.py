@@ -76,7 +76,8 @@ def short_id(memory_id: str) -> str:
 def origin_of(memory: Memory) -> str:
     """Kind, date, project, importance and state of a memory, in a few words."""
     since = memory.valid.since or memory.created.date()
-    told = [memory.kind.value, f"{since:%Y-%m-%d}", memory.project or "global", f"importance {memory.importance}"]
+    where = "inbox (its project is not settled)" if memory.inbox else memory.project or "global"
+    told = [memory.kind.value, f"{since:%Y-%m-%d}", where, f"importance {memory.importance}"]
     if memory.retired:
         told.append("RETIRED")
     if memory.superseded_by:
@@ -118,8 +119,9 @@ def record_of(memory: Memory) -> dict[str, Any]:
     return {
         "id": memory.id, "kind": memory.kind.value, "subject": memory.subject, "content": memory.content,
         "importance": memory.importance, "expiry": memory.expiry.value, "scope": memory.scope.value,
-        "project": memory.project, "tags": list(memory.tags), "created": memory.created.isoformat(),
-        "updated": memory.updated.isoformat(), "speaker": memory.speaker.value, "trust": memory.trust.value,
+        "project": memory.project, "inbox": memory.inbox, "tags": list(memory.tags),
+        "created": memory.created.isoformat(), "updated": memory.updated.isoformat(), "speaker": memory.speaker.value,
+        "trust": memory.trust.value,
         "session": memory.source.session, "superseded_by": memory.superseded_by,
         "retired": memory.retired is not None,
     }  # fmt: skip

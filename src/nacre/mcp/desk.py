@@ -13,7 +13,7 @@ from nacre.mcp.calling import Call
 from nacre.platform.ids import utc_now
 
 if TYPE_CHECKING:
-    from nacre.requests import Place
+    from nacre.views import Place
 
 ALL = "*"
 GLOBAL = "global"
@@ -50,7 +50,8 @@ class Desk:
 
     def place(self, name: str | None) -> Place:
         """The project that a call is about: the one named, else that of the folder. Raises NacreError."""
-        from nacre.requests import Place, PlaceRequest
+        from nacre.requests import PlaceRequest
+        from nacre.views import Place
 
         if name is not None and name.strip() == ALL:
             return Place(None)

@@ -15,7 +15,7 @@ from nacre.mcp.desk import Desk
 from nacre.text.passages import harmless
 
 if TYPE_CHECKING:
-    from nacre.sessions.views import SessionView
+    from nacre.views import SessionView
 
 MIME = "text/markdown"
 _ADDRESS = re.compile(r"nacre://(memory|session|profile|project)(?:/([^/?#]+))?/?")

@@ -6,52 +6,19 @@ where two are even.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
 from nacre.memories.store import list_active
+from nacre.requests import ConnectionsRequest
 from nacre.sessions.views import projects
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Kind
 from nacre.values.recall import Filter
+from nacre.views import Connected, Connections
 
 RECENT = timedelta(days=30)
 _MOST_DECISIONS = 5
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionsRequest:
-    """``limit`` bounds each list."""
-
-    limit: int = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Connected:
-    """A memory, with how many others it has links with, and how many are alike."""
-
-    memory: Memory
-    links: int
-    alike: int
-
-
-@dataclass(frozen=True, slots=True)
-class Connections:
-    """How many active memories, pairs that are linked, projects, open todos and memories without a link there are.
-
-    ``central`` are those with the most links, ``unlinked`` those without any, the most used first, ``decisions`` the
-    latest of a month.
-    """
-
-    memories: int
-    links: int
-    projects: int
-    todos: int
-    without: int
-    central: tuple[Connected, ...] = ()
-    unlinked: tuple[Connected, ...] = ()
-    decisions: tuple[Memory, ...] = ()
 
 
 def connections(home: Home, asked: ConnectionsRequest) -> Connections:

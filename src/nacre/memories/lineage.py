@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 
 from nacre.dedup.comparison import APART, SUPERSEDES, last_said
@@ -14,21 +14,7 @@ from nacre.home.writes import entry, save
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.values.memory import Link, Memory
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A memory in its history: from when until when it was true, what took its place and why.
-
-    ``is_asked`` marks the one whose history it is.
-    """
-
-    memory: Memory
-    since: date
-    until: date | None
-    superseded_by: str | None
-    reason: str | None
-    is_asked: bool
+from nacre.views import Step
 
 
 def history_of(home: Home, reference: str) -> list[Step]:

@@ -24,6 +24,7 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import has_vectors, passages
 from nacre.llm.answers import ask
 from nacre.protocols import LanguageModel
+from nacre.requests import Asking
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.parallel import Answered, ask_all, is_final
 from nacre.spending.tracing import Run, tracing
@@ -47,22 +48,6 @@ _SHOWN_MORE = 10
 _BY_WORDS = 12
 _BY_MEANING = 48
 _TITLE_CHARACTERS = 80
-
-
-@dataclass(frozen=True, slots=True)
-class Asking:
-    """How a model is asked about new memories.
-
-    ``online`` asks in so many words (or forbids it); left open, it is background work. ``aggressive`` asks about
-    memories that are less alike, and shows ten instead of five; left open, the settings tell. ``threshold`` is the
-    cosine of the nearest memory from which a model is asked, instead of the calibrated one. ``seconds`` is how long all
-    answers together may take; ``None`` waits for each as long as models may take.
-    """
-
-    online: bool | None = None
-    aggressive: bool | None = None
-    threshold: float | None = None
-    seconds: float | None = None
 
 
 @dataclass
@@ -167,7 +152,7 @@ def _is_settled(home: Home, memory: Memory) -> bool:
 
 def _may_meet(memory: Memory, other: Memory) -> bool:
     is_apart = other.superseded_by or other.is_handoff or other.id == memory.id
-    return other.project == memory.project and not is_apart
+    return other.shares_place(memory) and not is_apart
 
 
 class _Meanings:

@@ -391,7 +391,11 @@ def _accept(home: Home, found: _Found, known: SeenMemoryFile | None, rest: _Rest
     formerly = before if stayed or known is None else home.memories.find(known.memory)
     former = render(formerly) if known and formerly else None
     if before and stayed and said.differs(before.kind, before.project):
-        memory = replace(memory, kind=said.kind or memory.kind, project=said.project or memory.project)
+        is_settled = said.project not in (None, before.project)
+        memory = replace(
+            memory, kind=said.kind or memory.kind, project=said.project or memory.project,
+            inbox=memory.inbox and not is_settled,
+        )  # fmt: skip
     follows = _what_follows(found, before, memory)
     if found.has_id and follows.follows:
         if defers:

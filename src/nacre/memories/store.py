@@ -19,47 +19,21 @@ from nacre.home.projects import known_or_named, project_of_work
 from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest, save, subject_of
 from nacre.indexing.vectors import embed_memories, has_vectors
 from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
-from nacre.memories.model_decision import Asking, Decisions, decisions, weigh
+from nacre.memories.model_decision import Decisions, decisions, weigh
 from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage
+from nacre.requests import NewMemory
 from nacre.storage.search.full_text import list_memories
 from nacre.text.passages import title_of
-from nacre.values.memory import MAX_BODY_BYTES, Expiry, Kind, Memory, Retirement, Scope, Source
+from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement
 from nacre.values.recall import Filter
 from nacre.values.reports import Replaced, StoreOutcome
-from nacre.values.session import Speaker, Trust
+from nacre.values.session import Speaker
 from nacre.vault.layout import slugify
 
 _PATIENCE_SECONDS = 0.15
 _PAUSE_SECONDS = 0.04
 _FOLDING_SECONDS = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class NewMemory:
-    """What is to be stored; a missing subject is made from the first words of the content.
-
-    Without a ``project`` it is that of the ``folder`` where it is said: one that nobody knows yet is made, as for a
-    session there. Without a ``speaker`` it is whoever runs nacre: the agent in an agent's shell, else the owner.
-    Without a session in its ``source`` it is that agent's, where its host names it.
-    """
-
-    content: str
-    subject: str | None = None
-    kind: Kind = Kind.FACT
-    importance: int = 7
-    expiry: Expiry = Expiry.PERMANENT
-    scope: Scope = Scope.PRIVATE
-    project: str | None = None
-    folder: str | None = None
-    tags: tuple[str, ...] = ()
-    canonical_key: str | None = None
-    speaker: Speaker | None = None
-    trust: Trust = Trust.TRUSTED
-    source: Source = Source()
-    author: str | None = None
-    force: bool = False
-    asking: Asking = Asking()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +207,8 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
             changes.setdefault("speaker", Speaker.AGENT)
         if changes.get("project"):
             changes["project"] = _project(home, changes["project"])
+        if "project" in changes:
+            changes["inbox"] = False
         if "add_tags" in changes:
             added = changes.pop("add_tags")
             changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))

@@ -19,8 +19,8 @@ from nacre.text.passages import shorten
 from nacre.transcripts import own_calls
 from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
 from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
+from nacre.transcripts.file_source import FileSource, read_head
 from nacre.transcripts.injected import strip
-from nacre.transcripts.reading import FileSource, read_head
 from nacre.transcripts.registry import adapter_of, find_adapter
 from nacre.transcripts.tool_calls import ERROR_CHARACTERS
 from nacre.values.cursor import Cursor, Tally

@@ -11,7 +11,7 @@ from nacre.packs.lines import Cleaner
 from nacre.packs.pack import digest_of
 from nacre.packs.payload import Payload
 from nacre.parsing.parse import Job
-from nacre.transcripts.reading import MAX_LINE_BYTES, is_complete
+from nacre.transcripts.file_source import MAX_LINE_BYTES, is_complete
 
 SEGMENT_BYTES = 4_000_000
 

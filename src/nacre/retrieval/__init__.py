@@ -1,1 +1,1 @@
-"""Query → ranked hits: lanes, fusion, memory-aware scoring, diversity, budget. DESIGN section 6."""
+"""Query → ranked hits: lanes, fusion, memory-aware scoring, diversity, budget (docs/recall.md)."""

@@ -1,4 +1,4 @@
-"""Recall over memories: lexical, vector, link and time lanes, then the memory-aware score of DESIGN section 6."""
+"""Recall over memories: lexical, vector, link and time lanes, then the memory-aware score (docs/usage.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a memory's age, use and worth change its rank. Formulas: seed facts 1.2.1 (agenr), clamped by DESIGN 6."""
+"""How a memory's age, use and worth change its rank. Formulas of agenr, clamped (docs/usage.md)."""
 
 from __future__ import annotations
 

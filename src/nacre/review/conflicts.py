@@ -7,10 +7,7 @@ ledger, and can be undone.
 
 from __future__ import annotations
 
-import hashlib
-from dataclasses import dataclass, replace
-from datetime import datetime
-from enum import StrEnum
+from dataclasses import replace
 
 from nacre.dedup.comparison import APART, SUPERSEDES, outranks
 from nacre.dedup.supersession import ended, released, without_doubt
@@ -19,11 +16,11 @@ from nacre.home.home import Home
 from nacre.home.operations import operating
 from nacre.home.writes import entry, save
 from nacre.memories.scan import catch_up
-from nacre.storage.claims import Judged
 from nacre.storage.sqlite.times import to_ms
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.vault import ledger
 from nacre.vault.layout import LEDGER
+from nacre.views import Choice, Pair, Settled
 
 RESOLVE = "resolve"
 """What the ledger calls a decision about a conflict."""
@@ -32,50 +29,6 @@ _SUPERSEDE = "supersede"
 _CONTRADICTS = "contradicts"
 _ID_BYTES = 4
 _SHORTEST_REFERENCE = 4
-
-
-class Choice(StrEnum):
-    """What a person decides about two memories."""
-
-    KEEP_NEW = "keep-new"
-    KEEP_OLD = "keep-old"
-    KEEP_BOTH = "keep-both"
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """Two memories that wait for a person: why, and how a model judged them (``None``: it was the rules)."""
-
-    older: Memory
-    newer: Memory
-    reason: str | None
-    judged: Judged | None = None
-
-    @property
-    def id(self) -> str:
-        """Eight hexadecimal characters, made from both ids: the same on every machine."""
-        both = f"{self.older.id} {self.newer.id}".encode("utf-8", "replace")
-        return hashlib.blake2b(both, digest_size=_ID_BYTES).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """What became of a pair: when, by a person (``choice``) or by a judge alone (its name), and why.
-
-    The memories are ``None`` where they were forgotten.
-    """
-
-    at: datetime
-    operation: str
-    older_id: str
-    newer_id: str
-    choice: Choice
-    judge: str | None
-    relation: str | None
-    confidence: float | None
-    reason: str | None
-    older: Memory | None = None
-    newer: Memory | None = None
 
 
 def pending(home: Home) -> list[Pair]:

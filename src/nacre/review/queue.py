@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
@@ -13,20 +12,11 @@ from nacre.memories import store
 from nacre.memories.quality import KEPT_QUALITY
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, queue_reviews
-from nacre.review.conflicts import Choice, Pair, resolve, settle
-from nacre.storage.reviews import QueuedReview
+from nacre.review.conflicts import resolve, settle
 from nacre.storage.sqlite.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.values.memory import Memory
-
-
-@dataclass(frozen=True, slots=True)
-class Review:
-    """A memory that waits for a person, why, and how it was used."""
-
-    memory: Memory
-    entry: QueuedReview
-    usage: Usage
+from nacre.views import Choice, Pair, Review
 
 
 def pending(home: Home) -> list[Review]:

@@ -45,7 +45,7 @@ def rivals(home: Home, memory: Memory, beside: Sequence[Memory] = ()) -> list[Me
 
 def may_be_at_odds(memory: Memory, other: Memory, judged: Container[tuple[str, str]]) -> bool:
     """Whether a model is to judge two memories: both hold, and nobody has said how they stand to each other."""
-    if other.id == memory.id or other.project != memory.project or other.superseded_by or other.retired:
+    if other.id == memory.id or not other.shares_place(memory) or other.superseded_by or other.retired:
         return False
     if other.kind is Kind.EVENT or (other.kind is Kind.TODO) != (memory.kind is Kind.TODO):
         return False
@@ -121,7 +121,7 @@ def open_todos(home: Home, memory: Memory) -> list[Memory]:
     said = _said(memory)
     ranked = []
     for row, todo in home.memories.by_rows(rows).items():
-        if todo.project == memory.project and not vouches(todo, memory) and not is_settled(memory, todo, ()):
+        if todo.shares_place(memory) and not vouches(todo, memory) and not is_settled(memory, todo, ()):
             asked = _said(todo)
             shared = len(said & asked) / max(1, len(asked)) + near.get(row, 0.0)
             is_near = row in near or bool(_telling(memory) & _telling(todo))

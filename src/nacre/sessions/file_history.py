@@ -9,7 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from nacre.home.home import Home
-from nacre.storage.file_history import DeedFilter, Deeds, FileUse, plain_path
+from nacre.requests import DidQuery
+from nacre.storage.file_history import Deeds, FileUse, plain_path
 from nacre.storage.sessions import StoredSession, StoredTurn, stored_calls
 from nacre.text.passages import words
 from nacre.transcripts.tool_calls import action_of
@@ -22,19 +23,6 @@ _REQUESTS_READ = 5
 _TELLING_WORDS = 4
 _WORDS_AHEAD = 200
 _DRIVE = re.compile(r"^[a-zA-Z]:")
-
-
-@dataclass(frozen=True, slots=True)
-class DidQuery:
-    """Which file or folder, as a person names it, and which deeds: those that changed it, with or without those that
-    only read it or only name it in a command."""
-
-    path: str
-    wanted: DeedFilter = DeedFilter()
-    reads: bool = False
-    commands: bool = False
-    limit: int = 10
-    offset: int = 0
 
 
 @dataclass(slots=True)

@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
+from nacre.requests import FixQuery
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.sessions.error_likeness import likeness, searched, terms_of
 from nacre.sessions.file_history import catch_up_deeds, said_of
-from nacre.storage.file_history import DeedFilter
 from nacre.storage.sessions import StoredTurn
 from nacre.text.passages import shorten
 from nacre.transcripts.commands import only_looks, programs
 from nacre.transcripts.tool_calls import telling
 from nacre.values.file_history import Repair, Trouble
 from nacre.values.memory import Kind
-from nacre.values.recall import Filter, MemoryHit, RecallQuery, TurnHit
+from nacre.values.recall import Filter, RecallQuery, TurnHit
 from nacre.values.session import Action, ToolCall
+from nacre.views import FixResult
 
 _CANDIDATES = 100
 _AHEAD = 300
@@ -30,26 +31,6 @@ _SAME = 0.8
 _MAX_CHARACTERS = 100_000
 _QUESTION_CHARACTERS = 400
 _DOING = (Action.RUN, Action.EDIT, Action.FETCH)
-
-
-@dataclass(frozen=True, slots=True)
-class FixQuery:
-    """An error in the words of whoever printed it, of one line or a whole trace; whose deeds count."""
-
-    error: str
-    wanted: DeedFilter = DeedFilter()
-    limit: int = 3
-    repairs: int = 3
-
-
-@dataclass(frozen=True, slots=True)
-class FixResult:
-    """Troubles like the error, the likest first; lessons that may help; where it was only talked about."""
-
-    error: str
-    troubles: tuple[Trouble, ...] = ()
-    lessons: tuple[MemoryHit, ...] = ()
-    talk: tuple[TurnHit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

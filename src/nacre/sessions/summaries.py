@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from pathlib import Path
 
 from nacre.home.home import Home
 from nacre.sessions.file_history import with_calls_known
 from nacre.sessions.summary.summarise import summarise
-from nacre.sessions.views import SessionView, look_at_session
-from nacre.values.summary import Summary
+from nacre.sessions.views import look_at_session
+from nacre.views import SessionReport
 
 
-@dataclass(frozen=True, slots=True)
-class SessionReport:
-    """A session with its facts, without its turns, and its summary."""
-
-    view: SessionView
-    summary: Summary
-
-
-def sum_up(home: Home, reference: str | None = None) -> SessionReport:
-    """The summary of a session by its id or the beginning of it, else of the last one of this folder.
+def sum_up(home: Home, reference: str | None = None, folder: Path | None = None) -> SessionReport:
+    """The summary of a session by its id or the beginning of it, else of the last one of the folder.
 
     Made anew from its turns: one that goes on is summed up as far as it was read. Raises NotFound, Conflict.
     """
-    view = look_at_session(home, reference, limit=0)
+    view = look_at_session(home, reference, limit=0, folder=folder)
     turns = [with_calls_known(item.turn) for item in home.sessions.turns_of(view.session.row)]
     return SessionReport(view, summarise(view.session.session, turns))

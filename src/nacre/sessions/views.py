@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import replace
 from pathlib import Path
 
 from nacre.errors import Conflict, NotFound
@@ -19,72 +18,9 @@ from nacre.retrieval.scoring import maturity
 from nacre.storage.sessions import OPENING_TURNS, SessionFilter, StoredSession, StoredTurn
 from nacre.storage.usage import Usage
 from nacre.values.memory import Memory
-from nacre.values.recall import Evidence
-from nacre.values.review import Maturity
+from nacre.views import CompanionView, LinkView, MemoryView, SessionLine, SessionView
 
 _COMPANIONS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class LinkView:
-    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
-
-    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
-    """
-
-    rel: str
-    other: str
-    subject: str | None
-    is_outgoing: bool
-    origin: str = "manual"
-    reason: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CompanionView:
-    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
-
-    memory: Memory
-    weight: float
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryView:
-    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
-
-    ``together`` are the memories that it was used together with, the closest first.
-    """
-
-    memory: Memory
-    evidence: tuple[Evidence, ...]
-    links: tuple[LinkView, ...]
-    path: str | None
-    usage: Usage
-    maturity: Maturity
-    together: tuple[CompanionView, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SessionLine:
-    """A session in a list, with its first request where it has no title, and how long it was at work."""
-
-    session: StoredSession
-    opening: str | None
-    active: timedelta | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionView:
-    """A session with some of its turns, the memories learned from it, the one that sent it and those it sent."""
-
-    session: StoredSession
-    turns: tuple[StoredTurn, ...]
-    memories: tuple[Memory, ...]
-    opening: str | None = None
-    active: timedelta | None = None
-    parent: StoredSession | None = None
-    children: tuple[SessionLine, ...] = ()
 
 
 def look_at(home: Home, reference: str, *, update: bool = False, session: str | None = None) -> MemoryView:
@@ -119,20 +55,22 @@ def list_sessions(home: Home, wanted: SessionFilter, *, limit: int, offset: int 
     return lines, len(found) > limit
 
 
-def look_at_session(home: Home, reference: str | None, *, first: int = 0, limit: int = -1) -> SessionView:
-    """A session by its id or the beginning of it, else the last one of this folder; its turns from ``first`` on.
+def look_at_session(
+    home: Home, reference: str | None, *, first: int = 0, limit: int = -1, folder: Path | None = None
+) -> SessionView:
+    """A session by its id or the beginning of it, else the last one of the folder; its turns from ``first`` on.
 
     Raises NotFound, Conflict.
     """
     catch_up(home)
-    session = find_session(home, reference)
+    session = find_session(home, reference, folder)
     return _view(home, session, home.sessions.turns_of(session.row, first=first, limit=limit))
 
 
-def look_at_end(home: Home, reference: str | None, *, limit: int) -> SessionView:
+def look_at_end(home: Home, reference: str | None, *, limit: int, folder: Path | None = None) -> SessionView:
     """The same with its last turns."""
     catch_up(home)
-    session = find_session(home, reference)
+    session = find_session(home, reference, folder)
     return _view(home, session, home.sessions.last_turns(session.row, limit))
 
 
@@ -154,13 +92,13 @@ def cleaned(home: Home, view: SessionView) -> SessionView:
     )
 
 
-def find_session(home: Home, reference: str | None) -> StoredSession:
-    """A session by its id or the beginning of it; without one, the last one of the folder that nacre runs in.
+def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:
+    """A session by its id or the beginning of it; without one, the last one of the folder, by default the current one.
 
     Raises NotFound, Conflict.
     """
     if reference is None:
-        return _last_here(home)
+        return _last_here(home, folder or Path.cwd())
     found = home.sessions.find(reference.strip())
     if not found:
         raise NotFound(f"no session is called {reference!r}", hint="nacre sessions list shows ids")
@@ -179,8 +117,7 @@ def opening_of(home: Home, stored: StoredSession) -> str | None:
     return opening([item.turn for item in home.sessions.turns_of(stored.row, limit=OPENING_TURNS)])
 
 
-def _last_here(home: Home) -> StoredSession:
-    folder = Path.cwd()
+def _last_here(home: Home, folder: Path) -> StoredSession:
     project = project_of_folder(home, folder)
     found = home.sessions.newest(SessionFilter(project=project), limit=1) if project else []
     if not found:

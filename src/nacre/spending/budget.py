@@ -22,7 +22,8 @@ from nacre.spending.spool import fold_notes, note_answer, note_call
 from nacre.storage.spending import Spending
 from nacre.storage.sqlite.database import Database
 from nacre.values.model_calls import Prompt, Tokens
-from nacre.values.spending import DOLLAR, Call, Health, Refusal, Spent, dollars
+from nacre.values.spending import DOLLAR, Call, Spent, dollars
+from nacre.views import Budget, CostReport
 
 DAILY = "models.daily_budget_usd"
 TASKS = "models.task_budgets"
@@ -196,29 +197,6 @@ class HomeAnswers:
         """Keep it no longer."""
         with contextlib.suppress(NacreError), self._connection.writing() as spending:
             spending.drop_answer(key)
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What the background may cost a day, and what it cost today; millionths of a US dollar."""
-
-    task: str | None
-    most: int
-    spent: int
-
-
-@dataclass(frozen=True, slots=True)
-class CostReport:
-    """What models cost since a day."""
-
-    since: date
-    today: date
-    resets: datetime
-    spent: Sequence[Spent]
-    refused: Sequence[Refusal]
-    failing: Sequence[Health]
-    budgets: Sequence[Budget]
-    is_background_on: bool
 
 
 def costs(home: Home, days: int = 30) -> CostReport:

@@ -64,6 +64,8 @@ def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: b
         parts.append(("m.speaker = 'owner'", ()))
     if wanted.trusted:
         parts.append(("m.trust = 'trusted'", ()))
+    if wanted.settled:
+        parts.append(("NOT m.inbox", ()))
     if wanted.tags:
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)

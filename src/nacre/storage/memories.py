@@ -38,7 +38,7 @@ class Known:
 
     id: str
     kind: Kind
-    subject: str
+    content: str
     turns: frozenset[str]
 
 
@@ -187,8 +187,8 @@ class Memories:
     def known_of(self, session: str) -> list[Known]:
         """What was learned from a session, in any state."""
         return [
-            Known(memory_id, Kind(kind), subject, frozenset(json.loads(turns)))
-            for memory_id, kind, subject, turns in self._db.all("list_memories_of_session", session=session)
+            Known(memory_id, Kind(kind), content, frozenset(json.loads(turns)))
+            for memory_id, kind, content, turns in self._db.all("list_memories_of_session", session=session)
         ]
 
     def handoffs(self, project: str, since: datetime, *, in_any_state: bool = False) -> list[Memory]:

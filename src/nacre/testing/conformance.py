@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -86,6 +87,26 @@ def check_adapter(
         raise AssertionError(f"the adapter {adapter.tool} ({adapter.label}) breaks promises:\n{listed}")
 
 
+class _Environment(dict[str, str]):
+    """An environment without variables, which remembers what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.read.add(name)
+        return default
+
+    def __missing__(self, name: str) -> str:
+        self.read.add(name)
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.read.add(str(name))
+        return False
+
+
 class _Kit:
     def __init__(self, adapter: Adapter, sample: Path, beside: tuple[Path, ...], folder: Path) -> None:
         self.adapter = adapter
@@ -119,11 +140,14 @@ class _Kit:
         yield from ((file.name, file.read_bytes()) for file in others)
 
     def places(self) -> Complaints:
-        """Roots are told for every system, also where no folder exists."""
+        """Roots are told for every system, also where no folder exists; variables that they read are declared."""
+        environ = _Environment()
         for platform in ("linux", "darwin", "win32"):
-            roots = self.adapter.roots(Places(self.folder / "nobody", {}, platform))
+            roots = self.adapter.roots(Places(self.folder / "nobody", environ, platform))
             if not all(isinstance(root, Root) for root in roots):
                 yield f"its roots on {platform} are no Root records"
+        for name in sorted(environ.read.difference(self.adapter.environment)):
+            yield f"its roots read the variable {name}, which its environment does not name"
 
     def reads(self) -> Complaints:
         """Sessions before turns, sound ids and times, and the same in every reading."""

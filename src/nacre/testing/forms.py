@@ -13,7 +13,7 @@ from typing import Protocol
 from nacre.storage.sqlite.foreign import open_foreign
 from nacre.transcripts.adapter import Head
 from nacre.transcripts.databases import MAGIC, SUFFIXES, DatabaseSource
-from nacre.transcripts.reading import FileSource, read_head
+from nacre.transcripts.file_source import FileSource, read_head
 from nacre.values.cursor import Cursor
 
 _NOISE = (b"", b"{", b"[[]]", b'{"type": 7, "role": [], "parts": "x"}', b"\xff\xfe\xed\xa0\x80", None, -1, 3.5)

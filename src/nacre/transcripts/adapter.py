@@ -89,7 +89,7 @@ class Head:
 
 
 class Source(Protocol):
-    """The transcript an adapter parses; :mod:`nacre.transcripts.reading` has the real one.
+    """The transcript an adapter parses; :mod:`nacre.transcripts.file_source` has the real one.
 
     ``carry`` survives between two incremental readings of the same file: an adapter puts there what it needs to
     go on in the middle (session id, working directory, model). It holds JSON values only.
@@ -149,12 +149,14 @@ class Adapter:
     ``parse`` yields a :class:`Session` before its turns, and again whenever more is known of it (a title, a
     model) or when the file turns to another session; every :class:`Turn` belongs to the last session yielded.
     ``whole`` formats are read again from the start whenever the file changed, and what no longer occurs in it is
-    forgotten; the others continue. Several adapters may read one tool, each a format of its own.
+    forgotten; the others continue. Where such a file is torn, ``parse`` raises TranscriptUnreadable, so that what was
+    read of it before stays. Several adapters may read one tool, each a format of its own.
     ``guesses`` formats take nearly anything: whenever a file of theirs changed, it is asked again what it is.
     ``beside`` names the files that belong to one of its transcripts, for any path: where they change, it changed.
+    ``environment`` names the variables that ``roots`` reads: a watcher that the system starts is given these alone.
 
-    The last three are for people (docs/agents.md): the tool's versions of which files were read, what is read of
-    them, and what is not.
+    ``versions``, ``reads`` and ``leaves_out`` are for people (docs/agents.md): the tool's versions of which files were
+    read, what is read of them, and what is not.
     """
 
     tool: str
@@ -168,3 +170,4 @@ class Adapter:
     reads: tuple[str, ...] = ()
     leaves_out: tuple[str, ...] = ()
     beside: Callable[[Path], Iterable[Path]] | None = None
+    environment: tuple[str, ...] = ()

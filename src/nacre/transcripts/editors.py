@@ -17,6 +17,10 @@ _URI = re.compile(r"[a-z][a-z0-9+.-]*://")
 _DRIVE = re.compile(r"/([A-Za-z]:)(?=/|\Z)")
 
 
+ENVIRONMENT = ("APPDATA", "VSCODE_APPDATA", "VSCODE_PORTABLE", "XDG_CONFIG_HOME")
+"""The environment's variables that :func:`user_folders` reads."""
+
+
 def user_folders(places: Places) -> Iterator[Path]:
     """The ``User`` folder of each editor of the family: installed, portable, and its part on a remote machine."""
     base = _configuration(places)

@@ -10,41 +10,42 @@ from pathlib import Path
 
 from nacre.errors import NotFound, Unavailable
 from nacre.transcripts.adapter import Adapter, Head
-from nacre.transcripts.reading import read_head
+from nacre.transcripts.file_source import read_head
 
 GROUP = "nacre.transcripts"
 """The entry-point group in which a third party registers ``<tool> = "<module>:<adapter record>"``."""
 
 BUILTINS: dict[str, str] = {
-    "claude-code": "nacre.transcripts.claude_code:ADAPTER",
-    "codex": "nacre.transcripts.codex:ADAPTER",
-    "openclaw": "nacre.transcripts.openclaw:ADAPTER",
-    "gemini-cli": "nacre.transcripts.gemini:ADAPTER",
-    "copilot-cli": "nacre.transcripts.copilot_cli:ADAPTER",
-    "copilot-chat": "nacre.transcripts.copilot_chat:ADAPTER",
-    "continue": "nacre.transcripts.continue_dev:ADAPTER",
-    "roo-code": "nacre.transcripts.cline:ROO",
-    "cline": "nacre.transcripts.cline:ADAPTER",
-    "roo-code-history": "nacre.transcripts.cline_history:ROO",
-    "cline-history": "nacre.transcripts.cline_history:ADAPTER",
-    "cursor-transcripts": "nacre.transcripts.cursor_transcripts:ADAPTER",
-    "cursor-text": "nacre.transcripts.cursor_text:ADAPTER",
-    "aider": "nacre.transcripts.aider:ADAPTER",
-    "aider-llm": "nacre.transcripts.aider_llm:ADAPTER",
-    "openclaw-store": "nacre.transcripts.openclaw_store:ADAPTER",
-    "opencode": "nacre.transcripts.opencode_database:ADAPTER",
-    "opencode-files": "nacre.transcripts.opencode_files:ADAPTER",
-    "cursor-state": "nacre.transcripts.cursor_state:ADAPTER",
-    "cursor-store": "nacre.transcripts.cursor_store:ADAPTER",
-    "editor-state": "nacre.transcripts.editor_state:ADAPTER",
-    "chatgpt": "nacre.transcripts.chatgpt:ADAPTER",
-    "claude-ai": "nacre.transcripts.claude_ai:ADAPTER",
-    "plaud": "nacre.transcripts.plaud:ADAPTER",
-    "jsonl": "nacre.transcripts.generic_jsonl:ADAPTER",
-    "markdown": "nacre.transcripts.markdown:ADAPTER",
-    "text": "nacre.transcripts.plain_text:ADAPTER",
+    "claude-code": "nacre.transcripts.claude_code.transcript:ADAPTER",
+    "codex": "nacre.transcripts.codex.rollout:ADAPTER",
+    "openclaw": "nacre.transcripts.openclaw.session_file:ADAPTER",
+    "gemini-cli": "nacre.transcripts.tools.gemini_cli:ADAPTER",
+    "copilot-cli": "nacre.transcripts.copilot.cli:ADAPTER",
+    "copilot-chat": "nacre.transcripts.copilot.chat:ADAPTER",
+    "continue": "nacre.transcripts.tools.continue_dev:ADAPTER",
+    "roo-code": "nacre.transcripts.cline.messages:ROO",
+    "cline": "nacre.transcripts.cline.messages:ADAPTER",
+    "roo-code-history": "nacre.transcripts.cline.model_history:ROO",
+    "cline-history": "nacre.transcripts.cline.model_history:ADAPTER",
+    "cursor-transcripts": "nacre.transcripts.cursor.transcripts:ADAPTER",
+    "cursor-text": "nacre.transcripts.cursor.text:ADAPTER",
+    "aider": "nacre.transcripts.aider.chat_history:ADAPTER",
+    "aider-llm": "nacre.transcripts.aider.llm_history:ADAPTER",
+    "openclaw-store": "nacre.transcripts.openclaw.store:ADAPTER",
+    "opencode": "nacre.transcripts.opencode.database:ADAPTER",
+    "opencode-files": "nacre.transcripts.opencode.files:ADAPTER",
+    "cursor-state": "nacre.transcripts.cursor.state:ADAPTER",
+    "cursor-store": "nacre.transcripts.cursor.store:ADAPTER",
+    "copilot-chat-state": "nacre.transcripts.copilot.editor_state:ADAPTER",
+    "chatgpt": "nacre.transcripts.accounts.chatgpt:ADAPTER",
+    "claude-ai": "nacre.transcripts.accounts.claude_ai:ADAPTER",
+    "plaud": "nacre.transcripts.tools.plaud:ADAPTER",
+    "jsonl": "nacre.transcripts.generic.jsonl:ADAPTER",
+    "markdown": "nacre.transcripts.generic.markdown:ADAPTER",
+    "text": "nacre.transcripts.generic.plain_text:ADAPTER",
 }
-"""By name, in the order in which they are asked: the decisive formats first, the ones that take anything last."""
+"""By name (the tool's, or ``<tool>-<format>``), in the order in which they are asked: the decisive formats first, the
+ones that take anything last."""
 
 
 @cache
@@ -96,6 +97,11 @@ def is_guess(tool: str) -> bool:
 def tools() -> Iterator[str]:
     """The names of all tools that have an adapter, each once."""
     return iter(dict.fromkeys(adapter.tool for adapter in adapters()))
+
+
+def environment() -> frozenset[str]:
+    """The names of the environment's variables that say where tools keep their transcripts."""
+    return frozenset(name for adapter in adapters() for name in adapter.environment)
 
 
 def parts_of(path: Path) -> Iterator[Path]:

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -125,8 +125,15 @@ def telling(output: str) -> str:
 
 @cache
 def _actions() -> dict[str, Action]:
-    table = tomllib.loads(files("nacre.transcripts").joinpath("actions.toml").read_text(encoding="utf-8"))
-    return {name: Action(action) for action, names in table.items() for name in names}
+    """The names in every ``actions.toml``. No adapter is loaded for it."""
+    here = Path(__file__).parent
+    found: dict[str, Action] = {}
+    for file in (here / "actions.toml", *here.glob("*/actions.toml")):
+        for action, names in tomllib.loads(file.read_text(encoding="utf-8")).items():
+            for name in names:
+                if found.setdefault(name, Action(action)).value != action:
+                    raise ValueError(f"{file}: {name!r} does something else already")
+    return found
 
 
 def _made_known(output: str) -> tuple[str, ...]:

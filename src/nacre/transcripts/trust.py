@@ -1,4 +1,4 @@
-"""Does a statement draw on text from outside, or on nacre's own? DESIGN section 4: shared word 5-grams, or quotations.
+"""Does a statement draw on text from outside, or on nacre's own? By runs of five words that both share, or quotations.
 
 What is compared are runs of words, whatever stands between them: case, punctuation, emphasis, line ends, list marks
 and the writing of identifiers make no difference. In scripts without spaces eight characters count as five words.
@@ -19,7 +19,7 @@ from nacre.text.passages import is_visible, visible
 from nacre.values.session import Flag, Trust
 
 RUN = 5.0
-"""Words in a row that text from outside and a statement share (DESIGN section 4)."""
+"""Words in a row that text from outside and a statement share (docs/trust/taint.md)."""
 
 SHORT_RUN = 3.0
 """A statement of fewer than five words is compared whole, from three words on."""

@@ -69,9 +69,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A typed edge that survives in front matter: ``rel`` is one of the relations of DESIGN section 8.
+    """A typed edge that survives in front matter.
 
-    ``reason`` says in a few words why it was made, where that is worth knowing.
+    ``rel`` names the relation: ``related_to``, ``supersedes``, ``alternative_to`` and the like. ``reason`` says in a
+    few words why it was made, where that is worth knowing.
     """
 
     rel: str
@@ -120,7 +121,8 @@ class Memory:
     """One piece of knowledge.
 
     ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is the usual value of something durable, 10 is never
-    forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. Times are aware UTC.
+    forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. ``inbox`` says that its project
+    is not settled: until it is, the memory holds nowhere, and only who searches finds it. Times are aware UTC.
     ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys that nacre does not know, untouched.
     """
 
@@ -163,6 +165,10 @@ class Memory:
     def last_said(self) -> datetime:
         """When it was last said or written down."""
         return max((self.created, self.updated, *(one.at for one in self.confirmed)))
+
+    def shares_place(self, other: Memory) -> bool:
+        """Whether both hold in the same project, both everywhere, or both wait in the inbox."""
+        return (self.project, self.inbox) == (other.project, other.inbox)
 
     def is_said_after(self, other: Memory) -> bool:
         """Whether it was said later. Of one second: what was said again after what was new, and by when it was stored

@@ -32,7 +32,8 @@ class Filter:
     ``since <= t < until``. ``scope`` is who asks: a private request sees everything, any other one no turns. The
     fields from ``kinds`` to ``expiry`` concern memories, the others both; ``tools`` are those in whose sessions it was
     said. ``as_of`` asks for what was true on that day, also where it was superseded since. ``trusted`` leaves out what
-    draws on text from outside: what an agent is given unasked is looked for with it. Handoffs are found only where
+    draws on text from outside, ``settled`` what waits in the inbox: what an agent is given unasked is looked for with
+    both. Handoffs are found only where
     ``tags`` name theirs.
     """
 
@@ -50,6 +51,7 @@ class Filter:
     tools: tuple[str, ...] = ()
     as_of: date | None = None
     trusted: bool = False
+    settled: bool = False
 
     @property
     def is_for_handoffs(self) -> bool:

@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from nacre.link.start import environment_of, program, start_process
 from nacre.platform import private_files
 from nacre.platform.ids import utc_now
 from nacre.settings import Settings
+from nacre.transcripts.registry import environment as tool_variables
 from nacre.watching.log import last_lines
 from nacre.watching.status import Standing, ask_to_end, standing
 from nacre.watching.units.templates import LABEL, launchd_plist, systemd_unit, windows_task
@@ -27,11 +28,6 @@ TASK = "nacre-watch"
 START_SECONDS = 20.0
 STOP_SECONDS = 90.0
 
-_PLACES = ("_DIR", "_HOME", "_DB", "_PATH")
-_OF_TOOLS = (
-    "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_", "CURSOR_", "CLINE_", "CONTINUE_", "COPILOT_", "GEMINI_", "OPENCODE_",
-    "XDG_CONFIG_", "XDG_DATA_", "XDG_STATE_",
-)  # fmt: skip
 _PAUSE_SECONDS = 0.1
 _COMMAND_SECONDS = 60.0
 _WITHOUT_SYSTEMD = "nacre watcher start runs it in the background until the machine is restarted"
@@ -44,16 +40,21 @@ class Installation:
     """A way to have it started: the file that says so, and the commands that make the system know of it,
     start it, and forget it.
 
-    ``form`` is ``systemd``, ``launchd`` or ``task``.
+    ``form`` is ``systemd``, ``launchd`` or ``task``; ``write`` gives the file's text.
     """
 
     form: str
     path: Path
-    text: str
+    write: Callable[[], str]
     install: tuple[Command, ...]
     start: tuple[Command, ...]
     remove: tuple[Command, ...]
     encoding: str = "utf-8"
+
+    @property
+    def text(self) -> str:
+        """What the file says. It names tools' variables: every adapter is loaded for it, so it is made when needed."""
+        return self.write()
 
     @property
     def is_installed(self) -> bool:
@@ -77,8 +78,7 @@ def pinned(settings: Settings) -> dict[str, str]:
     Nothing else goes into a file: an environment holds secrets, too.
     """
     environ = environment_of(str(settings.home), settings.environ)
-    wanted = {"NACRE_HOME", "NACRE_CONFIG", "NACRE_DB", "PATH", "PYTHONPATH"}
-    wanted |= {name for name in environ if name.startswith(_OF_TOOLS) and name.endswith(_PLACES)}
+    wanted = {"NACRE_HOME", "NACRE_CONFIG", "NACRE_DB", "OPENCLAW_CONFIG_PATH", "PATH", "PYTHONPATH", *tool_variables()}
     return {name: environ[name] for name in sorted(wanted) if environ.get(name)}
 
 
@@ -167,7 +167,7 @@ def _systemd(settings: Settings, words: Sequence[str]) -> Installation:
     folder = Path(settings.environ.get("XDG_CONFIG_HOME") or settings.user_home / ".config")
     control = ("systemctl", "--user")
     return Installation(
-        "systemd", folder / "systemd" / "user" / UNIT, systemd_unit(words, pinned(settings)),
+        "systemd", folder / "systemd" / "user" / UNIT, lambda: systemd_unit(words, pinned(settings)),
         install=((*control, "daemon-reload"), (*control, "enable", "--now", UNIT)),
         start=((*control, "start", UNIT),),
         remove=((*control, "disable", "--now", UNIT),),
@@ -178,7 +178,7 @@ def _launchd(settings: Settings, words: Sequence[str]) -> Installation:
     path = settings.user_home / "Library" / "LaunchAgents" / f"{LABEL}.plist"
     domain = f"gui/{os.getuid() if hasattr(os, 'getuid') else 0}"
     return Installation(
-        "launchd", path, launchd_plist(words, pinned(settings)),
+        "launchd", path, lambda: launchd_plist(words, pinned(settings)),
         install=(("launchctl", "bootstrap", domain, str(path)),),
         start=(("launchctl", "kickstart", f"{domain}/{LABEL}"),),
         remove=(("launchctl", "bootout", f"{domain}/{LABEL}"),),
@@ -189,7 +189,7 @@ def _task(settings: Settings, words: Sequence[str]) -> Installation:
     path = settings.home / "nacre-watch.xml"
     quiet = [str(Path(words[0]).with_name("pythonw.exe")), *words[1:]]
     return Installation(
-        "task", path, windows_task(quiet),
+        "task", path, lambda: windows_task(quiet),
         install=(("schtasks", "/Create", "/F", "/TN", TASK, "/XML", str(path)), ("schtasks", "/Run", "/TN", TASK)),
         start=(("schtasks", "/Run", "/TN", TASK),),
         remove=(("schtasks", "/Delete", "/F", "/TN", TASK),),

@@ -6,7 +6,8 @@ from typing import Any
 
 from nacre.home.home import Home
 from nacre.llm.answers import REPAIR
-from nacre.memories.store import NewMemory, get, store
+from nacre.memories.store import get, store
+from nacre.requests import NewMemory
 from nacre.review import conflicts
 from nacre.review.claims import backfill
 from nacre.review.contradictions import judge_waiting

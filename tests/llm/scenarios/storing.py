@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nacre.memories.model_decision import Asking
-from nacre.memories.store import NewMemory, get, store
+from nacre.memories.store import get, store
+from nacre.requests import Asking, NewMemory
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.reports import StoreOutcome

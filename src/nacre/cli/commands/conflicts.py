@@ -12,7 +12,7 @@ from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.review.conflicts import Pair
+    from nacre.views import Pair
 
 _CHOICES = {"n": "keep-new", "o": "keep-old", "b": "keep-both", "s": "skip", "q": "quit"}
 
@@ -43,18 +43,20 @@ def conflicts(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.conflicts import pair_record
     from nacre.cli.render.conflicts import render_pairs
-    from nacre.review.conflicts import pending
+    from nacre.requests import WaitingRequest
 
-    pairs = pending(run.home)
+    pairs = asked(run, "waiting", WaitingRequest()).conflicts
     run.answer({"conflicts": [pair_record(pair) for pair in pairs]}, lambda paper: render_pairs(paper, pairs))
 
 
 def _ask(run: Run) -> None:
     """Show one pair after another, and do as the person says."""
     from nacre.cli.render.conflicts import render_pair, render_settled
-    from nacre.review.conflicts import Choice, pending, resolve
+    from nacre.review.conflicts import pending, resolve
+    from nacre.views import Choice
 
     pairs = pending(run.home)
     settled: list[tuple[Pair, Choice]] = []
@@ -107,7 +109,8 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
     """
     from nacre.cli.records.conflicts import pair_record
     from nacre.cli.render.conflicts import render_settled
-    from nacre.review.conflicts import Choice, find, resolve
+    from nacre.review.conflicts import find, resolve
+    from nacre.views import Choice
 
     settled = resolve(run.home, find(run.home, reference), Choice(choice.lower()), reason)
     record = {"resolved": pair_record(settled), "choice": choice.lower(), "reason": reason}
@@ -120,11 +123,12 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
 @click.pass_obj
 def history(run: Run, limit: int) -> None:
     """List what was settled, by you and by a model alone, the latest first."""
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.conflicts import settled_record
     from nacre.cli.render.conflicts import render_history
-    from nacre.review.conflicts import history
+    from nacre.requests import SettledRequest
 
-    found = history(run.home)
+    found = asked(run, "settled", SettledRequest())
     shown = found[:limit]
     record = {"settled": [settled_record(one) for one in shown], "more": len(found) - len(shown), "limit": limit}
     run.answer(record, lambda paper: render_history(paper, shown))

@@ -20,9 +20,10 @@ def cost(run: Run, days: int, by: str) -> None:
 
     Budgets hold what models do in the background; what you ask for yourself is counted beside it.
     """
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.spending import cost_record
     from nacre.cli.render.spending import render_costs
-    from nacre.spending import budget
+    from nacre.requests import CostRequest
 
-    report = budget.costs(run.home, days)
+    report = asked(run, "cost", CostRequest(days))
     run.answer(cost_record(report, by), lambda paper: render_costs(paper, report, by, days))

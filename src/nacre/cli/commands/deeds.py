@@ -7,7 +7,7 @@ from datetime import datetime
 import click
 
 from nacre.cli.command import TEXT, command
-from nacre.cli.options import MOMENT, OFFSET, limit_option, project_slug, read_content
+from nacre.cli.options import MOMENT, OFFSET, limit_option, project_asked, read_content
 from nacre.cli.run import Run
 
 
@@ -37,16 +37,16 @@ def did(  # noqa: PLR0913 - one parameter an option
 
     PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
     """
+    from nacre.cli.by_daemon import asked, is_empty
     from nacre.cli.records.deeds import history_record
     from nacre.cli.render.deeds import render_history
-    from nacre.sessions.file_history import DidQuery, did
-    from nacre.sessions.views import is_empty
+    from nacre.requests import DidQuery
     from nacre.storage.file_history import DeedFilter
 
-    slug = project_slug(run.home, project) if project else None
+    slug = project_asked(run, project)
     wanted = DeedFilter(project=slug, tool=tool, since=since, until=until)
-    history = did(run.home, DidQuery(path, wanted, reads, commands, limit, offset))
-    empty = not history.changes and is_empty(run.home)
+    history = asked(run, "did", DidQuery(path, wanted, reads, commands, limit, offset))
+    empty = not history.changes and is_empty(run)
     run.answer(
         history_record(history, offset), lambda paper: render_history(paper, history, offset=offset, empty=empty)
     )
@@ -73,14 +73,14 @@ def fix(
 
     ERROR is one line or a whole trace; - reads it from standard input.
     """
+    from nacre.cli.by_daemon import asked, is_empty
     from nacre.cli.records.deeds import fix_record
     from nacre.cli.render.deeds import render_fix
-    from nacre.sessions.fixes import FixQuery, fix
-    from nacre.sessions.views import is_empty
+    from nacre.requests import FixQuery
     from nacre.storage.file_history import DeedFilter
 
-    slug = project_slug(run.home, project) if project else None
+    slug = project_asked(run, project)
     query = FixQuery(read_content(" ".join(error)), DeedFilter(project=slug, tool=tool, since=since), limit)
-    result = fix(run.home, query)
-    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run.home)
+    result = asked(run, "fix", query)
+    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.answer(fix_record(result), lambda paper: render_fix(paper, result, empty=empty))

@@ -2,31 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import click
 
 from nacre.cli.command import TEXT, command
+from nacre.cli.options import EVERYTHING, JSON_LINES, pages, project_asked
 from nacre.cli.run import Run
+
+if TYPE_CHECKING:
+    from nacre.views import Listed
 
 
 @command("log", examples=["nacre log", "nacre log --memory 5f0c2a4d", "nacre log --project . --limit 20"])
 @click.option("--memory", type=TEXT, help="Only what was done to this memory: its id or subject.")
 @click.option("--project", type=TEXT, help="Only what was done in this project; . is the one of this folder.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=30, show_default=True, help="So many at most.")
+@EVERYTHING
+@JSON_LINES
 @click.pass_obj
-def log(run: Run, memory: str | None, project: str | None, limit: int) -> None:
+def log(run: Run, memory: str | None, project: str | None, limit: int, everything: bool, as_lines: bool) -> None:
     """List what was done to your memories, the newest first.
 
     Each line is an operation: when, what, to which memory, its id, and why. What no commit holds yet is marked with *.
     """
-    from nacre.cli.options import project_slug
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.history import operation_record
     from nacre.cli.render.history import render_log
-    from nacre.history import operations
+    from nacre.requests import LogRequest
 
-    slug = project_slug(run.home, project) if project else None
-    listed = operations.log(run.home, reference=memory, project=slug, limit=limit)
+    slug, most = project_asked(run, project), None if everything else limit
+
+    def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
+        found = asked(run, "log", LogRequest(memory, slug, size, at))
+        return found, len(found) == size
+
+    found = pages(page, most, 0)
+    if as_lines:
+        run.answer_lines(operation_record(one.operation, one.memories) for one in found)
+        return
+    listed = list(found)
     run.answer(
-        {"operations": [operation_record(one.operation, one.memories) for one in listed], "limit": limit},
+        {"operations": [operation_record(one.operation, one.memories) for one in listed], "limit": most},
         lambda paper: render_log(paper, listed, with_git=run.settings["git.enabled"]),
     )
 
@@ -39,12 +57,13 @@ def diff(run: Run, reference: str | None) -> None:
 
     Without an id it is the last one; for a memory, the last one on it.
     """
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.history import diff_record
     from nacre.cli.render.history import render_diff
-    from nacre.history import operations
+    from nacre.requests import DiffRequest
 
-    operation = operations.operation_meant(run.home, reference)
-    found = operations.differences(operations.changes_of(run.home, operation))
+    answer = asked(run, "diff", DiffRequest(reference))
+    operation, found = answer.operation, answer.differences
     run.answer(diff_record(operation, found), lambda paper: render_diff(paper, operation, found))
 
 

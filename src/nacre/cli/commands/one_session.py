@@ -15,12 +15,23 @@ from nacre.cli.run import Run
 
 if TYPE_CHECKING:
     from nacre.cli.paper import Paper
-    from nacre.sessions.views import SessionView
+    from nacre.views import SessionView
 
 _STDOUT = "-"
 _FORMS = ("markdown", "jsonl", "json")
 _ENDINGS = {".md": "markdown", ".markdown": "markdown", ".jsonl": "jsonl", ".json": "json"}
 _REFERENCE = click.argument("reference", metavar="[ID]", type=TEXT, required=False)
+
+
+def session_asked(
+    run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
+) -> SessionView:
+    """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
+    from nacre.cli.by_daemon import asked
+    from nacre.requests import SessionRequest
+
+    view: SessionView = asked(run, "session", SessionRequest(reference, first, limit, at_end, str(Path.cwd())))
+    return view
 
 
 @command(
@@ -39,11 +50,13 @@ def summary(run: Run, references: tuple[str, ...]) -> None:
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder. No model
     is asked: the words are yours and the agent's own, none that draw on text from outside.
     """
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.sessions import summary_record
     from nacre.cli.render.summary import render_summary
-    from nacre.sessions.summaries import sum_up
+    from nacre.requests import SessionRequest
 
-    reports = [sum_up(run.home, reference) for reference in dict.fromkeys(references or (None,))]
+    here, named = str(Path.cwd()), dict.fromkeys(references or (None,))
+    reports = [asked(run, "session-summary", SessionRequest(one, folder=here)) for one in named]
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):
@@ -73,14 +86,13 @@ def tail(run: Run, reference: str | None, limit: int, follow: bool, full: bool) 
     """
     from nacre.cli.records.sessions import session_view_record
     from nacre.cli.render.sessions import render_facts, render_turns
-    from nacre.sessions.views import look_at_end
 
     if follow and run.as_json:
         raise click.UsageError("--follow does not end, and --json is one answer: leave one of them out")
     if follow:
         _follow(run, reference, limit, full=full)
         return
-    view = look_at_end(run.home, reference, limit=limit)
+    view = session_asked(run, reference, limit=limit, at_end=True)
     first = view.turns[0].seq if view.turns else 0
 
     def render(paper: Paper) -> None:
@@ -130,13 +142,12 @@ def export_session(run: Run, reference: str | None, form: str | None, output: Pa
     are taken out once more; who said what, and what draws on text from outside, stays visible.
     """
     from nacre.platform import private_files
-    from nacre.sessions.views import cleaned, look_at_session
 
     to_stdout = str(output) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError("standard output can hold the session or the report: --output FILE, or --format json")
     chosen = form or _ENDINGS.get(output.suffix.lower(), "markdown")
-    view = cleaned(run.home, look_at_session(run.home, reference))
+    view = session_asked(run, reference, limit=None)
     data = "".join(f"{line}\n" for line in _lines(view, chosen)).encode("utf-8", "replace")
     if to_stdout:
         click.echo(data, nl=False)

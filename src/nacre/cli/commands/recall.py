@@ -79,9 +79,9 @@ def recall(  # noqa: PLR0913 - one parameter an option
     result = _answered(run, query, by_itself=no_daemon)
     message = None
     if not result.hits:
-        from nacre.sessions.views import is_empty
+        from nacre.cli.by_daemon import is_empty
 
-        message = EMPTY if is_empty(run.home) else NOTHING
+        message = EMPTY if is_empty(run) else NOTHING
     run.answer(
         recall_record(result, message), lambda paper: render_recall(paper, result, message=message, explain=explain)
     )

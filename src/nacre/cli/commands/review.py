@@ -30,11 +30,12 @@ def review(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.usage import review_record
     from nacre.cli.render.usage import render_reviews
-    from nacre.review import queue
+    from nacre.requests import WaitingRequest
 
-    waiting = queue.pending(run.home)
+    waiting = asked(run, "waiting", WaitingRequest()).reviews
     run.answer({"reviews": [review_record(item) for item in waiting]}, lambda paper: render_reviews(paper, waiting))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +11,27 @@ import click
 
 from nacre.cli.command import TEXT, Group
 from nacre.cli.commands.one_session import export_session, summary, tail
-from nacre.cli.options import ASPECT, MODE, MOMENT, OFFSET, ROLE, limit_option, project_slug, with_turn_filter
+from nacre.cli.options import (
+    ASPECT,
+    EVERYTHING,
+    JSON_LINES,
+    MODE,
+    MOMENT,
+    OFFSET,
+    ROLE,
+    limit_option,
+    pages,
+    project_asked,
+    with_turn_filter,
+)
 from nacre.cli.paper import Paper
 from nacre.cli.run import Run
 from nacre.values.recall import Filter
 from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
-    from nacre.values.session import Turn
+    from nacre.values.recall import RecallResult
+    from nacre.views import SessionLine, SessionPage
 
 _TURNS_SHOWN = 40
 _KIND = click.Choice([kind.value for kind in SessionKind], case_sensitive=False)
@@ -60,39 +73,54 @@ for one in (summary, tail, export_session):
 @click.option("--model", type=TEXT, help="Only sessions with a model whose name holds this, e.g. opus.")
 @click.option("--kind", type=_KIND, help="Only sessions of this kind.")
 @click.option("--subagents", is_flag=True, help="Sessions of sub-agents and schedulers as well.")
+@EVERYTHING
+@JSON_LINES
 @click.pass_obj
 def list_sessions(  # noqa: PLR0913 - one parameter an option
     run: Run, words: tuple[str, ...], limit: int, offset: int, tool: str | None, project: str | None,
     since: datetime | None, until: datetime | None, branch: str | None, model: str | None, kind: str | None,
-    subagents: bool,
+    subagents: bool, everything: bool, as_lines: bool,
 ) -> None:  # fmt: skip
     """List sessions, the newest first.
 
     With WORDS only those that have them in the title, or, without a title, in what you said first.
     """
+    from nacre.cli.by_daemon import asked, is_empty
     from nacre.cli.records.sessions import session_line_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
-    from nacre.sessions import views
+    from nacre.requests import SessionsRequest
     from nacre.storage.sessions import SessionFilter
 
-    slug = project_slug(run.home, project) if project else None
     wanted = SessionFilter(
-        tool=tool, project=slug, since=since, until=until, subagents=subagents, branch=branch, model=model,
+        tool=tool, project=project_asked(run, project), since=since, until=until, subagents=subagents, branch=branch,
+        model=model,
         kind=SessionKind(kind) if kind else None, words=" ".join(words) or None,
     )  # fmt: skip
-    found, has_more = views.list_sessions(run.home, wanted, limit=limit, offset=offset)
+    has_more, most = False, None if everything else limit
+
+    def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
+        nonlocal has_more
+        answer: SessionPage = asked(run, "sessions", SessionsRequest(wanted, size, at))
+        has_more = answer.more
+        return answer.lines, has_more
+
+    lines = pages(page, most, offset)
+    if as_lines:
+        run.answer_lines(session_line_record(line) for line in lines)
+        return
+    found = list(lines)
     record = {
         "sessions": [session_line_record(line) for line in found],
         "more": has_more,
-        "limit": limit,
+        "limit": most,
         "offset": offset,
     }
 
     def render(paper: Paper) -> None:
         if found:
             render_sessions(paper, found, has_more=has_more, offset=offset)
-        elif views.is_empty(run.home):
+        elif is_empty(run):
             render_beginning(paper)
         else:
             paper.line("No session fits.")
@@ -123,12 +151,12 @@ def show(run: Run, reference: str | None, first: int, limit: int | None, full: b
 
     ID is the session's id at its tool, or the beginning of it; without one, the last session of this folder.
     """
+    from nacre.cli.commands.one_session import session_asked
     from nacre.cli.records.sessions import session_view_record
     from nacre.cli.render.sessions import render_session
-    from nacre.sessions.views import look_at_session
 
     limit = (0 if run.as_json else _TURNS_SHOWN) if limit is None else limit
-    view = look_at_session(run.home, reference, first=first, limit=limit or -1)
+    view = session_asked(run, reference, first=first, limit=limit or None)
     run.answer(session_view_record(view, first), lambda paper: render_session(paper, view, first=first, full=full))
 
 
@@ -153,47 +181,65 @@ def show(run: Run, reference: str | None, first: int, limit: int | None, full: b
 @click.option("--around", type=MOMENT, help="Prefer turns from about then.")
 @click.option("--mode", type=MODE, help="The lanes to use.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
+@JSON_LINES
 def search(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int, offset: int, wanted: Filter, aspect: str, role: str, regex: bool,
     semantic: bool, around: datetime | None, mode: str | None, explain: bool,
+    as_lines: bool,
 ) -> None:  # fmt: skip
     """Search everything that was said and done."""
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.answers import search_record
-    from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_search
-    from nacre.retrieval import recall
-    from nacre.retrieval.aspects import admission
-    from nacre.sessions.views import is_empty
-    from nacre.values.recall import Mode, RecallQuery
+    from nacre.cli.render.answers import render_search
+    from nacre.requests import TurnQuery
+    from nacre.values.recall import Mode
 
     words = " ".join(question)
-    admits = admission(aspect, role)
     if regex:
-        _match(run, words, wanted, limit=limit, offset=offset, admits=admits)
+        _match(run, words, wanted, limit=limit, offset=offset, aspect=aspect, role=role, as_lines=as_lines)
         return
     chosen = Mode.VECTOR if semantic else Mode(mode or run.settings["recall.mode"])
-    query = RecallQuery(words, wanted, mode=chosen, limit=limit, around=around)
-    result = recall.search_sessions(run.home, query, offset=offset, admits=admits)
-    message = None if result.turns else EMPTY if is_empty(run.home) else NOTHING_SAID
+    query = TurnQuery(
+        words, wanted, mode=chosen, limit=limit, around=around, offset=offset, aspect=aspect, role=role
+    )  # fmt: skip
+    result: RecallResult = asked(run, "search-sessions", query)
+    message = None if result.turns else _nothing(run)
     record = search_record(result, message) | {"offset": offset}
+    if as_lines:
+        run.answer_lines(record["hits"])
+        return
     run.answer(record, lambda paper: render_search(paper, result, message=message, explain=explain, offset=offset))
 
 
-def _match(
-    run: Run, expression: str, wanted: Filter, *, limit: int, offset: int, admits: Callable[[Turn], bool] | None
-) -> None:
-    from nacre.cli.records.deeds import matches_record
-    from nacre.cli.render.answers import EMPTY, NOTHING_SAID, render_matches
-    from nacre.sessions.pattern_search import match_turns
-    from nacre.sessions.views import is_empty
+def _nothing(run: Run) -> str:
+    from nacre.cli.by_daemon import is_empty
+    from nacre.cli.render.answers import EMPTY, NOTHING_SAID
 
+    return EMPTY if is_empty(run) else NOTHING_SAID
+
+
+def _match(
+    run: Run, expression: str, wanted: Filter, *, limit: int, offset: int, aspect: str, role: str, as_lines: bool
+) -> None:
+    """Match in this process: many seconds of one processor, which the daemon's other callers would wait for."""
+    from nacre.cli.records.deeds import matches_record
+    from nacre.cli.render.answers import render_matches
+    from nacre.retrieval.aspects import admission
+    from nacre.sessions.pattern_search import match_turns
+
+    admits = admission(aspect, role)
     found = match_turns(run.home, expression, wanted, limit=limit, offset=offset, admits=admits)
-    message = None if found.turns else EMPTY if is_empty(run.home) else NOTHING_SAID
+    message = None if found.turns else _nothing(run)
     if found.unread:
         run.warnings.append("not all turns were looked at in the time there is: narrow it with --since or --project")
     if found.given_up:
         run.warnings.append(f"on {found.given_up} turns the expression takes too long; they were left out")
+    record = matches_record(found, expression, message, offset)
+    if as_lines:
+        run.answer_lines(record["hits"])
+        return
     run.answer(
-        matches_record(found, expression, message, offset),
+        record,
         lambda paper: render_matches(paper, found, message=message, offset=offset),
     )
 

@@ -52,11 +52,11 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     from nacre.cli.records.memories import outcome_record
     from nacre.cli.render.memories import render_stored
     from nacre.memories import store as remembering
-    from nacre.memories.model_decision import Asking
+    from nacre.requests import Asking, NewMemory
     from nacre.values.memory import Expiry, Kind, Scope
 
     slug, folder = _place(run.home, project)
-    new = remembering.NewMemory(
+    new = NewMemory(
         content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
         importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
         project=slug, folder=folder, tags=tags, canonical_key=values["key"], force=values["force"],
@@ -91,7 +91,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
     examples=[
         "nacre edit 5f0c2a4d                    # opens the file in your editor",
         "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
-        'nacre edit 5f0c2a4d --project ""        # belongs to no project any more',
+        'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
     ],
 )
 @click.argument("reference", metavar="ID", type=TEXT)
@@ -101,7 +101,7 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
 @click.option("--importance", type=IMPORTANCE, help="1 to 10.")
 @click.option("--expiry", type=EXPIRY, help="How long it is meant to hold.")
 @click.option("--scope", type=SCOPE, help="Who may see it.")
-@click.option("--project", type=TEXT, help='The project it belongs to; "" for none.')
+@click.option("--project", type=TEXT, help='The project it belongs to; "" for none: it holds everywhere.')
 @click.option("--tag", "tags", type=TEXT, multiple=True, help="Tags that replace its tags.")
 @click.option("--add-tag", "add_tags", type=TEXT, multiple=True, help="A tag beside those it has.")
 @click.pass_obj

@@ -27,11 +27,13 @@ def todo(context: click.Context) -> None:
 def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
     from dataclasses import replace
 
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_list
-    from nacre.memories import store
+    from nacre.requests import ListRequest
 
-    memories, total = store.list_active(run.home, replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset)
+    found = asked(run, "list", ListRequest(replace(wanted, kinds=(Kind.TODO,)), limit, offset))
+    memories, total = found.memories, found.total
     record = {"todos": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset}
 
     def render(paper: Paper) -> None:
@@ -64,8 +66,9 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
     """Add a todo."""
     from nacre.cli.records.memories import memory_record
     from nacre.memories import store
+    from nacre.requests import NewMemory
 
-    new = store.NewMemory(
+    new = NewMemory(
         content=" ".join(text), kind=Kind.TODO, importance=importance, tags=tags,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip

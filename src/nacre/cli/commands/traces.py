@@ -27,11 +27,12 @@ def traces(context: click.Context) -> None:
 
 
 def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.spending import traces_record
     from nacre.cli.render.traces import render_traces
-    from nacre.health import traces as traced
+    from nacre.requests import TracesRequest
 
-    found = traced.list_traces(run.home, TraceKind(kind) if kind else None, since, limit)
+    found = asked(run, "traces", TracesRequest(TraceKind(kind) if kind else None, since, limit))
     run.answer(traces_record(found, limit), lambda paper: render_traces(paper, found))
 
 
@@ -54,9 +55,10 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 @click.pass_obj
 def show(run: Run, reference: str, prompts: bool) -> None:
     """Tell a trace step by step."""
+    from nacre.cli.by_daemon import asked
     from nacre.cli.records.spending import trace_record
     from nacre.cli.render.traces import render_trace
-    from nacre.health import traces as traced
+    from nacre.requests import TraceRequest
 
-    view = traced.show_trace(run.home, reference)
+    view = asked(run, "trace", TraceRequest(reference))
     run.answer(trace_record(view, prompts=prompts), lambda paper: render_trace(paper, view, prompts=prompts))

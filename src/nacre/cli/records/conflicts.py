@@ -10,8 +10,8 @@ from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
     from nacre.review.claims import Backfill, Estimate
-    from nacre.review.conflicts import Pair, Settled
     from nacre.review.contradictions import JudgeReport
+    from nacre.views import Pair, Settled
 
 
 def pair_record(pair: Pair) -> Record:

@@ -9,10 +9,10 @@ from nacre.cli.records.sessions import call_record
 from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
-    from nacre.sessions.fixes import FixResult
     from nacre.sessions.pattern_search import Matches
     from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
     from nacre.values.session import Session, Turn
+    from nacre.views import FixResult
 
 
 def matches_record(found: Matches, expression: str, message: str | None, offset: int) -> Record:

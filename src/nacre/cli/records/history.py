@@ -9,10 +9,10 @@ from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
     from nacre.history.commit import Committed
-    from nacre.history.operations import Difference
     from nacre.history.undo import Undoing
     from nacre.sync.sync import Synced
     from nacre.values.operation import Operation
+    from nacre.views import Difference
 
 
 def committed_record(done: Committed) -> Record:

@@ -10,9 +10,8 @@ from nacre.values.recall import Evidence
 from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
-    from nacre.memories.lineage import Step
-    from nacre.sessions.views import LinkView, MemoryView
     from nacre.values.reports import StoreOutcome
+    from nacre.views import LinkView, MemoryView, Step
 
 
 def memory_record(memory: Memory) -> Record:
@@ -27,6 +26,7 @@ def memory_record(memory: Memory) -> Record:
         "expiry": memory.expiry.value,
         "scope": memory.scope.value,
         "project": memory.project,
+        "inbox": memory.inbox,
         "tags": list(memory.tags),
         "created": stamp(memory.created),
         "updated": stamp(memory.updated),

@@ -11,11 +11,10 @@ from nacre.values.session import Trust
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from nacre.sessions.summaries import SessionReport
-    from nacre.sessions.views import SessionLine, SessionView
     from nacre.storage.sessions import StoredSession, StoredTurn
     from nacre.values.session import Tokens, ToolCall
     from nacre.values.summary import Outcome
+    from nacre.views import SessionLine, SessionReport, SessionView
 
 
 def session_record(stored: StoredSession) -> Record:

@@ -11,10 +11,9 @@ from nacre.values.spending import DOLLAR
 
 if TYPE_CHECKING:
     from nacre.extraction.estimate import Estimate
-    from nacre.health.traces import TraceView
-    from nacre.spending.budget import CostReport
     from nacre.values.model_calls import Tokens
     from nacre.values.trace import Step, Trace
+    from nacre.views import CostReport, TraceView
 
 
 def cost_record(report: CostReport, by: str) -> Record:

@@ -8,8 +8,8 @@ from nacre.cli.records.memories import memory_record
 from nacre.cli.records.values import Record, stamp
 
 if TYPE_CHECKING:
-    from nacre.review.queue import Review
     from nacre.values.review import FeedbackReport
+    from nacre.views import Review
 
 
 def feedback_record(report: FeedbackReport) -> Record:

@@ -13,8 +13,8 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.review.claims import Backfill, Estimate
-    from nacre.review.conflicts import Choice, Pair, Settled
     from nacre.review.contradictions import JudgeReport
+    from nacre.views import Choice, Pair, Settled
 
 _CHARACTERS = 400
 _DONE = {

@@ -12,9 +12,9 @@ from nacre.text.passages import one_line, shorten
 from nacre.values.session import SessionKind, Speaker, Trust
 
 if TYPE_CHECKING:
-    from nacre.sessions.fixes import FixResult
     from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
     from nacre.values.session import Session, ToolCall, Turn
+    from nacre.views import FixResult
 
 _INDENT = 4
 _WORDS = 280

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from nacre.history.commit import Committed
-    from nacre.history.operations import Difference, FieldChange, Listed
     from nacre.history.undo import Step, Undoing
     from nacre.values.operation import Operation
+    from nacre.views import Difference, FieldChange, Listed
 
 
 _TINTS = {

@@ -14,6 +14,7 @@ from nacre.cli.render.words import (
     day,
     kind_span,
     minute,
+    place_name,
     says_the_same,
     short_id,
     short_session,
@@ -27,14 +28,14 @@ from nacre.values.review import NEUTRAL_QUALITY
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.memories.lineage import Step
-    from nacre.sessions.views import LinkView, MemoryView
     from nacre.values.reports import StoreOutcome
+    from nacre.views import LinkView, MemoryView, Step
 
 _HIT_CHARACTERS = 420
 _QUOTE_CHARACTERS = 180
 _LINE_CHARACTERS = 160
 _INDENT = 4
+_UNSETTLED = "not settled (inbox): no agent is given it unasked, until nacre edit --project says where it holds"
 
 
 def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
@@ -42,7 +43,7 @@ def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -
     rows = [
         (
             dim(short_id(memory)), dim(day(memory.created)), kind_span(memory.kind),
-            Span(f"{memory.importance:>2}", "bold" if memory.importance >= 8 else ""), memory.project or "",
+            Span(f"{memory.importance:>2}", "bold" if memory.importance >= 8 else ""), place_name(memory),
             told(memory),
         )
         for memory in memories
@@ -61,7 +62,7 @@ def told(memory: Memory) -> tuple[Part, ...]:
 
 def render_outcome(paper: Paper, verb: str, memory: Memory, reason: str | None = None) -> None:
     """What became of one memory."""
-    facts = joined((memory.project, f"importance {memory.importance}", short_id(memory)))
+    facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
     paper.line(f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2)
     if reason:
         paper.line(dim(reason), indent=2)
@@ -90,7 +91,7 @@ def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> Non
         paper.framed(_whole(memory), _whence(memory), indent=_INDENT)
     else:
         _render_words(paper, rank, memory)
-    facts = (memory.project, when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
+    facts = (place_name(memory), when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
     paper.line(dim(joined(facts)), indent=_INDENT)
     _render_notes(paper, hit)
     if explain:
@@ -240,7 +241,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
         ("id", memory.id),
         ("kind", kind_span(memory.kind)),
         ("importance", str(memory.importance)),
-        ("project", memory.project or ""),
+        ("project", _UNSETTLED if memory.inbox else memory.project or ""),
         ("tags", ", ".join(memory.tags)),
         ("expiry", memory.expiry.value if memory.expiry is not Expiry.PERMANENT else ""),
         ("scope", memory.scope.value if memory.scope is not Scope.PRIVATE else ""),

@@ -12,8 +12,8 @@ from nacre.text.passages import one_line, shorten
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Trust
 
 if TYPE_CHECKING:
-    from nacre.sessions.views import SessionLine, SessionView
     from nacre.storage.sessions import StoredSession, StoredTurn
+    from nacre.views import SessionLine, SessionView
 
 _TINTS = {Speaker.OWNER: "bold green", Speaker.AGENT: "bold cyan", Speaker.TOOL: "dim", Speaker.SYSTEM: "dim"}
 _TURN_CHARACTERS = 2000

@@ -12,7 +12,8 @@ from nacre.values.spending import Refusal, dollars
 
 if TYPE_CHECKING:
     from nacre.extraction.estimate import Estimate, VectorEstimate
-    from nacre.spending.budget import Budget, CostReport, Sum
+    from nacre.spending.budget import Sum
+    from nacre.views import Budget, CostReport
 
 _BAR = 20
 _SHARE = 10

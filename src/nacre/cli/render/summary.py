@@ -13,8 +13,8 @@ from nacre.values.session import Speaker
 from nacre.values.summary import Ending, Loose
 
 if TYPE_CHECKING:
-    from nacre.sessions.summaries import SessionReport
     from nacre.values.summary import ErrorMet, Outcome, Summary
+    from nacre.views import SessionReport
 
 _FILES_SHOWN = 12
 _ERRORS_SHOWN = 3

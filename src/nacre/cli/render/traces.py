@@ -13,7 +13,7 @@ from nacre.values.spending import DOLLAR, dollars
 from nacre.values.trace import Step, Trace
 
 if TYPE_CHECKING:
-    from nacre.health.traces import TraceView
+    from nacre.views import TraceView
 
 _OUTCOME_CHARACTERS = 48
 _MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("–", "dim")}

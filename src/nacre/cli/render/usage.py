@@ -11,8 +11,7 @@ from nacre.text.passages import normalise, shorten
 from nacre.values.review import FeedbackReport, Judged, Reason, Verdict
 
 if TYPE_CHECKING:
-    from nacre.review.queue import Review
-    from nacre.sessions.views import CompanionView
+    from nacre.views import CompanionView, Review
 
 _TINTS = {Verdict.USED: "green", Verdict.UNUSED: "dim", Verdict.CORRECTED: "yellow"}
 _BY_PERSON = {Verdict.USED: "good", Verdict.CORRECTED: "bad"}

@@ -42,6 +42,11 @@ def kind_span(kind: Kind) -> Span:
     return Span(kind.value, _TINTS[kind])
 
 
+def place_name(memory: Memory) -> str:
+    """Where a memory holds: its project, nothing where it holds everywhere, the inbox where that is not settled."""
+    return "inbox" if memory.inbox else memory.project or ""
+
+
 def speaker_name(speaker: Speaker, author: str | None = None) -> str:
     """Who said it, by name where there is one."""
     return author or _SPEAKERS[speaker]

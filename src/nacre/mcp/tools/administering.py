@@ -11,8 +11,8 @@ from nacre.mcp.desk import Desk
 from nacre.text.passages import harmless, one_line, shorten
 
 if TYPE_CHECKING:
-    from nacre.requests import Overview
     from nacre.values.reports import IngestReport
+    from nacre.views import Overview
 
 _PROJECTS = 40
 

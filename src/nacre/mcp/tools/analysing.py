@@ -13,10 +13,8 @@ from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
 from nacre.values.session import Trust
 
 if TYPE_CHECKING:
-    from nacre.memories.connections import Connected, Connections
-    from nacre.requests import Waiting
-    from nacre.sessions.fixes import FixResult
     from nacre.values.memory import Memory
+    from nacre.views import Connected, Connections, FixResult, Waiting
 
 _WORDS = 300
 _IN_BRIEF = 3
@@ -48,7 +46,7 @@ def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str =
 
 
 def _connections(desk: Desk, asked: arguments.Analyze) -> Connections:
-    from nacre.memories.connections import ConnectionsRequest
+    from nacre.requests import ConnectionsRequest
 
     found: Connections = desk.call("connections", ConnectionsRequest(asked.limit))
     return found
@@ -123,7 +121,7 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.sessions.file_history import DidQuery
+    from nacre.requests import DidQuery
 
     found: FileHistory = desk.call("did", DidQuery((asked.subject or "").strip(), limit=asked.limit))
     blocks = [_change(change) for change in found.changes]
@@ -150,7 +148,7 @@ def _change(change: FileChange) -> str:
 
 
 def _error(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.sessions.fixes import FixQuery
+    from nacre.requests import FixQuery
 
     found: FixResult = desk.call("fix", FixQuery(asked.subject or "", limit=asked.limit))
     blocks = [_trouble(trouble) for trouble in found.troubles]

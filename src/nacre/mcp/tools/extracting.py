@@ -13,7 +13,7 @@ from nacre.values.session import Trust
 
 if TYPE_CHECKING:
     from nacre.extraction.candidate import Candidate
-    from nacre.requests import Extracted
+    from nacre.views import Extracted
 
 
 def extract(desk: Desk, asked: arguments.Extract) -> Answer:

@@ -65,7 +65,7 @@ def _repository(desk: Desk) -> str | None:
 
 
 def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str | None) -> Any:
-    from nacre.memories.store import NewMemory
+    from nacre.requests import NewMemory
 
     return NewMemory(
         content=entry.content, subject=entry.subject, kind=Kind(entry.kind), importance=entry.importance,
@@ -100,7 +100,7 @@ def _record(outcome: StoreOutcome) -> dict[str, Any]:
 
 def retire(desk: Desk, asked: arguments.Retire) -> Answer:
     """Take memories out of recall: all that are named, or none."""
-    from nacre.catalogue import RetireRequest
+    from nacre.requests import RetireRequest
 
     wide = next((one for one in asked.ids if "*" in one), None)
     if wide:

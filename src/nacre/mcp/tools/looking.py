@@ -26,7 +26,7 @@ from nacre.mcp.desk import Desk
 from nacre.text.passages import count_tokens, harmless, one_line, shorten
 
 if TYPE_CHECKING:
-    from nacre.sessions.views import LinkView, MemoryView
+    from nacre.views import LinkView, MemoryView
 
 _LEAST_TOKENS = 80
 _MOST_LINKS = 8
@@ -54,7 +54,7 @@ def get(desk: Desk, asked: arguments.Get) -> Answer:
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
-    from nacre.catalogue import GetRequest
+    from nacre.requests import GetRequest
 
     with desk.naming("memory_search shows the ids of memories"):
         view: MemoryView = desk.call("look", GetRequest(reference, update=update, session=desk.session))

@@ -156,7 +156,8 @@ def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
 
 def list_memories(desk: Desk, asked: arguments.List) -> Answer:
     """Active memories, the newest first."""
-    from nacre.catalogue import Listing, ListRequest
+    from nacre.requests import ListRequest
+    from nacre.views import Listing
 
     wanted = Filter(
         projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,

@@ -9,13 +9,11 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import OUTSIDE, Answer, count, fitting, framed, indented, short_session, shorten_lines
 from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.text.passages import harmless, one_line, shorten
-from nacre.values.recall import Filter, RecallQuery, RecallResult
+from nacre.values.recall import Filter, RecallResult
 from nacre.values.session import Trust, Turn
 
 if TYPE_CHECKING:
-    from nacre.requests import SessionPage
-    from nacre.sessions.summaries import SessionReport
-    from nacre.sessions.views import SessionLine, SessionView
+    from nacre.views import SessionLine, SessionPage, SessionReport, SessionView
 
 _TURN_CHARACTERS = 1_200
 _TITLE_CHARACTERS = 100
@@ -158,6 +156,8 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
+    from nacre.requests import TurnQuery
+
     if not (asked.query or "").strip():
         raise InvalidInput("search needs a query", hint="words that were said")
     wanted = Filter(
@@ -165,7 +165,7 @@ def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
     )  # fmt: skip
     at = page_of(asked.cursor)
-    query = RecallQuery(asked.query or "", wanted, limit=at + asked.limit, update=False, session=desk.session)
+    query = TurnQuery(asked.query or "", wanted, limit=at + asked.limit, update=False, session=desk.session)
     found: RecallResult = desk.call("search-sessions", query)
     hits = found.turns[at:]
     lines = [

@@ -16,9 +16,9 @@ from nacre.portability.sources.notes import Note, kind_of, notes
 from nacre.portability.sources.shape import cleaned, project_of, shape, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped, Transcript
 from nacre.portability.sources.tree import Tree
+from nacre.transcripts.accounts.chatgpt import ADAPTER as CHATGPT_ADAPTER
+from nacre.transcripts.accounts.claude_ai import ADAPTER as CLAUDE_AI_ADAPTER
 from nacre.transcripts.adapter import Adapter, Head
-from nacre.transcripts.chatgpt import ADAPTER as CHATGPT_ADAPTER
-from nacre.transcripts.claude_ai import ADAPTER as CLAUDE_AI_ADAPTER
 from nacre.values.memory import Kind, Memory
 
 _CONVERSATIONS = re.compile(r"(?:.*/)?conversations(?:-\d+)?\.json")

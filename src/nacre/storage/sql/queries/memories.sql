@@ -60,9 +60,9 @@ WHERE canonical_key = :canonical_key AND kind = :kind AND project IS :project LI
 
 -- list_memories_of_session --
 -- What was learned from a session, in any state: the re-extraction guard.
-SELECT id, kind, subject, turns FROM memories WHERE session = :session
+SELECT id, kind, content, turns FROM memories WHERE session = :session
 UNION ALL
-SELECT m.id, m.kind, m.subject, c.turns FROM confirmations c JOIN memories m ON m.id = c.memory
+SELECT m.id, m.kind, m.content, c.turns FROM confirmations c JOIN memories m ON m.id = c.memory
 WHERE c.session = :session;
 
 -- list_handoffs --
@@ -86,7 +86,8 @@ LIMIT 50;
 SELECT m.* FROM active_memories m
 WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) THEN :mark ELSE 0 END
     AND m.id >= :first_id AND m.importance >= :least AND m.created >= :said AND m.trust = 'trusted'
-    AND (m.project IS NULL OR m.project = :project) AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
+    AND NOT m.inbox AND (m.project IS NULL OR m.project = :project)
+    AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
     AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY m.row LIMIT :limit;

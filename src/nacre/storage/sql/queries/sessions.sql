@@ -298,3 +298,9 @@ SELECT tool, tool_version, EXISTS (
         AND (turns = 0 OR EXISTS (SELECT 1 FROM turns t WHERE t.session = sessions.row AND t.flags & 8 = 0))
 ) s
 WHERE place <= :latest ORDER BY tool, place;
+
+-- list_typed --
+-- Beginnings of what owners typed, each once: no harness noise, no summaries, nothing said to sub-agents.
+SELECT DISTINCT substr(text, 1, 160) FROM turns
+WHERE speaker = 'owner' AND flags & 14 = 0 AND length(text) BETWEEN 20 AND 2000
+ORDER BY 1;

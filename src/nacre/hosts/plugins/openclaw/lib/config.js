@@ -2,7 +2,7 @@
 /** What the owner set of the plugin in OpenClaw; the README beside the plugin tells what each key does. */
 import { isObject, text } from "./link.js";
 const PROMPT_MS = 150;
-const START_MS = 500;
+const START_MS = 1_500;
 const CHARACTERS = 6_000;
 export function readConfig(given, patience) {
     const set = isObject(given) ? given : {};

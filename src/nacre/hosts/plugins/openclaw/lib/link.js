@@ -17,6 +17,10 @@ const MOST_ANSWER = 4_000_000;
 const MOST_CHARACTERS = 9_900;
 /** nacre-hook bounds itself to less than this, unless it is told otherwise. */
 const USUAL_MS = 150;
+/** The end of what a turn waits that nacre-hook leaves to its start and to its output. */
+const SPARED_MS = 100;
+/** The longest that the daemon alone is waited for; then nacre-hook looks as well. */
+const MOST_PATIENCE_MS = 300;
 /** So long a daemon that did not answer in time is left alone. */
 const REST_MS = 30_000;
 /** The same trouble is told once in this time. */
@@ -116,6 +120,7 @@ export class Link {
     /** The answer that comes first, of the daemon or, where it is away or takes its time, of nacre-hook. */
     first(event, call, ms, alone) {
         return new Promise((settle) => {
+            const until = Date.now() + ms;
             let isSettled = false;
             const stops = [];
             let runs = false;
@@ -142,7 +147,7 @@ export class Link {
                 runs = true;
                 waits += 1;
                 try {
-                    stops.push(this.runHook(event, call, ms, (context) => end("alone", context), failed));
+                    stops.push(this.runHook(event, call, until - Date.now(), (context) => end("alone", context), failed));
                 }
                 catch (error) {
                     this.trouble(`nacre-hook: ${messageOf(error)}`);
@@ -155,7 +160,7 @@ export class Link {
                     this.restsUntil = Date.now() + REST_MS;
                 end("late");
             }, ms);
-            const patience = setTimeout(look, Math.min(ms * 0.25, 150));
+            const patience = setTimeout(look, Math.min(ms * 0.25, MOST_PATIENCE_MS));
             if (Date.now() < this.restsUntil) {
                 if (alone)
                     look();
@@ -224,7 +229,7 @@ export class Link {
     }
     /** Have nacre-hook look; returns how to stop it. */
     runHook(event, call, ms, done, failed) {
-        const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - USUAL_MS}`] : []);
+        const child = this.spawnHook(event, ["pipe", "pipe", "ignore"], false, ms > USUAL_MS ? ["--within", `${ms - SPARED_MS}`] : []);
         const parts = [];
         let size = 0;
         let isOver = false;

@@ -1,0 +1,38 @@
+"""``python -m benchmarks``, from a checkout."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from benchmarks.contexts.commands import context
+from benchmarks.contradictions.commands import claims, judge, stale
+from benchmarks.extraction.commands import extraction
+from benchmarks.load.commands import locks, scale, writers
+from benchmarks.redaction.commands import redaction
+from benchmarks.retrieval.commands import retrieval, silence
+from nacre.cli.program import Program
+
+if sys.platform != "win32":
+    from benchmarks.load.hook_commands import hooks
+
+
+benchmarks = Program(
+    name="python -m benchmarks",
+    help="Measure nacre, to develop it. Users have nacre eval and nacre benchmark speed.",
+    examples=[
+        "python -m benchmarks retrieval --suite coding",
+        "python -m benchmarks extraction --misses",
+        "python -m benchmarks redaction --json",
+    ],
+    commands=[
+        retrieval, silence, extraction, context, stale, claims, judge, redaction, scale, writers, locks,
+    ],
+)  # fmt: skip
+if sys.platform != "win32":
+    benchmarks.add_command(hooks)
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    benchmarks.main(sys.argv[1:])

@@ -1,0 +1,1 @@
+"""Whether agents are given what a prompt needs."""

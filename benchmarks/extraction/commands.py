@@ -1,0 +1,90 @@
+"""``python -m benchmarks extraction``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from benchmarks.dataset import DATA
+from benchmarks.extraction.comparing import read_figures, render_changes, write_figures
+from benchmarks.extraction.gold import NAME, as_kept
+from benchmarks.extraction.labels import load_labels
+from benchmarks.extraction.measuring import measure, read_memories, score
+from benchmarks.extraction.report import as_markdown, extraction_record, render_extraction
+from benchmarks.running import FILE, FOLDER, NEW_FILE, workspace
+from nacre.cli.command import TEXT, command
+from nacre.cli.paper import Paper
+from nacre.cli.run import Run
+from nacre.speed.machine import describe
+
+
+@command(
+    "extraction",
+    examples=[
+        "python -m benchmarks extraction",
+        "python -m benchmarks extraction --compare before.json --report misses.md",
+        "python -m benchmarks extraction --model scripted-gold    # what is lost of a model's perfect answers",
+    ],
+)
+@click.option("--labels", type=FOLDER, help="The folder of labels; without it, the sessions that nacre brings along.")
+@click.option("--transcripts", type=FOLDER, help="The folder of the sessions; by default they lie with the labels.")
+@click.option("--sessions", type=TEXT, help="Only these, by the names of their labels, with commas between.")
+@click.option(
+    "--memories",
+    type=FILE,
+    help="Score these memories instead of extracting any: what nacre list --json prints, or the like.",
+)
+@click.option("--apart", is_flag=True, help="Give each session a home of its own; otherwise they share one.")
+@click.option("--no-vectors", is_flag=True, help="Extract without the embedding model.")
+@click.option("--model", type=TEXT, help="Extract with this language model; scripted-gold answers what the labels say.")
+@click.option("--chunk", "in_chunks", is_flag=True, help="Show the model parts of sessions only.")
+@click.option("--misses", is_flag=True, help="Also tell what was missed, and what was kept in vain.")
+@click.option("--report", type=NEW_FILE, help="Write everything there as Markdown.")
+@click.option("--save", type=NEW_FILE, help="Keep the figures there, to compare with later.")
+@click.option("--compare", type=FILE, help="Tell what changed since these figures were kept.")
+@click.option("--fail-under", type=click.FloatRange(0, 100), help="Exit with 1 when the mean score is below.")
+@click.pass_obj
+def extraction(  # noqa: PLR0913 - one parameter an option
+    run: Run, labels: Path | None, transcripts: Path | None, sessions: str | None, memories: Path | None,
+    apart: bool, no_vectors: bool, model: str | None, in_chunks: bool, misses: bool, report: Path | None,
+    save: Path | None, compare: Path | None, fail_under: float | None,
+) -> None:  # fmt: skip
+    """Tell how well nacre learns from sessions whose worth is known.
+
+    Labels say what is worth keeping in a session, and what is not; benchmarks/README.md describes them. Sessions are
+    ingested into a temporary home by the same code as everywhere. Nothing is written to your home.
+    """
+
+    folder = labels or DATA / "extraction"
+    labelled = load_labels(folder, [name.strip() for name in (sessions or "").split(",") if name.strip()])
+    before = read_figures(compare) if compare else None
+    if memories:
+        result = score(labelled, read_memories(memories))
+    else:
+        with workspace(run) as (place, notify):
+            result = measure(
+                labelled, transcripts or folder, place, apart=apart, vectors=not no_vectors, model=model,
+                in_chunks=in_chunks, notify=notify,
+            )  # fmt: skip
+    commit = describe().commit
+    record = {**extraction_record(result), "commit": commit}
+    if model == NAME:
+        record["gold"] = score(labelled, as_kept(labelled)).score
+    changes = before.changes_to(record) if before else None
+    if report:
+        report.write_text(as_markdown(result, commit), encoding="utf-8")
+    if save:
+        write_figures(save, record)
+    if fail_under is not None and 100 * result.score < fail_under:
+        run.exit_code = 1
+        run.warnings.append(f"the mean score is {100 * result.score:.1f}, below {fail_under:g}")
+
+    def render(paper: Paper) -> None:
+        render_extraction(paper, result, misses=misses)
+        if "gold" in record:
+            paper.line(f"The labels' own statements score {100 * record['gold']:.1f}.")
+        if changes:
+            render_changes(paper, changes)
+
+    run.answer({**record, "changes": changes.record() if changes else None}, render)

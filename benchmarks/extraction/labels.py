@@ -1,0 +1,187 @@
+"""Labels: what is worth keeping in a session, written down by a person. Two formats, told apart by their content.
+
+nacre's own has ``session`` as an object and labels with ``content_terms``; agenr's fixtures have ``session`` as a name
+and expectations with ``subject_contains``. ``benchmarks/README.md`` describes both.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nacre.errors import InvalidInput, NotFound
+
+_MARK = '"must_extract"'
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """One thing worth keeping.
+
+    ``groups`` holds alternatives: a memory matches when it has one term of every group. ``importance`` is the sensible
+    range, both ends included. ``weight`` is 1 for what must be found and less for what is nice to have.
+    """
+
+    kinds: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    statement: str
+    evidence: tuple[str, ...] = ()
+    importance: tuple[float, float] = (1, 10)
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One thing that a fixture of agenr expects; no upper bound of the importance unless there is one."""
+
+    kind: str
+    subject: str
+    terms: tuple[str, ...]
+    least: float = 0
+    most: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """What must not be kept: a pattern on a memory's words, and why."""
+
+    pattern: re.Pattern[str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A session with what should become of it. Exactly one of ``labels`` and ``expectations`` is in use.
+
+    ``least`` and ``most`` say how many memories are sensible. ``ceiling`` is the highest importance that any memory may
+    have. ``names`` are the ways in which the session's file may be called, the surest first.
+    """
+
+    slug: str
+    path: Path
+    tool: str
+    names: tuple[str, ...]
+    session_id: str | None
+    description: str
+    skips: tuple[Skip, ...]
+    least: int
+    most: int
+    labels: tuple[Label, ...] = ()
+    expectations: tuple[Expectation, ...] = ()
+    is_fixture: bool = False
+    ceiling: float | None = None
+
+
+def load_labels(folder: Path, only: Collection[str] = ()) -> list[Labelled]:
+    """Every labelled session below a folder, by slug. Raises NotFound, InvalidInput.
+
+    A slug is the name of the label's file; where two files share one, the path below the folder.
+    """
+    found = [read_labels(path) for path in sorted(folder.rglob("*.json")) if _is_label(path)]
+    if not found:
+        raise NotFound(f"no labels in {folder}", hint="labels are JSON files with must_extract: benchmarks/README.md")
+    counts = Counter(item.slug for item in found)
+    unique = [
+        item if counts[item.slug] == 1 else replace(item, slug=item.path.relative_to(folder).with_suffix("").as_posix())
+        for item in found
+    ]
+    unknown = set(only) - {item.slug for item in unique}
+    if unknown:
+        raise NotFound(
+            f"no labels are called {', '.join(sorted(unknown))}",
+            hint=f"there are {', '.join(item.slug for item in unique)}",
+        )
+    return [item for item in unique if not only or item.slug in only]
+
+
+def read_labels(path: Path) -> Labelled:
+    """One file of labels. Raises InvalidInput that names what is wrong with it."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        return _read_fixture(path, data) if isinstance(data["session"], str) else _read_own(path, data)
+    except KeyError as error:
+        raise InvalidInput(f"{path} has no {error}", hint="benchmarks/README.md describes labels") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InvalidInput(f"{path} holds no labels: {error}", hint="benchmarks/README.md describes labels") from error
+
+
+def _is_label(path: Path) -> bool:
+    """Transcripts may lie beside their labels, and some are JSON as well."""
+    return path.is_file() and _MARK in path.read_text(encoding="utf-8", errors="replace")
+
+
+def _read_own(path: Path, data: Mapping[str, Any]) -> Labelled:
+    session = data["session"]
+    file = str(session["file"])
+    return Labelled(
+        slug=path.stem,
+        path=path,
+        tool=str(session["tool"]),
+        names=(file, *map(str, session.get("aliases", ())), path.stem),
+        session_id=session.get("session_id"),
+        description=str(data.get("description", "")),
+        skips=tuple(Skip(re.compile(item["pattern"]), str(item["reason"])) for item in data.get("must_skip", ())),
+        least=int(data["acceptable_range"]["min"]),
+        most=int(data["acceptable_range"]["max"]),
+        labels=tuple(_read_label(item) for item in data["must_extract"]),
+    )
+
+
+def _read_label(item: Mapping[str, Any]) -> Label:
+    low, high = item["importance"]
+    return Label(
+        kinds=_strings(item["kind"]),
+        groups=tuple(_strings(group) for group in item["content_terms"]),
+        statement=str(item["statement"]),
+        evidence=tuple(str(place) for place in item.get("evidence", ())),
+        importance=(low, high),
+        weight=float(item.get("weight", 1)),
+    )
+
+
+def _strings(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _read_fixture(path: Path, data: Mapping[str, Any]) -> Labelled:
+    name = str(data["session"])
+    ceiling = data.get("importance_ceiling")
+    return Labelled(
+        slug=path.stem,
+        path=path,
+        tool="openclaw",
+        names=(name, f"{name}.jsonl", path.stem),
+        session_id=None,
+        description=str(data.get("description", "")),
+        skips=tuple(Skip(_loose(str(item["pattern"])), str(item["reason"])) for item in data.get("must_skip", ())),
+        least=int(data["acceptable_range"]["min"]),
+        most=int(data["acceptable_range"]["max"]),
+        expectations=tuple(_read_expectation(item) for item in data["must_extract"]),
+        is_fixture=True,
+        ceiling=ceiling.get("max_allowed") if isinstance(ceiling, Mapping) else ceiling,
+    )
+
+
+def _read_expectation(item: Mapping[str, Any]) -> Expectation:
+    return Expectation(
+        kind=str(item["type"]),
+        subject=str(item["subject_contains"]),
+        terms=tuple(item.get("content_contains", ())),
+        least=item.get("min_importance") or 0,
+        most=item.get("max_importance"),
+        reason=str(item.get("reason", "")),
+    )
+
+
+def _loose(pattern: str) -> re.Pattern[str]:
+    """In agenr case never counts, and what is no pattern is looked for as it stands."""
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except re.error:
+        return re.compile(re.escape(pattern), re.IGNORECASE)

@@ -1,0 +1,136 @@
+"""agenr's measure of extraction, for its fixtures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.extraction.labels import Expectation, Labelled
+from benchmarks.extraction.scoring import Kept, Skipped, ratio
+
+HIT = 0.70
+"""From this likeness on an expectation counts as met."""
+
+_KIND, _SUBJECT, _CONTENT, _IMPORTANCE = 0.2, 0.3, 0.3, 0.2
+_OUT_OF_RANGE, _ABOVE_CEILING = 0.8, 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Met:
+    """How far an expectation is met (0 to 1), and by which memory."""
+
+    expectation: Expectation
+    likeness: float
+    memory: Kept | None
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether it counts as met."""
+        return self.likeness >= HIT - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureScore:
+    """What became of one fixture: shares from 0 to 1, and whether it passes."""
+
+    session: Labelled
+    kept: tuple[Kept, ...]
+    met: tuple[Met, ...]
+    skipped: tuple[Skipped, ...]
+    recall: float
+    partial_recall: float
+    precision: float
+    in_range: bool
+    below_ceiling: bool
+    composite: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FixtureTotals:
+    """Fixtures taken together: means, and how many pass."""
+
+    sessions: int
+    passed: int
+    recall: float | None
+    partial_recall: float | None
+    precision: float | None
+    composite: float | None
+
+
+def score_fixture(session: Labelled, kept: Sequence[Kept]) -> FixtureScore:
+    """Hold the memories of a session against a fixture (seed facts 1.10).
+
+    Likeness is .2 kind + .3 subject + .3 share of the content's terms + .2 importance. A memory meets one expectation;
+    those with most terms choose first. The composite is the F1 of precision and partial recall, × .8 when the number of
+    memories is out of range, × .9 when an importance is above the ceiling.
+    """
+    met = _meet(session.expectations, kept)
+    skipped = tuple(
+        Skipped(memory, skip.reason)
+        for skip in session.skips
+        for memory in kept
+        if skip.pattern.search(memory.subject) or skip.pattern.search(memory.content)
+    )
+    recall = sum(item.is_hit for item in met) / len(met) if met else 1.0
+    partial = sum(item.likeness for item in met) / len(met) if met else 1.0
+    precision = max(0.0, 1 - len(skipped) / len(kept)) if kept else 1.0
+    in_range = session.least <= len(kept) <= session.most
+    below = session.ceiling is None or all((memory.importance or 0) <= session.ceiling for memory in kept)
+    composite = 2 * precision * partial / (precision + partial) if precision + partial else 0.0
+    composite *= (1 if in_range else _OUT_OF_RANGE) * (1 if below else _ABOVE_CEILING)
+    passed = all(item.is_hit for item in met) and not skipped and in_range and below
+    return FixtureScore(
+        session, tuple(kept), met, skipped, recall, partial, precision, in_range, below, composite, passed
+    )
+
+
+def total_fixtures(scores: Sequence[FixtureScore]) -> FixtureTotals:
+    """Fixtures taken together."""
+    return FixtureTotals(
+        sessions=len(scores),
+        passed=sum(score.passed for score in scores),
+        recall=ratio(sum(score.recall for score in scores), len(scores)),
+        partial_recall=ratio(sum(score.partial_recall for score in scores), len(scores)),
+        precision=ratio(sum(score.precision for score in scores), len(scores)),
+        composite=ratio(sum(score.composite for score in scores), len(scores)),
+    )
+
+
+def _meet(expectations: Sequence[Expectation], kept: Sequence[Kept]) -> tuple[Met, ...]:
+    left = list(kept)
+    met: dict[int, Met] = {}
+    order = sorted(
+        range(len(expectations)), key=lambda at: (-len(expectations[at].terms), -len(expectations[at].subject))
+    )
+    for at in order:
+        wanted = expectations[at]
+        best = max(left, key=lambda memory: _rank(wanted, memory), default=None)
+        likeness = _likeness(wanted, best) if best else 0.0
+        met[at] = Met(wanted, likeness, best if likeness else None)
+        if best and likeness:
+            left.remove(best)
+    return tuple(met[at] for at in range(len(expectations)))
+
+
+def _rank(wanted: Expectation, memory: Kept) -> tuple[float, float]:
+    return round(_likeness(wanted, memory), 9), _share(wanted, memory)
+
+
+def _likeness(wanted: Expectation, memory: Kept) -> float:
+    importance = memory.importance or 0
+    fits = wanted.least <= importance and (wanted.most is None or importance <= wanted.most)
+    return (
+        _KIND * (memory.kind.lower() == wanted.kind.strip().lower())
+        + _SUBJECT * _has(memory.subject, wanted.subject)
+        + _CONTENT * _share(wanted, memory)
+        + _IMPORTANCE * fits
+    )
+
+
+def _share(wanted: Expectation, memory: Kept) -> float:
+    return sum(_has(memory.content, term) for term in wanted.terms) / len(wanted.terms) if wanted.terms else 1.0
+
+
+def _has(text: str, term: str) -> bool:
+    return term.strip().lower() in text.lower()

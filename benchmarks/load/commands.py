@@ -1,0 +1,156 @@
+"""``python -m benchmarks scale``, ``writers`` and ``locks``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from benchmarks.load.locks import JobHolds, measure_locks
+from benchmarks.load.scale import ScaleResult, measure_scale
+from benchmarks.load.writers import WritersResult, measure_writers
+from benchmarks.running import FOLDER, NEW_FOLDER, workspace
+from nacre.cli.command import command
+from nacre.cli.commands.benchmark import answer_measured
+from nacre.cli.paper import Paper, dim
+from nacre.cli.run import Run
+
+
+@command(
+    "scale",
+    examples=[
+        "python -m benchmarks scale --transcripts ~/.claude/projects",
+        "python -m benchmarks scale --transcripts samples --turns 100000 --json",
+    ],
+)
+@click.option("--transcripts", type=FOLDER, required=True, multiple=True, help="Sessions to grow a large home from.")
+@click.option("--turns", type=click.IntRange(1000), default=1_000_000, show_default=True, help="Turns in the end.")
+@click.option("--folder", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.pass_obj
+def scale(run: Run, transcripts: tuple[Path, ...], turns: int, folder: Path | None) -> None:
+    """Tell how search grows from a thousand turns to a million.
+
+    Works in a folder of its own; nothing is written to your home. A million turns take about 3 GB and half an hour.
+    """
+
+    with workspace(run, folder) as (place, notify):
+        result = measure_scale(transcripts, place, turns=turns, notify=notify)
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_scale(paper, result))
+
+
+@command(
+    "writers",
+    examples=[
+        "python -m benchmarks writers",
+        "python -m benchmarks writers --clients 16 --as threads --seconds 5 --json",
+    ],
+)
+@click.option("--clients", type=click.IntRange(1, 512), default=64, show_default=True, help="How many at once.")
+@click.option(
+    "--as",
+    "kind",
+    type=click.Choice(["processes", "threads", "both"]),
+    default="both",
+    show_default=True,
+    help="Processes of their own, threads of one process, or half of each.",
+)
+@click.option("--seconds", type=click.FloatRange(1, 600), default=20.0, show_default=True, help="How long they work.")
+@click.option("--home", type=NEW_FOLDER, help="A new home on the disk that counts; else a temporary one.")
+@click.pass_obj
+def writers(run: Run, clients: int, kind: str, seconds: float, home: Path | None) -> None:
+    """Tell how many memories many clients store a second, and whether all of them are there.
+
+    Of what each client does 78 % are stores, 20 % recalls, 2 % updates of one memory that all share. Nothing is
+    written to your home.
+    """
+
+    processes = {"processes": clients, "threads": 0, "both": clients // 2}[kind]
+    with workspace(run, home) as (place, notify):
+        result = measure_writers(
+            place, processes=processes, threads=clients - processes, seconds=seconds, notify=notify
+        )
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_writers(paper, result))
+    run.exit_code = 1 if result.wrong else 0
+
+
+@command("locks", examples=["python -m benchmarks locks", "python -m benchmarks locks --size 500 --json"])
+@click.option(
+    "--size", type=click.IntRange(10, 100_000), default=2000, show_default=True, help="How many sessions and memories."
+)
+@click.option("--home", type=NEW_FOLDER, help="A new folder on the disk that counts; else a temporary one.")
+@click.pass_obj
+def locks(run: Run, size: int, home: Path | None) -> None:
+    """Tell how long each long job keeps other writers waiting.
+
+    Ingest, import, sync, forgetting and the others run one after the other on new homes. Nothing is written to your
+    home.
+    """
+
+    with workspace(run, home) as (place, notify):
+        jobs = measure_locks(place, size=size, notify=notify)
+    record = {"size": size, "jobs": [dataclasses.asdict(job) for job in jobs]}
+    answer_measured(run, record, lambda paper: _render_locks(paper, size, jobs))
+
+
+def _render_scale(paper: Paper, result: ScaleResult) -> None:
+    """A line for each size of the home."""
+    paper.heading(f"Recall over turns, warm, grown from {result.material:,} real ones")
+    rows = [
+        [
+            f"{size.turns:,} turns",
+            f"lexical p50 {size.lexical.p50:.1f}, p95 {size.lexical.p95:.1f} ms",
+            f"all lanes p50 {size.all_lanes.p50:.1f}, p95 {size.all_lanes.p95:.1f} ms",
+            f"text {size.text_bytes:.0f}, vectors {size.vector_bytes:.0f} bytes a turn",
+            f"{size.memory_mb:.0f} MB, mapped {size.mapped_mb:.0f}",
+            f"{size.shards} shards, made in {size.indexing_seconds:.0f} s",
+        ]
+        for size in result.sizes
+    ]
+    paper.table(rows, indent=2)
+    paper.line(dim(result.note), indent=2)
+
+
+def _render_writers(paper: Paper, result: WritersResult) -> None:
+    """What many clients got done at once."""
+    clients = f"{result.processes} processes and {result.threads} threads"
+    paper.heading(f"{clients}, {result.seconds:.0f} seconds: {result.stores_per_second:.0f} durable stores a second")
+    spreads = {
+        "store": result.stores, "recall": result.recalls, "update of one memory": result.updates,
+        "write lock held": result.write_lock, "vault lock held": result.vault_lock,
+    }  # fmt: skip
+    rows = [
+        [
+            name,
+            f"p50 {one.p50:.0f} ms",
+            f"p95 {one.p95:.0f} ms",
+            f"p99 {one.p99:.0f} ms",
+            f"longest {one.longest:.0f} ms",
+            f"{one.count:,} times",
+        ]
+        for name, one in spreads.items()
+    ]
+    paper.table(rows, indent=2)
+    each = 1000 * result.cpu_seconds / max(1, result.stores.count)
+    paper.line(f"The clients used {result.cpu_seconds:.1f} s of CPU in all, {each:.1f} ms for each store.", indent=2)
+    told = ", ".join(f"{count:,} {name}" for name, count in sorted(result.outcomes.items()))
+    paper.line(f"Answers: {told or 'none'}.", indent=2)
+    paper.line(f"All was in files and index {result.settled_seconds:.1f} s after the last one.", indent=2)
+    errors = ", ".join(f"{count:,} × {name}" for name, count in sorted(result.errors.items()))
+    paper.line(f"Errors: {errors or 'none'}.", indent=2)
+    for text in result.wrong or ("Everything acknowledged is there once; index and vault agree.",):
+        paper.line(text, indent=2)
+
+
+def _render_locks(paper: Paper, size: int, jobs: Sequence[JobHolds]) -> None:
+    """How long each job held the two locks."""
+    paper.heading(f"Locks held at a time, in milliseconds, {size:,} sessions and as many memories")
+    rows = [["job", "seconds", "write lock", "p50", "p99", "longest", "vault lock", "p50", "p99", "longest"]]
+    for job in jobs:
+        locks = (
+            [f"{one.count:,} ×", *(f"{figure:.0f}" for figure in (one.p50, one.p99, one.longest))]
+            for one in (job.write, job.vault)
+        )
+        rows.append([job.job, f"{job.seconds:.1f}", *(cell for cells in locks for cell in cells)])
+    paper.table(rows, indent=2)

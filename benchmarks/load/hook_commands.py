@@ -1,0 +1,58 @@
+"""``python -m benchmarks hooks``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import click
+
+from benchmarks.load.hooks import LIMIT_MS, STATES, HookFigures, measure_hooks
+from benchmarks.running import workspace
+from nacre.cli.command import TEXT, command
+from nacre.cli.commands.benchmark import answer_measured
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+from nacre.errors import InvalidInput
+
+
+@command(
+    "hooks",
+    examples=["python -m benchmarks hooks", "python -m benchmarks hooks --state 'daemon hung' --runs 50 --json"],
+)
+@click.option("--runs", type=click.IntRange(10, 10_000), default=200, show_default=True, help="Of each event in each.")
+@click.option("--memories", type=click.IntRange(10, 100_000), default=2000, show_default=True, help="In the home.")
+@click.option("--state", "states", type=TEXT, multiple=True, help="Only this state; may be given again.")
+@click.pass_obj
+def hooks(run: Run, runs: int, memories: int, states: tuple[str, ...]) -> None:
+    """Tell what hooks cost their hosts, with the daemon and without, and where things go wrong.
+
+    Whole processes run on a home of their own, in each state of daemon and home. Nothing is written to yours.
+    """
+
+    unknown = [state for state in states if state not in STATES]
+    if unknown:
+        raise InvalidInput(f"no state is called {unknown[0]!r}", hint=f"one of: {', '.join(STATES)}")
+    with workspace(run) as (place, notify):
+        figures = measure_hooks(place, runs=runs, memories=memories, only=states, notify=notify)
+    record = {
+        "memories": memories, "limit_ms": LIMIT_MS, "figures": [dataclasses.asdict(one) for one in figures],
+    }  # fmt: skip
+    answer_measured(run, record, lambda paper: _render_hooks(paper, figures))
+
+
+def _render_hooks(paper: Paper, figures: Sequence[HookFigures]) -> None:
+    """A line for each event in each state."""
+    paper.line(bold("Hooks"), dim(f"  milliseconds of the whole process; {LIMIT_MS:.0f} are allowed"))
+    rows = []
+    for one in figures:
+        p99 = f"{one.p99:.0f}"
+        rows.append(
+            [
+                one.state, one.event, f"{one.p50:.0f}", p99 if one.p99 < LIMIT_MS else bold(p99),
+                f"{one.longest:.0f}", f"{one.cpu_p50:.0f}", f"{one.told}/{one.runs}",
+                bold(str(one.failed)) if one.failed else "0",
+            ]
+        )  # fmt: skip
+    headings = ("", "event", "p50", "p99", "longest", "cpu", "told", "failed")
+    paper.table([[dim(name) for name in headings], *rows], indent=2)

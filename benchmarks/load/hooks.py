@@ -1,0 +1,223 @@
+"""What hooks cost their hosts: whole processes, started as hosts start them, in every state of daemon and home."""
+
+from __future__ import annotations
+
+import json
+import resource
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+import nacre
+from benchmarks.running import Notify
+from nacre.errors import StoreUnusable
+from nacre.link.address import CHORES_LOCK, socket_path
+from nacre.link.client import Away, ask
+from nacre.platform.environment import environment
+from nacre.platform.locks import FileLock
+from nacre.speed.material import statement, subject, write_notes
+from nacre.speed.measurement import percentile
+from nacre.values.reports import Progress
+
+EVENTS = ("SessionStart", "UserPromptSubmit", "SessionEnd")
+_START_SECONDS = 60.0
+_WARMING = 5
+
+State = Callable[[Path, Mapping[str, str]], AbstractContextManager[object]]
+
+
+@dataclass(frozen=True, slots=True)
+class HookFigures:
+    """Runs of one event in one state: milliseconds from the start of the process to its end as its parent sees it, the
+    processor's part of them at the median, how many told something, and how many ended otherwise than with 0."""
+
+    state: str
+    event: str
+    runs: int
+    p50: float
+    p99: float
+    longest: float
+    cpu_p50: float
+    told: int
+    failed: int
+
+
+def measure_hooks(
+    folder: Path, *, runs: int, memories: int, only: Sequence[str] = (),
+    notify: Notify = lambda _: None,
+) -> list[HookFigures]:  # fmt: skip
+    """Run hooks of Claude Code's shape on a new home in ``folder`` with so many memories."""
+    home = folder / "home"
+    wanted = {name: state for name, state in STATES.items() if not only or name in only}
+    total = len(wanted) * len(EVENTS)
+    notify(Progress("hooks", 0, total, f"making a home of {memories:,} memories"))
+    make_home(home, memories)
+    (home / "config.toml").write_text("[daemon]\nenabled = false\n")
+    figures: list[HookFigures] = []
+    for name, state in wanted.items():
+        environ = {**environment(), "NACRE_HOME": str(home)}
+        environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode
+        for event in EVENTS:
+            notify(Progress("hooks", len(figures), total, f"{name}, {event}"))
+            place = folder / "gone" if name == "home missing" else home
+            with state(home, environ), FileLock(home / CHORES_LOCK):  # nobody works beside what is measured
+                figures.append(_measured(name, event, place, environ, runs))
+            for chore in (home / "run" / "chores").glob("*.json"):
+                chore.unlink()
+    return figures
+
+
+def make_home(home: Path, memories: int) -> None:
+    """A home whose memories lie in its vault as files, as a person's do."""
+    home.mkdir(parents=True, mode=0o700)
+    write_notes(home, memories)
+    with nacre.open_memory(home) as memory:
+        memory.recall(statement(0))
+
+
+def _measured(state: str, event: str, home: Path, environ: Mapping[str, str], runs: int) -> HookFigures:
+    taken, cpu, told, failed = [], [], 0, 0
+    for number in range(-_WARMING, runs):
+        given = {
+            "session_id": f"bench-{state}-{event}-{number}", "cwd": str(home.parent), "hook_event_name": event,
+            "prompt": f"on which port does {subject(abs(number))} listen?", "source": "startup",
+        }  # fmt: skip
+        data = json.dumps(given).encode()
+        seconds, worked, out, code = _run(event, home, environ, data, is_full=state == "disk full")
+        if number >= 0:
+            taken.append(1000 * seconds)
+            cpu.append(1000 * worked)
+            told += bool(out)
+            failed += code != 0
+    return HookFigures(
+        state, event, runs, percentile(taken, 0.5), percentile(taken, 0.99), max(taken), percentile(cpu, 0.5), told,
+        failed,
+    )  # fmt: skip
+
+
+def _run(
+    event: str, home: Path, environ: Mapping[str, str], given: bytes, *, is_full: bool
+) -> tuple[float, float, bytes, int]:
+    """Seconds as a host waits, seconds of the processor, what was told, the exit code."""
+    command = [sys.executable, "-m", "nacre.hooks.process", "--home", str(home), "claude-code", event]
+    before = _worked()
+    began = time.perf_counter()
+    ran = subprocess.run(
+        command, input=given, env=environ, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False,
+        preexec_fn=_fill_disk if is_full else None,
+    )  # fmt: skip
+    seconds = time.perf_counter() - began
+    return seconds, _worked() - before, ran.stdout, ran.returncode
+
+
+def _worked() -> float:
+    """What the processor worked for processes that have ended, in seconds."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _fill_disk() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+@contextmanager
+def _daemon(home: Path, environ: Mapping[str, str]) -> Iterator[None]:
+    """A daemon of its own, warm."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nacre", "serve", "--no-watch"], env=environ, stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until = time.monotonic() + _START_SECONDS
+        while True:
+            with suppress(Away):
+                ask(str(home), "context", {"moment": "prompt", "prompt": statement(1)}, seconds=_START_SECONDS)
+                break
+            if time.monotonic() > until:
+                raise StoreUnusable("the daemon does not start", hint="nacre serve tells why")
+            time.sleep(0.1)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _saying(data: bytes | None) -> State:
+    """Something that listens where the daemon would, and answers so; with ``None`` it never does."""
+
+    @contextmanager
+    def listening(home: Path, _: Mapping[str, str]) -> Iterator[None]:
+        path = Path(socket_path(str(home)))
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(str(path))
+        listener.listen(64)
+        taken: list[socket.socket] = []
+
+        def take() -> None:
+            with suppress(OSError):
+                while True:
+                    link, _ = listener.accept()
+                    taken.append(link)
+                    if data is not None:
+                        link.sendall(data)
+                        link.close()
+
+        thread = threading.Thread(target=take, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+            thread.join(1)
+            for link in taken:
+                link.close()
+            path.unlink(missing_ok=True)
+
+    return listening
+
+
+@contextmanager
+def _locked(home: Path, _: Mapping[str, str]) -> Iterator[None]:
+    """Somebody keeps everyone out of the database, readers as well."""
+    writer = apsw.Connection(str(home / "nacre.db"))
+    writer.pragma("locking_mode", "EXCLUSIVE")
+    writer.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        writer.execute("ROLLBACK")
+        writer.close()
+
+
+def _as_it_is(_: Path, __: Mapping[str, str]) -> AbstractContextManager[object]:
+    return nullcontext()
+
+
+_OTHER_VERSION = b'{"error": {"code": "other_version", "message": "another protocol", "hint": null}}\n'
+
+STATES: Mapping[str, State] = {
+    "daemon up": _daemon,
+    "daemon away": _as_it_is,
+    "daemon hung": _saying(None),
+    "mid-upgrade": _saying(_OTHER_VERSION),
+    "database locked": _locked,
+    "disk full": _as_it_is,
+    "home missing": _as_it_is,
+}
+"""What daemon and home may be like while a hook runs."""
+
+LIMIT_MS = 150.0
+START_LIMIT_MS = 1_500.0
+"""What a hook may take, whole; and what it may at a session's start."""

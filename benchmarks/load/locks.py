@@ -1,0 +1,157 @@
+"""How long each long job holds the write lock of the database, and the lock of the vault, at a time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from benchmarks.figures import Spread, spread
+from benchmarks.load.lock_material import PROJECT, HashEmbedder, change_notes, write_notes, write_sessions
+from benchmarks.running import Notify
+from nacre.extraction.learn import learn
+from nacre.forgetting.forget import ForgetRequest, forget, plan
+from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.health import database
+from nacre.health.prove import prove
+from nacre.history import undo
+from nacre.history.commit import commit_operations
+from nacre.history.operations import log
+from nacre.home.home import Home, open_home
+from nacre.indexing.vectors import embed_pending
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.memories.retire import choose, retire_chosen
+from nacre.memories.scan import scan
+from nacre.memories.store import store
+from nacre.memories.usage import fold_usage, spool_use
+from nacre.portability import backup, importing
+from nacre.portability.exporting import ExportOptions, export
+from nacre.requests import NewMemory
+from nacre.settings import Settings, load_settings
+from nacre.sync.sync import Wanted, sync
+from nacre.values.reports import Progress
+
+_JOBS = 18
+_A_WORD_OF_ALL = "numbered"
+
+
+@dataclass(frozen=True, slots=True)
+class JobHolds:
+    """A job, how many seconds it took, and how long it held each lock at a time."""
+
+    job: str
+    seconds: float
+    write: Spread
+    vault: Spread
+
+
+@dataclass
+class _Watch:
+    """Runs jobs one after the other and keeps what their locks told."""
+
+    folder: Path
+    size: int
+    notify: Notify
+    held: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    jobs: list[JobHolds] = field(default_factory=list)
+
+    def run(self, job: str, work: Callable[[], object]) -> None:
+        self.notify(Progress("measuring", len(self.jobs), _JOBS, job))
+        self.held.clear()
+        started = time.perf_counter()
+        work()
+        seconds = round(time.perf_counter() - started, 2)
+        self.jobs.append(JobHolds(job, seconds, spread(self.held["write"]), spread(self.held["vault.lock"])))
+
+    def settings(self, home: str, **environ: str) -> Settings:
+        return load_settings(self.folder / home, {"HOME": str(self.folder), "PATH": os.defpath, **environ})
+
+    def open(self, settings: Settings, *, model: str = "hash-1") -> Home:
+        return open_home(
+            settings, load_embedder=lambda _: HashEmbedder(model),
+            observe=lambda name, seconds: self.held[name].append(seconds),
+        )  # fmt: skip
+
+    @contextmanager
+    def home(self, name: str, *, model: str = "hash-1", **environ: str) -> Iterator[Home]:
+        context = self.open(self.settings(name, **environ), model=model)
+        try:
+            yield context
+        finally:
+            context.database.close()
+
+
+def measure_locks(folder: Path, *, size: int = 2000, notify: Notify = lambda _: None) -> tuple[JobHolds, ...]:
+    """Do every long job on homes in ``folder``, which should be new: ``size`` sessions, and as many memories."""
+    watch = _Watch(folder, size, notify)
+    with watch.home("first") as context:
+        _learn(watch, context)
+        _edit_by_hand(watch, context)
+        remote = folder / "remote.git"
+        subprocess.run(["git", "init", "--quiet", "--bare", str(remote)], check=True, env={"PATH": os.defpath})
+        watch.run("commit", lambda: commit_operations(context))
+        sync(context, Wanted(str(remote)))
+        with watch.home("second") as other:
+            watch.run("sync, all is new", lambda: sync(other, Wanted(str(remote))))
+            _retire_and_undo(watch, context)
+            sync(context)
+            store(other, NewMemory("The second machine has a word of its own."))
+            watch.run("sync, both changed", lambda: sync(other))
+        _carry(watch, context)
+    with watch.home("first", model="hash-2") as context:
+        watch.run("vectors of another model", lambda: embed_pending(context, notify))
+        watch.run("doctor --deep", lambda: prove(context))
+        watch.run("backup", lambda: backup.create(context, folder / "backup.zip"))
+    watch.run("rebuild", lambda: database.rebuild(watch.settings("first"), partial(watch.open, model="hash-2")))
+    _take_away(watch)
+    return tuple(watch.jobs)
+
+
+def _learn(watch: _Watch, context: Home) -> None:
+    folder = write_sessions(watch.folder / "sessions", watch.size)
+    options = IngestOptions((folder,), extract=False, vectors=False)
+    watch.run("read sessions", lambda: ingest(context, options))
+    watch.run("learn from them", lambda: learn(context, lambda _: None))
+    watch.run("make vectors, compare", lambda: embed_pending(context, lambda _: None))
+    ids = sorted(context.memories.all_ids())
+    for at in range(watch.size):
+        spool_use(context, ids[at % 50 :: 97][:8], session=f"s{at % 300}")
+    watch.run("count recalls", lambda: fold_usage(context))
+
+
+def _edit_by_hand(watch: _Watch, context: Home) -> None:
+    files = write_notes(context.settings.vault, watch.size * 5 // 2)
+    watch.run("scan, new files", lambda: scan(context))
+    change_notes(files)
+    watch.run("scan, changed files", lambda: scan(context))
+
+
+def _retire_and_undo(watch: _Watch, context: Home) -> None:
+    chosen = choose(context, ["note*"])
+    watch.run("retire by pattern", lambda: retire_chosen(context, chosen, "not needed"))
+    operation = next(one.operation for one in log(context) if one.operation.action == "retire")
+    watch.run("undo it", lambda: undo.undo(context, operation.id))
+
+
+def _carry(watch: _Watch, context: Home) -> None:
+    """From one home into another."""
+    target = watch.folder / "export.jsonl"
+    export(context, target, ExportOptions(project=PROJECT))
+    with watch.home("third") as other:
+        planned = importing.plan_import(other, importing.ImportOptions(target, trust=True))
+        watch.run("import", lambda: importing.carry_out(other, planned))
+
+
+def _take_away(watch: _Watch) -> None:
+    rule = {"NACRE_REDACTION_PATTERNS": f'["{_A_WORD_OF_ALL} 1[0-9]*"]'}
+    with watch.home("first", model="hash-2", **rule) as context:
+        watch.run("scrub", lambda: scrub(context, ScrubOptions(vectors=False)))
+    with watch.home("first", model="hash-2") as context:
+        found = plan(context, ForgetRequest(project=PROJECT))
+        watch.run("forget a project", lambda: forget(context, found))

@@ -1,0 +1,16 @@
+"""Invented statements, the same for the same draws."""
+
+from __future__ import annotations
+
+import random
+
+THINGS = "archive beacon courier dynamo engraver ferry gauge harvester inverter jetty kiln loom mill nozzle".split()
+VERBS = "feeds mirrors measures supplies checks paints copies wakes".split()
+PLACES = "amber basalt cobalt dune ember fjord glade heath inlet knoll lagoon meadow".split()
+
+
+def statement(draw: random.Random, number: object) -> str:
+    """A sentence about a thing with that number; it begins in lower case."""
+    thing, verb, other = draw.choice(THINGS), draw.choice(VERBS), draw.choice(THINGS)
+    place, at = draw.choice(PLACES), draw.choice(PLACES)
+    return f"the {thing} of {place} numbered {number} {verb} the {other} near {at}."

@@ -1,0 +1,190 @@
+"""How many secrets redaction takes out, how often it errs, and how fast it is; beside an independent scanner."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.dataset import DATA
+from benchmarks.redaction.building import Sample
+from benchmarks.running import Notify
+from nacre.redact import Redactor
+from nacre.values.reports import Progress
+
+SCANNER = "kingfisher"
+PIECE_SIZES = (500, 20_000)
+_REPETITIONS = 5
+_SCAN_SECONDS = 600
+_KEPT_SHARE = 0.6
+_CLEAN_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Of one family, how many texts there are and how many were treated rightly: secrets gone, or nothing touched."""
+
+    name: str
+    samples: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one scanner made of the set. ``missed`` and ``wrong`` are texts, ``recall`` and the other shares 0 to 1."""
+
+    scanner: str
+    positives: int
+    found: int
+    negatives: int
+    touched: int
+    families: tuple[Family, ...]
+    missed: tuple[Sample, ...]
+    wrong: tuple[Sample, ...]
+
+    @property
+    def recall(self) -> float:
+        """The share of texts whose secrets were all found."""
+        return self.found / max(1, self.positives)
+
+    @property
+    def false_positives(self) -> float:
+        """The share of harmless texts in which something was found."""
+        return self.touched / max(1, self.negatives)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Redaction of clean text in pieces of so many characters, by processor time; a megabyte is 1,000,000 bytes.
+
+    ``at_once`` is with all pieces handed over together, as a reader of transcripts may.
+    """
+
+    piece: int
+    at_once: bool
+    megabytes_per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class RedactionResult:
+    """Everything that was measured. ``other`` is ``None`` where the independent scanner is not installed."""
+
+    own: Outcome
+    other: Outcome | None
+    speeds: tuple[Speed, ...]
+    note: str
+
+
+def measure(
+    samples: Sequence[Sample], notify: Notify = lambda _: None, *, with_scanner: bool = True
+) -> RedactionResult:
+    """Measure redaction on a labelled set, and the independent scanner where it is on the path."""
+    redactor = Redactor()
+    own = _own_outcome(samples, redactor, notify)
+    scanner = shutil.which(SCANNER) if with_scanner else None
+    notify(Progress("scanning", 0, 1))
+    other = _scanned(samples, scanner) if scanner else None
+    note = "" if scanner or not with_scanner else f"{SCANNER} is not installed: pip install 'nacre[scan]'"
+    return RedactionResult(own, other, measure_speed(_clean_text(samples), redactor), note)
+
+
+def measure_speed(text: str, redactor: Redactor) -> tuple[Speed, ...]:
+    """How fast a text is redacted in pieces: the best of five runs."""
+    speeds = []
+    for size in PIECE_SIZES:
+        pieces = [text[start : start + size] for start in range(0, len(text), size)]
+        total = sum(len(piece.encode("utf-8", "replace")) for piece in pieces)
+        for at_once in (False, True):
+            best = min(_seconds(pieces, redactor, at_once=at_once) for _ in range(_REPETITIONS))
+            speeds.append(Speed(size, at_once, total / best / 1e6))
+    return tuple(speeds)
+
+
+def is_gone(secret: str, text: str) -> bool:
+    """Whether neither a secret nor most of it from either end is in a text."""
+    most = max(1, int(len(secret) * _KEPT_SHARE))
+    return secret[:most] not in text and secret[-most:] not in text
+
+
+def _own_outcome(samples: Sequence[Sample], redactor: Redactor, notify: Notify) -> Outcome:
+    right = []
+    for number, sample in enumerate(samples):
+        cleaned = redactor.redact(sample.text)
+        all_gone = all(is_gone(secret, cleaned.text) for secret in sample.secrets)
+        right.append(all_gone if sample.secrets else not cleaned.found)
+        if number % 500 == 0:
+            notify(Progress("redacting", number, len(samples)))
+    return _outcome("nacre", samples, right)
+
+
+def _outcome(scanner: str, samples: Sequence[Sample], right: Sequence[bool]) -> Outcome:
+    tallies: dict[str, list[bool]] = defaultdict(list)
+    for sample, is_right in zip(samples, right, strict=True):
+        tallies[sample.family].append(is_right)
+    pairs = list(zip(samples, right, strict=True))
+    missed = tuple(sample for sample, is_right in pairs if sample.secrets and not is_right)
+    wrong = tuple(sample for sample, is_right in pairs if not sample.secrets and not is_right)
+    positives = sum(bool(sample.secrets) for sample in samples)
+    return Outcome(
+        scanner, positives, positives - len(missed), len(samples) - positives, len(wrong),
+        tuple(Family(name, len(rights), sum(rights)) for name, rights in tallies.items()), missed, wrong,
+    )  # fmt: skip
+
+
+def _scanned(samples: Sequence[Sample], scanner: str) -> Outcome:
+    """The independent scanner over the same texts, one file each. It asks nobody whether a secret is valid."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for number, sample in enumerate(samples):
+            (folder / f"{number}.txt").write_text(sample.text, encoding="utf-8", errors="replace")
+        finished = subprocess.run(
+            [scanner, "scan", "--no-validate", "--no-update-check", "--no-dedup", "--format", "json", "--quiet",
+             "--git-history", "none", str(folder)],
+            capture_output=True, text=True, timeout=_SCAN_SECONDS, check=False, cwd=folder,
+        )  # fmt: skip
+    found = _findings(finished.stdout)
+    right = []
+    for number, sample in enumerate(samples):
+        snippets = found.get(number, [])
+        right.append(
+            all(_is_covered(secret, snippets) for secret in sample.secrets) if sample.secrets else not snippets
+        )
+    return _outcome(SCANNER, samples, right)
+
+
+def _findings(output: str) -> Mapping[int, list[str]]:
+    found: dict[int, list[str]] = defaultdict(list)
+    for item in json.loads(output or "{}").get("findings", []):
+        details = item["finding"]
+        found[int(Path(details["path"]).stem)].append(str(details["snippet"]))
+    return found
+
+
+def _is_covered(secret: str, snippets: Sequence[str]) -> bool:
+    """Whether some finding lies in the secret, or the secret in it: where a finding ends is not held against it."""
+    return any(secret in snippet or snippet in secret for snippet in snippets)
+
+
+def _clean_text(samples: Sequence[Sample]) -> str:
+    """Harmless talk, with one harmless lookalike to every six sentences of it; some megabytes."""
+    texts = [sample.text for sample in samples if not sample.secrets] or ["nothing secret here"]
+    talk = (DATA / "redaction" / "talk.txt").read_text(encoding="utf-8").split("\n\n")
+    pieces = [f"{talk[at % len(talk)]}\n\n{text}" for at, text in enumerate(texts)]
+    joined = "\n\n".join(pieces)
+    return joined * max(1, _CLEAN_BYTES // max(1, len(joined)))
+
+
+def _seconds(pieces: Sequence[str], redactor: Redactor, *, at_once: bool) -> float:
+    began = time.process_time()
+    if at_once:
+        redactor.clean_all(pieces)
+    else:
+        for piece in pieces:
+            redactor.clean(piece)
+    return time.process_time() - began

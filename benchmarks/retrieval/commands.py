@@ -1,0 +1,177 @@
+"""``python -m benchmarks retrieval`` and ``silence``."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from benchmarks.retrieval.homes import Shelf
+from benchmarks.retrieval.retrieval import Level, RecipeResult, RetrievalResult, measure
+from benchmarks.retrieval.scoring import MEASURES
+from benchmarks.retrieval.silence import SilenceResult, measure_silence
+from benchmarks.retrieval.suites import SUITES, load_suite
+from benchmarks.running import FILE, FOLDER, NEW_FOLDER, progress_shown
+from nacre.cli.command import command
+from nacre.cli.commands.benchmark import answer_measured
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+from nacre.embed.onnx import load_minilm
+
+_TURN_MEASURES = MEASURES
+_SESSION_MEASURES = ("hit@1", "hit@5", "recall@5", "recall@10", "all@10", "mrr")
+_SUITE = click.option(
+    "--suite", "name", type=click.Choice(SUITES), required=True, help="What to ask; pile is all others in one home."
+)
+_DATA = click.option(
+    "--data", type=FOLDER, default=".", help="The folder that holds the suites' files; coding needs none."
+)
+_CACHE = click.option(
+    "--cache", type=NEW_FOLDER, default=Path(tempfile.gettempdir()) / "nacre-benchmark", show_default=True,
+    help="Where homes and vectors are kept between runs.",
+)  # fmt: skip
+_NO_VECTORS = click.option("--no-vectors", is_flag=True, help="Measure the lexical lane alone.")
+
+
+@command(
+    "retrieval",
+    examples=[
+        "python -m benchmarks retrieval --suite locomo --data bench",
+        "python -m benchmarks retrieval --suite pile --data bench --ablations --json > pile.json",
+        "python -m benchmarks retrieval --suite longmemeval --data bench --no-vectors",
+    ],
+)
+@_SUITE
+@_DATA
+@_CACHE
+@click.option("--fresh", is_flag=True, help="Make the homes anew, although nothing changed.")
+@click.option("--ablations", is_flag=True, help="Also leave out one ingredient at a time.")
+@click.option("--questions", type=click.IntRange(1), help="Ask only so many, evenly chosen.")
+@_NO_VECTORS
+@click.option("--shards", is_flag=True, help="Keep the full text in shards, as in a home of many turns.")
+@click.pass_obj
+def retrieval(  # noqa: PLR0913 - the options of a command
+    run: Run, name: str, data: Path, cache: Path, fresh: bool, ablations: bool, questions: int | None,
+    no_vectors: bool, shards: bool,
+) -> None:  # fmt: skip
+    """Tell how well recall finds what a public benchmark asks for.
+
+    Each haystack gets a home of its own, filled by nacre's own ingest. Nothing is written to your home.
+    """
+
+    shelf = Shelf(cache, vectors=not no_vectors, fresh=fresh, shards=shards)
+    with progress_shown(run) as notify:
+        result = measure(
+            load_suite(name, data), shelf, load_minilm,
+            ablations=ablations, questions=questions, notify=notify,
+        )  # fmt: skip
+    answer_measured(run, dataclasses.asdict(result), lambda paper: _render_retrieval(paper, result))
+
+
+@command(
+    "silence",
+    examples=[
+        "python -m benchmarks silence --suite coding",
+        "python -m benchmarks silence --suite locomo --data bench --absent never-happened.json",
+    ],
+)
+@_SUITE
+@_DATA
+@click.option("--absent", type=FILE, multiple=True, help="A list of questions that nothing answers, as JSON.")
+@_CACHE
+@_NO_VECTORS
+@click.pass_obj
+def silence(run: Run, name: str, data: Path, absent: tuple[Path, ...], cache: Path, no_vectors: bool) -> None:
+    """Tell how often recall shows nothing: where nothing is, and where something is.
+
+    Homes are asked what their suite knows to be absent, what another home of the suite is asked, and your own list:
+    a JSON array of texts, or of {"question": …, "conversation": …} where only one home is meant.
+    """
+
+    shelf = Shelf(cache, vectors=not no_vectors)
+    with progress_shown(run) as notify:
+        suite = load_suite(name, data)
+        result = measure_silence(suite, shelf, load_minilm, absent, notify)
+    record = {"suite": name, **dataclasses.asdict(result)}
+    answer_measured(run, record, lambda paper: _render_silence(paper, name, result))
+
+
+def _render_retrieval(paper: Paper, result: RetrievalResult) -> None:
+    """Overall figures, figures by category, gains over the baseline, latency."""
+    paper.line(
+        bold(result.suite), f": {result.questions:,} questions, {result.turns:,} turns, {result.sessions:,} sessions, ",
+        f"{result.haystacks} homes; figures in percent",
+    )  # fmt: skip
+    if any(recipe.turns.overall for recipe in result.recipes):
+        paper.heading("Turns")
+        _table(paper, result.recipes, "turns", _TURN_MEASURES)
+        _by_category(paper, result.recipes, "turns", "recall@10")
+    if any(recipe.sessions.overall for recipe in result.recipes):
+        paper.heading("Sessions, by their best turn")
+        _table(paper, result.recipes, "sessions", _SESSION_MEASURES)
+        _by_category(paper, result.recipes, "sessions", "hit@1")
+    _gains(paper, result.recipes)
+    paper.heading("Latency in ms")
+    rows = [[recipe.name, f"{recipe.p50_ms:.1f}", f"{recipe.p95_ms:.1f}"] for recipe in result.recipes]
+    paper.table([[dim("recipe"), dim("p50"), dim("p95")], *rows], indent=2)
+
+
+def _render_silence(paper: Paper, suite: str, result: SilenceResult) -> None:
+    """How often recall shows nothing, and what that costs."""
+    paper.line(bold(suite), f": {result.questions:,} questions that have an answer; figures in percent")
+    paper.heading("Nothing shown for what is not there")
+    rows = [[silent.kind, f"{silent.silent:.1f}", f"{silent.asked} questions"] for silent in result.silent]
+    paper.table(rows, indent=2)
+    paper.heading("recall@10 for what is there")
+    paper.table(
+        [
+            ["everything that matches", f"{result.found:.1f}", ""],
+            ["what recall shows", f"{result.answered:.1f}", f"{result.answered - result.found:+.1f}"],
+        ],
+        indent=2,
+    )
+    paper.heading("If the border of confidence lay elsewhere")
+    rows = [[f"{trade.border:.1f}", f"{trade.silent:.1f}", f"{-trade.lost:+.1f}"] for trade in result.curve]
+    header = [dim("border"), dim("silent where nothing is"), dim("points of recall@10")]
+    paper.table([header, *rows], indent=2)
+
+
+def _table(paper: Paper, recipes: Sequence[RecipeResult], level: str, measures: Sequence[str]) -> None:
+    rows = [
+        [recipe.name, *(f"{overall[measure]:.1f}" for measure in measures)]
+        for recipe in recipes
+        if (overall := _level(recipe, level).overall)
+    ]
+    paper.table([[dim("recipe"), *(dim(measure) for measure in measures)], *rows], indent=2)
+
+
+def _by_category(paper: Paper, recipes: Sequence[RecipeResult], level: str, measure: str) -> None:
+    categories = list(_level(recipes[0], level).categories)
+    if len(categories) < 2 or len(categories) > 8:
+        return
+    rows = [
+        [recipe.name, *(f"{_level(recipe, level).categories[category][measure]:.1f}" for category in categories)]
+        for recipe in recipes
+    ]
+    paper.blank()
+    paper.table([[dim(f"{measure} by category"), *(dim(category) for category in categories)], *rows], indent=2)
+
+
+def _gains(paper: Paper, recipes: Sequence[RecipeResult]) -> None:
+    compared = [recipe for recipe in recipes if recipe.gains]
+    if not compared:
+        return
+    names = list(compared[0].gains)
+    paper.heading("Points over plain FTS5 (paired bootstrap, 95 %)")
+    rows = [
+        [recipe.name, *(f"{gain.points:+.1f} [{gain.low:+.1f}, {gain.high:+.1f}]" for gain in recipe.gains.values())]
+        for recipe in compared
+    ]
+    paper.table([[dim("recipe"), *(dim(name) for name in names)], *rows], indent=2)
+
+
+def _level(recipe: RecipeResult, level: str) -> Level:
+    return recipe.turns if level == "turns" else recipe.sessions

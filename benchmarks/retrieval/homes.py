@@ -1,0 +1,159 @@
+"""Homes for benchmarks, made by nacre's own ingest, and kept on disk between runs.
+
+Ingest takes seconds, embedding minutes. So vectors are kept by text in one file for all homes, and a home is made
+anew whenever the code that fills homes has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.retrieval.suites import BenchSession, Haystack, Suite
+from benchmarks.running import Notify
+from nacre import embed, redact, storage, transcripts
+from nacre.errors import TranscriptUnreadable
+from nacre.home.home import Home, open_home
+from nacre.indexing import shards as sharding
+from nacre.indexing import vectors as embedding
+from nacre.ingestion import ingest as ingesting
+from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.parsing import parse
+from nacre.protocols import Embedder
+from nacre.settings import Settings, load_settings
+from nacre.text import passages as text
+
+_FILLS_HOMES = (embed, embedding, ingesting, parse, redact, sharding, storage, text, transcripts)
+"""Modules and packages whose code decides what a home holds."""
+
+_FILLED = "filled"
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """Where homes are kept; ``fresh`` makes them anew, ``vectors`` says whether they get any, ``shards`` whether their
+    full text lies in shards, as that of large homes does."""
+
+    folder: Path
+    vectors: bool = True
+    fresh: bool = False
+    shards: bool = False
+
+
+class RememberingEmbedder:
+    """Embeds a text once, ever: vectors are kept in a file by model and text."""
+
+    def __init__(self, inner: Embedder, file: Path) -> None:
+        self.name = inner.name
+        self.dimensions = inner.dimensions
+        self._inner = inner
+        self._db = apsw.Connection(str(file))
+        self._db.set_busy_timeout(60_000)
+        self._db.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF")
+        self._db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, vector BLOB) WITHOUT ROWID")
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One unit vector a text."""
+        keys = [_digest(f"{self.name}\0{text}") for text in texts]
+        found = {key: self._known(key) for key in keys}
+        missing = [at for at, key in enumerate(keys) if found[key] is None]
+        if missing:
+            made = self._inner.embed([texts[at] for at in missing])
+            rows = [(keys[at], made[number].astype(np.float32).tobytes()) for number, at in enumerate(missing)]
+            with self._db:
+                self._db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)
+            found.update(rows)
+        packed = b"".join(found[key] or b"" for key in keys)
+        return np.frombuffer(packed, np.float32).reshape(len(texts), self.dimensions)
+
+    def _known(self, key: bytes) -> bytes | None:
+        row = self._db.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
+        return bytes(row[0]) if row else None
+
+
+def open_homes(
+    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], notify: Notify
+) -> Iterator[tuple[Haystack, Home]]:
+    """Each haystack of a suite with its home, open; a home closes when the next one is asked for."""
+    shelf.folder.mkdir(parents=True, exist_ok=True)
+    code = _code_version()
+    for haystack in suite.haystacks:
+        folder = shelf.folder / f"{haystack.id.replace('/', '-')}-{_version(haystack, code, shelf)}"
+        if shelf.fresh or not (folder / _FILLED).exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        settings = _settings(folder / "home", shelf)
+        context = open_home(settings, load_embedder=lambda _: _remembering(load_embedder, shelf))
+        try:
+            if not (folder / _FILLED).exists():
+                _fill(context, haystack, folder, notify)
+            yield haystack, context
+        finally:
+            context.database.close()
+
+
+def _fill(context: Home, haystack: Haystack, folder: Path, notify: Notify) -> None:
+    transcripts = folder / "transcripts"
+    transcripts.mkdir(parents=True)
+    for at, session in enumerate(haystack.sessions):
+        (transcripts / f"{at:06}.jsonl").write_text(as_jsonl(session), encoding="utf-8")
+    report = ingest(context, IngestOptions((transcripts,), extract=False, remember_paths=False), notify)
+    if report.problems:
+        raise TranscriptUnreadable(f"{report.problems[0].path}: {report.problems[0].message}")
+    (folder / _FILLED).touch()
+
+
+def as_jsonl(session: BenchSession) -> str:
+    """A session as the generic JSON lines that any tool may write."""
+    lines = (
+        {
+            "session_id": session.id,
+            "id": turn.id,
+            "role": turn.role,
+            "name": turn.author,
+            "content": turn.text,
+            "timestamp": turn.time.isoformat() if turn.time else None,
+            "cwd": f"/projects/{session.project}" if session.project else None,
+        }
+        for turn in session.turns
+    )
+    return "".join(
+        json.dumps({key: value for key, value in line.items() if value is not None}, ensure_ascii=False) + "\n"
+        for line in lines
+    )
+
+
+def _settings(home: Path, shelf: Shelf) -> Settings:
+    """Defaults alone: no file or variable of the machine takes part in a measurement."""
+    model = {} if shelf.vectors else {"NACRE_EMBEDDING_MODEL": "none"}
+    shards = {"NACRE_INDEX_FRESH_TURNS": "1"} if shelf.shards else {}
+    return load_settings(home, {"HOME": str(home), **model, **shards})
+
+
+def _remembering(load_embedder: Callable[[], Embedder], shelf: Shelf) -> Embedder:
+    return RememberingEmbedder(load_embedder(), shelf.folder / "vectors.db")
+
+
+def _version(haystack: Haystack, code: str, shelf: Shelf) -> str:
+    sessions = "".join(as_jsonl(session) for session in haystack.sessions)
+    return _digest(f"{code}\0{shelf.vectors}\0{shelf.shards}\0{sessions}").hex()[:12]
+
+
+def _code_version() -> str:
+    """Changes whenever the code that decides what a home holds does."""
+    files = [Path(str(module.__file__)) for module in _FILLS_HOMES]
+    packages = [file.parent.rglob("*") for file in files if file.name == "__init__.py"]
+    every = {*files, *(path for package in packages for path in package)}
+    sources = sorted(path for path in every if path.suffix in (".py", ".sql", ".toml"))
+    return _digest("\0".join(path.read_text(encoding="utf-8") for path in sources)).hex()
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

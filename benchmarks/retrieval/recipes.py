@@ -1,0 +1,159 @@
+"""Ways to rank the turns of a home: the baseline, each lane, the full recipe, and it without each ingredient."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.retrieval.plain import PlainFts
+from benchmarks.retrieval.suites import BenchQuestion, Haystack
+from nacre.home.home import Home
+from nacre.retrieval.lanes import QueryVector
+from nacre.retrieval.question.anchors import anchored
+from nacre.retrieval.question.question import Question, read_question
+from nacre.retrieval.recipe import DEFAULT, Recipe
+from nacre.retrieval.turns import TurnRecall
+from nacre.text.passages import STOP_WORDS, is_unspaced, words
+from nacre.values.recall import Filter
+
+K = TypeVar("K", bound=Hashable)
+
+PLAIN = "plain FTS5"
+FULL = "full"
+_DEPTH = 400
+_RANK_CONSTANT = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Turn ids, the best first, and the seconds it took to rank them."""
+
+    turns: list[str]
+    seconds: float
+
+
+Ranker = Callable[[BenchQuestion], Ranked]
+Reading = Callable[[Question], Question]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """A way to recall: which lanes, which ingredients, how the question is read, whether events tell a time."""
+
+    name: str
+    recipe: Recipe = DEFAULT
+    lexical: bool = True
+    vector: bool = True
+    reading: Reading = lambda question: question
+    events: bool = True
+
+
+def reciprocal_rank(scores: Mapping[K, float], floor: float | None = None) -> dict[K, float]:
+    """The usual rank fusion's scale: what counts is the place alone. The best gets 1; what is at the floor, 0."""
+    order = sorted(scores, key=lambda key: -scores[key])
+    return {
+        key: 0.0 if floor is not None and scores[key] <= floor else (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + place)
+        for place, key in enumerate(order, start=1)
+    }
+
+
+def _with_stop_words(question: Question) -> Question:
+    return replace(question, words=tuple(dict.fromkeys(words(question.text))))
+
+
+def _with_names(question: Question) -> Question:
+    return replace(question, semantic=question.text)
+
+
+def _in_one_spelling(question: Question) -> Question:
+    written = set(words(question.text))
+    return replace(question, spellings=(), words=tuple(word for word in question.words if word in written))
+
+
+def _with_particles(question: Question) -> Question:
+    kept = tuple(word for word in dict.fromkeys(words(question.text)) if word not in STOP_WORDS)
+    return question if question.text.isascii() else replace(question, words=kept)
+
+
+LANES = (Variation("lexical", vector=False), Variation("vector", lexical=False), Variation(FULL))
+
+ABLATIONS = (
+    Variation("no neighbours' words", replace(DEFAULT, neighbours=0.0)),
+    Variation("no neighbours' meaning", replace(DEFAULT, smoothing=0.0)),
+    Variation("no session lane", replace(DEFAULT, session=0.0)),
+    Variation("no author bonus", replace(DEFAULT, author=0.0)),
+    Variation("no presence bonus", replace(DEFAULT, presence=0.0)),
+    Variation("no identifier bonus", replace(DEFAULT, name=0.0)),
+    Variation("no parts of identifiers", replace(DEFAULT, name=0.0, parts=0)),
+    Variation("identifiers in one spelling", reading=_in_one_spelling),
+    Variation("no time bonus", replace(DEFAULT, time=0.0)),
+    Variation("events are no times", events=False),
+    Variation("questions not set back", replace(DEFAULT, asks=0.0)),
+    Variation("no doubt of words", replace(DEFAULT, doubt=0.0)),
+    Variation("ranks, not min-max", replace(DEFAULT, scale=reciprocal_rank)),
+    Variation("stop words kept", reading=_with_stop_words),
+    Variation("Chinese asking words kept", reading=_with_particles),
+    Variation("names kept in vector", reading=_with_names),
+)
+
+
+def rankers(haystack: Haystack, context: Home, variations: tuple[Variation, ...]) -> dict[str, Ranker]:
+    """The baseline and the variations over one home, by name."""
+    plain = PlainFts([turn for session in haystack.sessions for turn in session.turns])
+    embed = _Embedding(context)
+
+    def rank_plain(question: BenchQuestion) -> Ranked:
+        started = time.perf_counter()
+        found = plain.rank(question.text, _DEPTH)
+        return Ranked(found, time.perf_counter() - started)
+
+    recalls = {variation.name: _recall(variation, haystack, context, embed) for variation in variations}
+    return {PLAIN: rank_plain, **recalls}
+
+
+def _recall(variation: Variation, haystack: Haystack, context: Home, embed: _Embedding) -> Ranker:
+    engine = TurnRecall(context.turn_search, context.sessions, variation.recipe)
+    authors, projects = context.sessions.authors(), context.sessions.projects()
+
+    def rank(asked: BenchQuestion) -> Ranked:
+        started = time.perf_counter()
+
+        def read(text: str) -> Question:
+            return read_question(text, now=asked.asked or haystack.asked, authors=authors, projects=projects)
+
+        question = read(asked.text)
+        if variation.events:
+            question = anchored(question, lambda event: engine.when(read(event), Filter()))
+        question = variation.reading(question)
+        reading = time.perf_counter() - started
+        wanted = variation.vector and not (variation.lexical and is_unspaced(question.semantic))
+        vector, embedding = embed(question.semantic) if wanted else (None, 0.0)
+        started = time.perf_counter()
+        found = engine.rank(question, Filter(), vector=vector, lexical=variation.lexical, limit=_DEPTH)
+        seconds = reading + embedding + time.perf_counter() - started
+        turns = context.sessions.by_rows([item.row for item in found])
+        return Ranked([turns[item.row].turn.id for item in found], seconds)
+
+    return rank
+
+
+class _Embedding:
+    """Embeds each text once for all variations, and remembers how long it took."""
+
+    def __init__(self, context: Home) -> None:
+        self._context = context
+        self._known: dict[str, tuple[NDArray[np.float32], float]] = {}
+
+    def __call__(self, text: str) -> tuple[QueryVector, float]:
+        if text not in self._known:
+            embedder = self._context.embedder  # loaded before the clock starts: what counts is a warm process
+            started = time.perf_counter()
+            value = embedder.embed([text])[0]
+            self._known[text] = value, time.perf_counter() - started
+        value, seconds = self._known[text]
+        return QueryVector(value, self._context.vectors.of(self._context.embedder.name)), seconds

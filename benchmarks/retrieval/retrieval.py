@@ -1,0 +1,142 @@
+"""Ask the questions of a suite in several ways and score the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.retrieval.homes import Shelf, open_homes
+from benchmarks.retrieval.recipes import ABLATIONS, LANES, PLAIN, Variation, rankers
+from benchmarks.retrieval.scoring import Gain, Scored, mean, paired_gain, score_list, sessions_of
+from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
+from benchmarks.running import Notify
+from nacre.protocols import Embedder
+from nacre.speed.measurement import percentile
+from nacre.values.reports import Progress
+
+Scores = Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Measures in percent at turn or session level: overall (without the adversarial questions) and by category."""
+
+    overall: Scores | None
+    categories: dict[str, Scores]
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeResult:
+    """What one recipe reached. ``gains`` are over plain FTS5, by level and measure."""
+
+    name: str
+    turns: Level
+    sessions: Level
+    p50_ms: float
+    p95_ms: float
+    gains: dict[str, Gain]
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalResult:
+    """One run over one suite."""
+
+    suite: str
+    haystacks: int
+    sessions: int
+    turns: int
+    questions: int
+    recipes: tuple[RecipeResult, ...]
+
+
+def measure(
+    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], *, ablations: bool = False,
+    questions: int | None = None, notify: Notify = lambda _: None,
+) -> RetrievalResult:  # fmt: skip
+    """Rank the turns of every haystack for its questions, in every way; ``questions`` takes that many, evenly."""
+    variations = _variations(shelf, ablations=ablations)
+    chosen = _chosen(suite, questions)
+    scored: dict[str, list[Scored]] = {}
+    asked = 0
+    for haystack, context in open_homes(suite, shelf, load_embedder, notify):
+        session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
+        ways = rankers(haystack, context, variations)
+        for question in chosen[haystack.id]:
+            for name, rank in ways.items():
+                ranked = rank(question)
+                scored.setdefault(name, []).append(
+                    Scored(
+                        question.category,
+                        score_list(ranked.turns, question.turns),
+                        score_list(sessions_of(ranked.turns, session_of), question.sessions),
+                        ranked.seconds,
+                    )
+                )
+            asked += 1
+            notify(Progress("questions", asked, sum(len(found) for found in chosen.values())))
+    return RetrievalResult(
+        suite=suite.name,
+        haystacks=len(suite.haystacks),
+        sessions=sum(len(haystack.sessions) for haystack in suite.haystacks),
+        turns=sum(len(session.turns) for haystack in suite.haystacks for session in haystack.sessions),
+        questions=asked,
+        recipes=tuple(_summary(name, scores, scored[PLAIN]) for name, scores in scored.items()),
+    )
+
+
+def _variations(shelf: Shelf, *, ablations: bool) -> tuple[Variation, ...]:
+    wanted = (*LANES, *ABLATIONS) if ablations else LANES
+    return wanted if shelf.vectors else tuple(variation for variation in wanted if not variation.vector)
+
+
+def _chosen(suite: Suite, count: int | None) -> dict[str, list[BenchQuestion]]:
+    every = [(haystack.id, question) for haystack in suite.haystacks for question in _answerable(haystack)]
+    if count and count < len(every):
+        every = [every[at * len(every) // count] for at in range(count)]
+    chosen: dict[str, list[BenchQuestion]] = {haystack.id: [] for haystack in suite.haystacks}
+    for haystack_id, question in every:
+        chosen[haystack_id].append(question)
+    return chosen
+
+
+def _answerable(haystack: Haystack) -> list[BenchQuestion]:
+    return [question for question in haystack.questions if question.turns or question.sessions]
+
+
+def _summary(name: str, scored: Sequence[Scored], baseline: Sequence[Scored]) -> RecipeResult:
+    seconds = [score.seconds for score in scored]
+    return RecipeResult(
+        name=name,
+        turns=_level(scored, lambda score: score.turns),
+        sessions=_level(scored, lambda score: score.sessions),
+        p50_ms=round(1000 * percentile(seconds, 0.5), 1),
+        p95_ms=round(1000 * percentile(seconds, 0.95), 1),
+        gains={} if name == PLAIN else _gains(scored, baseline),
+    )
+
+
+def _level(scored: Sequence[Scored], level: Callable[[Scored], Scores | None]) -> Level:
+    categories: dict[str, Scores] = {}
+    for category in sorted({score.category for score in scored}):
+        found = mean([level(score) for score in scored if score.category == category])
+        if found:
+            categories[category] = found
+    return Level(mean([level(score) for score in _counted(scored)]), categories)
+
+
+def _gains(scored: Sequence[Scored], baseline: Sequence[Scored]) -> dict[str, Gain]:
+    ours, theirs = _counted(scored), _counted(baseline)
+    wanted = {
+        "turn recall@10": (lambda score: score.turns, "recall@10"),
+        "turn mrr": (lambda score: score.turns, "mrr"),
+        "session hit@1": (lambda score: score.sessions, "hit@1"),
+        "session hit@5": (lambda score: score.sessions, "hit@5"),
+        "session recall@10": (lambda score: score.sessions, "recall@10"),
+        "session mrr": (lambda score: score.sessions, "mrr"),
+    }
+    gains = {name: paired_gain(ours, theirs, level, measure) for name, (level, measure) in wanted.items()}
+    return {name: gain for name, gain in gains.items() if gain is not None}
+
+
+def _counted(scored: Sequence[Scored]) -> list[Scored]:
+    return [score for score in scored if score.category != ADVERSARIAL]

@@ -1,0 +1,81 @@
+"""Scores of ranked lists against what a question should find."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+MEASURES = ("recall@5", "recall@10", "recall@20", "all@10", "hit@1", "hit@5", "mrr")
+_BOOTSTRAP_ROUNDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One question's scores, by measure, for turns and for sessions; ``None`` where the suite does not say."""
+
+    category: str
+    turns: Mapping[str, float] | None
+    sessions: Mapping[str, float] | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """A paired difference in points of 100, and its 95 % interval."""
+
+    points: float
+    low: float
+    high: float
+
+
+def score_list(ranked: Sequence[str], gold: frozenset[str]) -> dict[str, float] | None:
+    """Every measure of one ranked list; ``None`` when nothing is known to be right."""
+    if not gold:
+        return None
+    places = [at for at, found in enumerate(ranked, start=1) if found in gold]
+
+    def within(depth: int) -> int:
+        return sum(place <= depth for place in places)
+
+    return {
+        **{f"recall@{depth}": within(depth) / len(gold) for depth in (5, 10, 20)},
+        "all@10": float(within(10) == len(gold)),
+        **{f"hit@{depth}": float(within(depth) > 0) for depth in (1, 5)},
+        "mrr": 1 / places[0] if places else 0.0,
+    }
+
+
+def sessions_of(ranked: Sequence[str], session_of: Mapping[str, str]) -> list[str]:
+    """Sessions in the order of their best turn."""
+    return list(dict.fromkeys(session_of[turn] for turn in ranked if turn in session_of))
+
+
+def mean(scores: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
+    """The mean of each measure in percent, over the questions that have scores."""
+    known = [score for score in scores if score is not None]
+    if not known:
+        return None
+    return {measure: round(100 * sum(score[measure] for score in known) / len(known), 1) for measure in MEASURES}
+
+
+def paired_gain(
+    better: Sequence[Scored], baseline: Sequence[Scored], level: Callable[[Scored], Mapping[str, float] | None],
+    measure: str, seed: int = 0,
+) -> Gain | None:  # fmt: skip
+    """By how much one recipe beats another on the same questions: paired bootstrap over questions."""
+    differences = [
+        ours[measure] - theirs[measure]
+        for one, other in zip(better, baseline, strict=True)
+        if (ours := level(one)) is not None and (theirs := level(other)) is not None
+    ]
+    if not differences:
+        return None
+    draw = random.Random(seed)  # noqa: S311 - a repeatable draw
+    count = len(differences)
+    means = sorted(sum(draw.choices(differences, k=count)) / count for _ in range(_BOOTSTRAP_ROUNDS))
+    return Gain(
+        round(100 * sum(differences) / count, 1),
+        round(100 * means[int(0.025 * _BOOTSTRAP_ROUNDS)], 1),
+        round(100 * means[int(0.975 * _BOOTSTRAP_ROUNDS) - 1], 1),
+    )

@@ -1,0 +1,189 @@
+"""When recall keeps silent: asked for what a home does not hold, and for what it does.
+
+Everything goes through the service that people and agents use. Three kinds of questions have no answer in a home: those
+of a file, those that the suite itself brings, and those asked of another home of the suite.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import percent
+from benchmarks.retrieval.homes import Shelf, open_homes
+from benchmarks.retrieval.scoring import score_list, sessions_of
+from benchmarks.retrieval.suites import ADVERSARIAL, BenchQuestion, Haystack, Suite
+from benchmarks.running import Notify
+from nacre.errors import NotFound
+from nacre.home.home import Home
+from nacre.platform.ids import Clock
+from nacre.protocols import Embedder
+from nacre.retrieval.recall import recall, search_sessions
+from nacre.values.recall import Mode, RecallQuery, RecallResult
+from nacre.values.reports import Progress
+
+_DEPTH = 10
+_BORDERS = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
+_OF_OTHERS = 4
+"""One in so many of another home's questions is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """Questions of one kind without an answer, and the percentage that got none."""
+
+    kind: str
+    asked: int
+    silent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """One border of confidence: the percentage of all absent questions that get nothing, and the points of recall@10
+    that the real ones lose to silence."""
+
+    border: float
+    silent: float
+    lost: float
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceResult:
+    """``found`` is recall@10 of everything that matches, ``answered`` that of what recall shows, in percent: of turns
+    where the suite knows them, else of sessions."""
+
+    silent: tuple[Silent, ...]
+    questions: int
+    found: float
+    answered: float
+    curve: tuple[Trade, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """``sure`` is the confidence of the surest turn; ``found`` and ``answered`` are ``None`` for an absent question."""
+
+    kind: str
+    silent: bool
+    sure: float
+    found: float | None = None
+    answered: float | None = None
+
+
+def measure_silence(
+    suite: Suite, shelf: Shelf, load_embedder: Callable[[], Embedder], absent: Sequence[Path],
+    notify: Notify = lambda _: None,
+) -> SilenceResult:  # fmt: skip
+    """Ask everything that is there and everything that is not. Raises NotFound for a file that is no list."""
+    from_files = [(path.stem, entry) for path in absent for entry in _read(path)]
+    asked: list[_Asked] = []
+    for at, (haystack, context) in enumerate(open_homes(suite, shelf, load_embedder, notify)):
+        mode = Mode.HYBRID if shelf.vectors else Mode.LEXICAL
+        ask = _Asker(dataclasses.replace(context, clock=_standing_at(haystack.asked)), mode)
+        asked += ask.what_is_there(haystack)
+        other = suite.haystacks[(at + 1) % len(suite.haystacks)]
+        asked += ask.what_is_not(_absent(haystack, other, from_files))
+        notify(Progress("homes", at + 1, len(suite.haystacks)))
+    return _summary(asked)
+
+
+def _standing_at(moment: datetime) -> Clock:
+    return lambda: moment
+
+
+class _Asker:
+    """Asks one home."""
+
+    def __init__(self, context: Home, mode: Mode) -> None:
+        self._context = context
+        self._mode = mode
+
+    def what_is_not(self, questions: Iterator[tuple[str, str]]) -> list[_Asked]:
+        asked = []
+        for kind, text in questions:
+            answer = self._recall(text)
+            asked.append(_Asked(kind, not answer.turns and not answer.hits, self._sure(text)))
+        return asked
+
+    def what_is_there(self, haystack: Haystack) -> list[_Asked]:
+        session_of = {turn.id: session.id for session in haystack.sessions for turn in session.turns}
+        asked = []
+        for question in haystack.questions:
+            if question.category == ADVERSARIAL or not (question.turns or question.sessions):
+                continue
+            every, shown = self._search(question.text), self._recall(question.text)
+            found, answered = (_recall_at_ten(result, question, session_of) for result in (every, shown))
+            asked.append(_Asked("real", not shown.turns, _surest(every), found, answered))
+        return asked
+
+    def _recall(self, text: str) -> RecallResult:
+        return recall(self._context, RecallQuery(text, mode=self._mode, turns=_DEPTH, update=False))
+
+    def _search(self, text: str) -> RecallResult:
+        return search_sessions(self._context, RecallQuery(text, mode=self._mode, limit=_DEPTH))
+
+    def _sure(self, text: str) -> float:
+        return _surest(self._search(text))
+
+
+def _surest(result: RecallResult) -> float:
+    return max((hit.components["sure"] for hit in result.turns), default=0.0)
+
+
+def _recall_at_ten(result: RecallResult, question: BenchQuestion, session_of: dict[str, str]) -> float:
+    turns = [hit.turn.id for hit in result.turns]
+    scores = score_list(turns, question.turns) or score_list(sessions_of(turns, session_of), question.sessions)
+    return scores["recall@10"] if scores else 0.0
+
+
+def _absent(haystack: Haystack, other: Haystack, from_files: Sequence[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Kind and text of every question that this home cannot answer."""
+    for kind, entry in from_files:
+        conversation = entry.get("conversation") if isinstance(entry, dict) else None
+        if conversation is None or haystack.id.endswith(str(conversation)):
+            yield kind, str(entry["question"] if isinstance(entry, dict) else entry)
+    for text in haystack.absent:
+        yield "the suite's own", text
+    if other.id != haystack.id:
+        theirs = [question for question in other.questions if question.category != ADVERSARIAL]
+        for question in theirs[::_OF_OTHERS]:
+            yield "another home's", question.text
+
+
+def _read(path: Path) -> list[Any]:
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        entries = None
+    if not isinstance(entries, list) or not all(isinstance(entry, str) or "question" in entry for entry in entries):
+        raise NotFound(f"{path} is no list of questions", hint='expected [{"question": "…"}, …] or ["…", …]')
+    return entries
+
+
+def _summary(asked: Sequence[_Asked]) -> SilenceResult:
+    absent = [item for item in asked if item.found is None]
+    real = [item for item in asked if item.found is not None]
+    kinds = dict.fromkeys(item.kind for item in absent)
+    return SilenceResult(
+        silent=tuple(_silent(kind, [item for item in absent if item.kind == kind]) for kind in kinds),
+        questions=len(real),
+        found=percent([item.found or 0.0 for item in real]),
+        answered=percent([item.answered or 0.0 for item in real]),
+        curve=tuple(
+            Trade(
+                border,
+                percent([float(item.sure < border) for item in absent]),
+                percent([(item.found or 0.0) * (item.sure < border) for item in real]),
+            )
+            for border in _BORDERS
+        ),
+    )
+
+
+def _silent(kind: str, asked: Sequence[_Asked]) -> Silent:
+    return Silent(kind, len(asked), percent([float(item.silent) for item in asked]))

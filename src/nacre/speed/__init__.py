@@ -1,0 +1,1 @@
+"""How fast nacre is on a machine: reading, recall, contexts, starts."""

@@ -1,0 +1,1 @@
+"""Exports of whole accounts: ChatGPT and Claude.ai."""

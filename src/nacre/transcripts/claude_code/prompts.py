@@ -1,0 +1,83 @@
+"""What in a Claude Code prompt the owner typed, and what the harness put there."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from nacre.transcripts.claude_code.records import BLOCKS, Block, decode_raw, is_string
+from nacre.transcripts.injected import clean
+from nacre.values.session import Flag
+
+_NOISE = (
+    "<local-command", "<bash-stdout", "<bash-stderr", "<task-notification", "<ide_", "<command-message>caveat",
+    "Caveat: The messages below", "This session is being continued from a previous",
+)  # fmt: skip
+_INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]{0,40}\]")
+_PLAN = "Implement the following plan:"
+_PROMPT_COMMAND = "<command-message>"
+"""Commands that are prompts begin so; those for the host itself, as ``/model``, begin with their name."""
+_QUEUED_COMMAND = re.compile(r"/[\w:-]+(?: |$)")
+_TITLE_CHARACTERS = 200
+
+
+def content_of(content: msgspec.Raw) -> tuple[str, list[Block]]:
+    """The text a message's content holds, and the tool results in it."""
+    if is_string(content):
+        return decode_raw(content, str) or "", []
+    blocks = decode_raw(content, BLOCKS) or []
+    texts = [block.text for block in blocks if block.type == "text" and block.text and _is_said(block.text)]
+    return "\n\n".join(texts), [block for block in blocks if block.type == "tool_result"]
+
+
+def _is_said(text: str) -> bool:
+    return not text.startswith("<ide_")
+
+
+def interruption(text: str) -> tuple[str, str]:
+    """The host's note that the owner stopped the agent, if a prompt begins with one, and the rest."""
+    note = _INTERRUPTED.match(text)
+    return (note[0], text[note.end() :].strip()) if note else ("", text)
+
+
+def plan_of(text: str) -> tuple[str, str]:
+    """What the owner chose, and the plan: the agent wrote it, and the host hands it over as the first prompt."""
+    head, _, plan = text.partition("\n\n")
+    if head.strip() != _PLAN or not plan.strip():
+        return "", ""
+    title = plan.strip().partition("\n")[0]
+    return f"{_PLAN}\n\n{title[:_TITLE_CHARACTERS]}", plan.strip()
+
+
+def typed_ahead(text: str) -> tuple[str, Flag]:
+    """What the owner typed while the agent worked. A command alone is told of where it runs."""
+    words, flags = typed(text)
+    command = _QUEUED_COMMAND.match(words)
+    if not command:
+        return words, flags
+    return ("", Flag.META) if command[0] == words else (words, flags | Flag.COMMAND)
+
+
+def typed(text: str) -> tuple[str, Flag]:
+    """What the owner typed in a prompt, and whether it was a command; empty for what the harness wrote."""
+    cleaned = clean(text)
+    text = cleaned.text
+    flags = Flag.INJECTED if cleaned.injected else Flag.NONE
+    command = _inside(text, "command-name") if text.startswith("<command-") else None
+    if command is not None:
+        words = _inside(text, "command-args")
+        if not (words or text.startswith(_PROMPT_COMMAND)):
+            return "", Flag.META
+        return f"/{command.removeprefix('/')} {words or ''}".rstrip(), flags | Flag.COMMAND
+    shell = _inside(text, "bash-input") if text.startswith("<bash-input>") else None
+    if shell is not None:
+        return f"! {shell}", flags | Flag.META
+    return ("", Flag.META) if text.startswith(_NOISE) else (text, flags)
+
+
+def _inside(text: str, tag: str) -> str | None:
+    """What the first pair of tags encloses; an expression would look for the end again from every beginning."""
+    _, _, rest = text.partition(f"<{tag}>")
+    inside, closed, _ = rest.partition(f"</{tag}>")
+    return inside.strip() if closed else None

@@ -1,0 +1,429 @@
+"""Turns and sessions out of the records of a Claude Code transcript.
+
+One API message lies on several lines, one content block each, with the results of its tool calls between them: a
+message is kept open until another one begins, and what is still open at the end of the file is read again next time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from nacre.text.passages import one_line, shorten
+from nacre.transcripts.adapter import Source, records
+from nacre.transcripts.claude_code.open_messages import First, OpenCall, OpenMessage
+from nacre.transcripts.claude_code.prompts import content_of, interruption, plan_of, typed, typed_ahead
+from nacre.transcripts.claude_code.records import (
+    BLOCKS,
+    IGNORED,
+    RECORD,
+    Block,
+    Message,
+    Progress,
+    Record,
+    Usage,
+    decode_raw,
+    is_string,
+    plain_text,
+    shows_image,
+)
+from nacre.transcripts.claude_code.sessions import Sessions
+from nacre.transcripts.injected import Cleaned, clean
+from nacre.transcripts.objects import parse_time
+from nacre.transcripts.tool_calls import asked, outcome
+from nacre.transcripts.trust import Exchange, Judgement
+from nacre.values.session import Flag, Session, SessionKind, Speaker, ToolCall, Trust, Turn
+
+_REJECTED = "The user doesn't want to proceed"
+_REJECTION_WORDS = re.compile(r"the user said:\s*\n(.*)", re.DOTALL)
+_ANSWERED = re.compile(r'"((?:[^"\\]|\\.)+)"\s*=\s*"((?:[^"\\]|\\.)*)"')
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""Ids of another make may be used again in another session."""
+_EXIT_CODE = re.compile(r"\AExit code (\d+)")
+_REMEMBERED = 20
+_SYNTHETIC_MODEL = "<synthetic>"
+_MAIN = ""
+_ERROR_CHARACTERS = 300
+_ASKING_ENDS = ("?", "？", ":", "：")
+
+
+class Reader:
+    """Reads one transcript, record by record."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.yielded: Session | None = None
+        self.first: list[First] = []
+        self.links: list[Record] = []
+        self.open: dict[str, OpenMessage] = {}
+        self.calls: dict[str, OpenCall] = {}
+        self.exchange = Exchange(source.carry.get("exchange"))
+        self.summaries: dict[str, str] = {}
+        self.carry = {"queue": [], "spoken": [], **source.carry}
+        self.carry.pop("exchange", None)
+        self.sessions = Sessions(self.carry, source.path.stem)
+        folder = source.path.with_suffix("") / "subagents"
+        self.inline_agents = not folder.is_dir()
+
+    def read(self) -> Iterator[Session | Turn]:
+        """All that the file tells, from where the last reading ended."""
+        for offset, line in _record_lines(self.source):
+            for record in records(self.source, line, RECORD):
+                yield from self.take(offset, record)
+        yield from self.finish()
+
+    def take(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        match record.type:
+            case "user":
+                yield from self.user(record)
+            case "assistant":
+                yield from self.assistant(offset, record)
+            case "attachment":
+                yield from self.attachment(record)
+            case "queue-operation":
+                yield from self.queued(record)
+            case "progress":
+                yield from self.progress(offset, record)
+            case "pr-link":
+                yield from self.pull_request(record)
+            case "summary":
+                if record.leafUuid and record.summary:
+                    self.summaries[record.leafUuid] = record.summary
+            case _:
+                self.other(record)
+        if record.uuid in self.summaries:
+            self.carry.setdefault("title", self.summaries[record.uuid])
+
+    def other(self, record: Record) -> None:
+        if record.type in ("ai-title", "custom-title"):
+            self.title(record)
+        elif record.type not in IGNORED:
+            self.source.unknown(record.type or "no type")
+
+    def title(self, record: Record) -> None:
+        custom = record.type == "custom-title"
+        title = record.customTitle or record.aiTitle
+        if title and (custom or not self.carry.get("custom_title")):
+            self.carry["title"], self.carry["custom_title"] = title, custom
+
+    # What the owner says
+
+    def user(self, record: Record) -> Iterator[Session | Turn]:
+        message = decode_raw(record.message, Message)
+        if message is None:
+            self.source.corrupt()
+            return
+        text, results = content_of(message.content)
+        for block in results:
+            yield from self.tool_result(record, block)
+        if not text or record.isMeta:
+            return
+        if record.isCompactSummary:
+            yield from self.compacted(record, text)
+            return
+        cut, text = interruption(text)
+        if cut:
+            yield from self.interrupted(_beside(record, "cut") if text else record, cut)
+        title, plan = plan_of(text)
+        if plan:
+            yield from self.derived(_beside(record, "plan"), plan)
+        words, flags = (title, Flag.COMMAND) if plan else self.typed(text)
+        if words:
+            yield from self.owner(record, words, flags)
+
+    def interrupted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """The owner stopped the agent: what is open stays as it is, and nobody said these words."""
+        yield from self.close_sides()
+        if not record.isSidechain:
+            yield from self.close(_MAIN)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.META | Flag.INTERRUPTED)
+
+    def compacted(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """The host summed up what was said: what it draws on is known, as far as this reading heard it."""
+        yield from self.close_sides()
+        yield from self.close(_MAIN)
+        yield from self.derived(record, text)
+
+    def derived(self, record: Record, text: str) -> Iterator[Session | Turn]:
+        """What the host put together from what was said before, here or in another session."""
+        judged = self.exchange.judge(self.clean(text).text)
+        yield from self.say(record, Speaker.SYSTEM, text, Flag.SUMMARY | judged.flags, trust=judged.trust)
+
+    def owner(
+        self, record: Record, words: str, flags: Flag = Flag.NONE, *, trust: Trust = Trust.TRUSTED
+    ) -> Iterator[Session | Turn]:  # fmt: skip
+        if words in self.carry["spoken"]:
+            self.carry["spoken"].remove(words)
+            return
+        yield from self.close_sides()
+        if record.isSidechain:
+            yield from self.say(record, Speaker.AGENT, words, flags)
+            return
+        yield from self.close(_MAIN)
+        if trust is Trust.TRUSTED:
+            self.exchange.begin(words)
+        yield from self.say(record, Speaker.OWNER, words, flags, trust=trust)
+
+    def tool_result(self, record: Record, block: Block) -> Iterator[Session | Turn]:
+        call = self.calls.pop(block.tool_use_id or "", None)
+        asked = call is not None and call.call.name == "AskUserQuestion"
+        output = plain_text(block.content)
+        if not asked:
+            self.hear(call, block, output)
+        if not (block.is_error or asked):
+            if call:
+                call.answer("ok", output)
+            return
+        if output.startswith(_REJECTED):
+            if call:
+                call.answer("rejected", output)
+            yield from self.declined(record, call, output)
+        elif call:
+            exit_code = _EXIT_CODE.match(output)
+            code = int(exit_code.group(1)) if exit_code else None
+            call.answer(outcome(output, exit_code=code, is_error=bool(block.is_error)), output)
+        if asked and not block.is_error:
+            yield from self.answers(record, output)
+
+    def declined(self, record: Record, call: OpenCall | None, output: str) -> Iterator[Session | Turn]:
+        """What the owner said when declining a call stands where its result would: a server on the web that fails may
+        say the same, so that of calls to outside the words may be anybody's.
+        """
+        words = _REJECTION_WORDS.search(output)
+        if words and words.group(1).strip():
+            trust = Trust.UNTRUSTED if call is None or call.is_outside else Trust.TRUSTED
+            yield from self.owner(record, clean(words.group(1)).text, trust=trust)
+
+    def answers(self, record: Record, output: str) -> Iterator[Session | Turn]:
+        """What the owner answered to a form. Its words are the agent's: of a question that draws on text from outside
+        the answer is left, and one that does so itself was only pointed at.
+        """
+        own, foreign = list[str](), list[str]()
+        for question, answer in _ANSWERED.findall(output):
+            asking = one_line(question)
+            pair = f"{asking if asking.endswith(_ASKING_ENDS) else f'{asking}:'} → {answer}"
+            if self.exchange.trust_of(pair) is Trust.TRUSTED:
+                own.append(pair)
+            elif self.exchange.trust_of(answer) is Trust.TRUSTED:
+                own.append(answer)
+            else:
+                foreign.append(pair)
+        if foreign:
+            yield from self.owner(_beside(record, "outside"), "\n".join(foreign), trust=Trust.UNTRUSTED)
+        if own:
+            yield from self.owner(record, "\n".join(own))
+
+    def hear(self, call: OpenCall | None, block: Block, output: str) -> None:
+        """What a tool said; of a call that is not known any more, it may have come from anywhere."""
+        self.exchange.heard(output, outside=not call or call.is_outside, own=bool(call and call.is_own))
+        if shows_image(block.content):
+            self.exchange.unseen()
+
+    def attachment(self, record: Record) -> Iterator[Session | Turn]:
+        attachment = decode_raw(record.attachment, dict)
+        if not attachment or attachment.get("type") != "queued_command":
+            return
+        prompt = attachment.get("prompt")
+        text = prompt if isinstance(prompt, str) else plain_text(msgspec.Raw(msgspec.json.encode(prompt)))
+        words, flags = self.typed(text, ahead=True)
+        if words:
+            yield from self.owner(record, words, flags)
+
+    def queued(self, record: Record) -> Iterator[Session | Turn]:
+        """What is typed while the agent works: delivered when it is removed from the queue, unless taken back."""
+        queue = self.carry["queue"]
+        match record.operation:
+            case "enqueue":
+                queue.append((record.timestamp or "", decode_raw(record.content, str) or ""))
+            case "dequeue" if queue:
+                queue.pop(0)
+            case "popAll":
+                queue.clear()
+            case "remove" if queue:
+                when, text = queue.pop(0)
+                words, flags = self.typed(text, ahead=True)
+                if words:
+                    queued = msgspec.structs.replace(record, uuid=f"queued {when}", timestamp=when)
+                    yield from self.owner(queued, words, flags)
+                    self.carry["spoken"] = [*self.carry["spoken"][-_REMEMBERED:], words]
+
+    # What the agent says
+
+    def assistant(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        message = decode_raw(record.message, Message)
+        if message is None:
+            self.source.corrupt()
+            return
+        side = (record.agentId or "side") if record.isSidechain else _MAIN
+        if record.isApiErrorMessage:
+            yield from self.close(side)
+            text = shorten(content_of(message.content)[0], _ERROR_CHARACTERS)
+            yield from self.say(record, Speaker.SYSTEM, text, Flag.META)
+        if record.isApiErrorMessage or message.model == _SYNTHETIC_MODEL:
+            return
+        key = message.id or record.uuid or str(offset)
+        if (side in self.open) and self.open[side].key != key:
+            yield from self.close(side)
+        if side not in self.open:
+            self.open[side] = OpenMessage(offset, self.saved(), self.exchange.mark(), key, record)
+        group = self.open[side]
+        if message.model:
+            self.carry["model"] = message.model
+        group.usage = decode_raw(message.usage, Usage) or group.usage
+        self.add_blocks(group, message.content)
+
+    def add_blocks(self, group: OpenMessage, content: msgspec.Raw) -> None:
+        if is_string(content):
+            group.texts.append(decode_raw(content, str) or "")
+            return
+        for block in decode_raw(content, BLOCKS) or ():
+            if block.type == "text" and block.text:
+                group.texts.append(block.text)
+            elif block.type == "tool_use" and block.name:
+                arguments: dict[str, Any] = decode_raw(block.input, dict) or {}
+                call = OpenCall(asked(block.name, arguments))
+                group.calls.append(call)
+                if block.id:
+                    self.calls[block.id] = call
+                if block.name == "ExitPlanMode" and isinstance(arguments.get("plan"), str):
+                    group.texts.append(arguments["plan"])
+
+    def pull_request(self, record: Record) -> Iterator[Session | Turn]:
+        """A pull request that came of the session; the host repeats it. A message that is open goes first."""
+        if record.prUrl and record.prUrl not in self.carry.setdefault("linked", []):
+            self.carry["linked"].append(record.prUrl)
+            self.links.append(msgspec.structs.replace(record, uuid=f"pull request {record.prUrl}"))
+        if _MAIN not in self.open:
+            yield from self.tell_links()
+
+    def tell_links(self) -> Iterator[Session | Turn]:
+        links, self.links = self.links, []
+        for link in links:
+            yield from self.say(link, Speaker.SYSTEM, f"Pull request: {link.prUrl}", Flag.META)
+
+    def progress(self, offset: int, record: Record) -> Iterator[Session | Turn]:
+        """In versions that wrote no file for a sub-agent, its messages live only in progress records."""
+        progress = decode_raw(record.data, Progress) if self.inline_agents else None
+        if progress is None or progress.type != "agent_progress" or not progress.agentId:
+            return
+        inner = decode_raw(progress.message, Record)
+        if inner is None or not inner.uuid:
+            return
+        speaking = msgspec.structs.replace(
+            record, type=inner.type, uuid=inner.uuid, agentId=progress.agentId, isSidechain=True,
+            timestamp=inner.timestamp, message=inner.message,
+        )  # fmt: skip
+        yield from self.assistant(offset, speaking) if inner.type == "assistant" else self.user(speaking)
+
+    # Turns and sessions
+
+    def close_sides(self) -> Iterator[Session | Turn]:
+        for side in [side for side in self.open if side != _MAIN]:
+            yield from self.close(side)
+
+    def close(self, side: str) -> Iterator[Session | Turn]:
+        group = self.open.pop(side, None)
+        if group is None:
+            return
+        self.sessions.count(group)
+        cleaned = self.clean("\n\n".join(part.strip() for part in group.texts if part.strip()))
+        text = cleaned.text
+        calls = tuple(made.call for made in group.calls)
+        if text or calls:
+            judged = self.exchange.judge(text) if text else Judgement()
+            flags = judged.flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+            yield from self.say(group.record, Speaker.AGENT, text, flags, calls=calls, trust=judged.trust)
+        if side == _MAIN:
+            yield from self.tell_links()
+
+    def typed(self, text: str, *, ahead: bool = False) -> tuple[str, Flag]:
+        """What the owner typed in a prompt, and what it is; nacre's own context in it is remembered."""
+        cleaned = self.clean(text)
+        words, flags = (typed_ahead if ahead else typed)(cleaned.text)
+        return words, flags | (Flag.INJECTED if cleaned.injected else Flag.NONE)
+
+    def clean(self, text: str) -> Cleaned:
+        """A text without what its speaker did not say; nacre's own context in it is remembered."""
+        cleaned = clean(text)
+        for own in cleaned.own:
+            self.exchange.saw_own(own)
+        return cleaned
+
+    def say(
+        self, record: Record, speaker: Speaker, text: str, flags: Flag,
+        *, calls: tuple[ToolCall, ...] = (), trust: Trust = Trust.TRUSTED,
+    ) -> Iterator[Session | Turn]:  # fmt: skip
+        if not self.carry.get("begun") and (speaker is Speaker.OWNER or flags & Flag.SUMMARY):
+            self.carry["begun"] = speaker is Speaker.OWNER
+            self.first.append(First(record, speaker, text, flags, trust))
+            self.sessions.known(record, self.sessions.ids_of(record)[1])
+            return
+        yield from self.say_first(record.sessionId)
+        cleaned = self.clean(text)
+        if not (cleaned.text or calls):
+            return
+        self.carry["begun"] = True
+        session = self.sessions.session_of(record)
+        if session != self.yielded:
+            self.yielded = session
+            yield session
+        if record.isSidechain and session.kind is SessionKind.MAIN:
+            flags |= Flag.SIDECHAIN
+        if cleaned.injected:
+            flags |= Flag.INJECTED
+        yield Turn(
+            id=record.uuid or f"{record.timestamp}", speaker=speaker, text=cleaned.text,
+            time=parse_time(record.timestamp), tool_calls=calls, flags=flags, trust=trust,
+            unique=bool(_UUID.fullmatch(record.uuid or "")),
+        )  # fmt: skip
+
+    def say_first(self, answering: str | None) -> Iterator[Session | Turn]:
+        """Where the host clears a session to begin another, the first prompt still names the old one."""
+        held, self.first = self.first, []
+        self.carry["begun"] = bool(held) or self.carry.get("begun", False)
+        for first in held:
+            record = msgspec.structs.replace(first.record, sessionId=answering or first.record.sessionId)
+            yield from self.say(record, first.speaker, first.text, first.flags, trust=first.trust)
+
+    def finish(self) -> Iterator[Session | Turn]:
+        """The file ends, for now: what is open is read again next time, with the carry as it was before it."""
+        first = min(self.open.values(), key=lambda group: group.offset, default=None)
+        for side in list(self.open):
+            yield from self.close(side)
+        yield from self.say_first(self.source.path.stem if _UUID.fullmatch(self.source.path.stem) else None)
+        for session in self.sessions.told.values():
+            known = self.sessions.finished(session)
+            if known not in (session, self.yielded):
+                yield known
+        if first:
+            self.source.hold(first.offset)
+        carry = msgspec.json.decode(first.before if first else self.saved())
+        self.source.carry = {**carry, "exchange": self.exchange.carried(first.mark if first else None)}
+
+    def saved(self) -> bytes:
+        """What must survive until the next reading, as it is now."""
+        return msgspec.json.encode(self.carry)
+
+
+def _beside(record: Record, what: str) -> Record:
+    """A record for what else one record says."""
+    return msgspec.structs.replace(record, uuid=f"{record.uuid} {what}")
+
+
+def _record_lines(source: Source) -> Iterator[tuple[int, bytes]]:
+    """The file's lines; for a session teleported from the web, one object, the records in its ``loglines``."""
+    if source.path.suffix != ".json":
+        yield from source.lines()
+        return
+    try:
+        logged = msgspec.json.decode(source.text().encode("utf-8", errors="replace"))["loglines"]
+    except (msgspec.DecodeError, KeyError, TypeError, RecursionError):
+        logged = None
+    if not isinstance(logged, list):
+        source.corrupt()
+        return
+    for number, record in enumerate(logged):
+        yield number, msgspec.json.encode(record)

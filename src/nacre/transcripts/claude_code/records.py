@@ -1,0 +1,129 @@
+"""The records of a Claude Code transcript, as far as nacre reads them.
+
+Bodies stay undecoded (``msgspec.Raw``) until a record turns out to be of interest: most of a transcript's bytes are
+tool results, which are only skimmed. Everything a tool may write differently is optional.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from nacre.values.session import Tokens
+
+T = TypeVar("T")
+
+IGNORED = frozenset(
+    "file-history-snapshot last-prompt permission-mode mode agent-name teleported-from relocated frame-link "
+    "worktree-state bridge-session atis-latch started result system tool_use tool_result".split()
+)
+"""Types of records that hold nothing to read."""
+
+
+class Record(msgspec.Struct, gc=False):
+    """One line."""
+
+    type: str = ""
+    uuid: str | None = None
+    sessionId: str | None = None  # noqa: N815
+    agentId: str | None = None  # noqa: N815
+    timestamp: str | None = None
+    cwd: str | None = None
+    gitBranch: str | None = None  # noqa: N815
+    version: str | None = None
+    isSidechain: bool | None = None  # noqa: N815
+    isMeta: bool | None = None  # noqa: N815
+    isCompactSummary: bool | None = None  # noqa: N815
+    isApiErrorMessage: bool | None = None  # noqa: N815
+    operation: str | None = None
+    summary: str | None = None
+    leafUuid: str | None = None  # noqa: N815
+    aiTitle: str | None = None  # noqa: N815
+    customTitle: str | None = None  # noqa: N815
+    prUrl: str | None = None  # noqa: N815
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    content: msgspec.Raw = msgspec.Raw(b"null")
+    attachment: msgspec.Raw = msgspec.Raw(b"null")
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Message(msgspec.Struct, gc=False):
+    """The ``message`` of a user or assistant record; ``content`` is a string or a list of blocks."""
+
+    content: msgspec.Raw = msgspec.Raw(b"null")
+    id: str | None = None
+    model: str | None = None
+    usage: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Usage(msgspec.Struct, gc=False):
+    """What a message cost; its records repeat it, and the last one knows best."""
+
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+
+    @property
+    def tokens(self) -> Tokens:
+        """The same in nacre's words."""
+        fresh = (self.input_tokens or 0) + (self.cache_creation_input_tokens or 0)
+        return Tokens(fresh, self.cache_read_input_tokens or 0, self.output_tokens or 0)
+
+
+class Block(msgspec.Struct, gc=False):
+    """One block of a message's content."""
+
+    type: str = ""
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: msgspec.Raw = msgspec.Raw(b"null")
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    content: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class Progress(msgspec.Struct, gc=False):
+    """The ``data`` of a progress record; ``message`` is a record of a sub-agent."""
+
+    type: str = ""
+    agentId: str | None = None  # noqa: N815
+    message: msgspec.Raw = msgspec.Raw(b"null")
+
+
+RECORD = msgspec.json.Decoder(Record)
+BLOCKS = list[Block]
+
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {
+    kind: msgspec.json.Decoder(kind) for kind in (Record, Message, Usage, Progress, BLOCKS, str, dict)
+}
+
+
+def decode_raw(raw: msgspec.Raw, kind: type[T]) -> T | None:
+    """Decode a body; ``None`` when it is absent or of another shape."""
+    try:
+        value: T = _DECODERS[kind].decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return value
+
+
+def is_string(raw: msgspec.Raw) -> bool:
+    """Whether a body is a JSON string."""
+    return bytes(memoryview(raw)[:1]) == b'"'
+
+
+def plain_text(content: msgspec.Raw) -> str:
+    """The text of a tool result: a string, or the text blocks of a list."""
+    if is_string(content):
+        return decode_raw(content, str) or ""
+    return "\n".join(block.text for block in decode_raw(content, BLOCKS) or () if block.text)
+
+
+def shows_image(content: msgspec.Raw) -> bool:
+    """Whether a tool result holds a picture, whose words are not recorded."""
+    if is_string(content) or b'"image"' not in bytes(content):
+        return False
+    return any(block.type == "image" for block in decode_raw(content, BLOCKS) or ())

@@ -1,0 +1,1 @@
+"""Cursor: agent transcripts and databases."""

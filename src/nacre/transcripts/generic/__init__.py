@@ -1,0 +1,1 @@
+"""Formats of no tool in particular: JSON lines, Markdown, plain text."""

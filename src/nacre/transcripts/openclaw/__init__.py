@@ -1,0 +1,1 @@
+"""OpenClaw and pi: session files, and OpenClaw's store."""

@@ -1,0 +1,1 @@
+"""OpenCode: its database, and the files of older versions."""

@@ -1,0 +1,1 @@
+"""Tools whose adapter is one module."""

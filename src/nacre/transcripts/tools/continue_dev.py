@@ -1,0 +1,148 @@
+"""Continue: ``~/.continue/sessions/<id>.json``. The index beside the sessions is all that knows when they were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from nacre.transcripts.adapter import Adapter, Head, Places, Root, Source
+from nacre.transcripts.conversation import Conversation, OpenTurn
+from nacre.transcripts.editors import folder_of
+from nacre.transcripts.objects import parse_time
+from nacre.transcripts.tool_calls import outcome
+from nacre.transcripts.whole_json import beside, document, mapping, modified, objects, shape_of, string, total
+from nacre.values.session import Flag, Session, Speaker, Tokens, Turn
+
+TOOL = "continue"
+
+Said = Iterator[Session | Turn]
+
+_EXIT = re.compile(r"exit code (\d{1,9})")
+_UUID_LENGTH = 36
+_QUIET = frozenset({"thinking", "system"})
+
+
+class _Reader:
+    def __init__(self, source: Source, values: Mapping[str, Any]) -> None:
+        self.source = source
+        self.values = values
+        own = string(values, "sessionId") or source.path.stem
+        index = beside(source.path.with_name(source.path.name.replace(own, "sessions")))
+        listed = index if isinstance(index, list) else []
+        facts: Any = next((one for one in listed if mapping(one).get("sessionId") == own), {})
+        self.time: datetime | None = parse_time(mapping(facts).get("dateCreated")) or modified(source)
+        self.talk = Conversation(source, Session(
+            TOOL, own, title=string(values, "title"), started=self.time, model=string(values, "chatModelTitle"),
+            cwd=folder_of(string(values, "workspaceDirectory") or string(facts, "workspaceDirectory")),
+        ))  # fmt: skip
+
+    def read(self) -> Said:
+        for item in objects(self.values, "history"):
+            message = mapping(item, "message")
+            role = str(message.get("role"))
+            if role == "user":
+                yield from self.user(item, message)
+            elif role == "assistant":
+                yield from self.agent(item, message)
+            elif role == "tool":
+                self.answer(str(message.get("toolCallId")), _words(message))
+            elif role not in _QUIET:
+                self.source.unknown(f"role {role}")
+            yield from self.say(Speaker.SYSTEM, string(item, "conversationSummary") or "", None, Flag.SUMMARY)
+        if self.talk.spent is None:
+            self.talk.spend(_tokens(mapping(self.values, "usage")))
+        yield from self.talk.end()
+
+    def user(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+        """A prompt; what was attached to it is not the owner's words."""
+        for attached in objects(item, "contextItems"):
+            where = f"{attached.get('name')} {mapping(attached, 'uri').get('value')} {attached.get('description')}"
+            self.talk.exchange.heard(str(attached.get("content") or ""), outside="http" in where)
+        yield from self.say(Speaker.OWNER, _words(message), message.get("id"), Flag.NONE)
+
+    def say(self, speaker: Speaker, text: str, own: object, flags: Flag) -> Said:
+        cleaned = self.talk.clean(text)
+        if not cleaned.text:
+            return
+        flags |= Flag.INJECTED if cleaned.injected else Flag.NONE
+        identity = self.identity(own, speaker, cleaned.text)
+        unique = len(identity) == _UUID_LENGTH
+        yield from self.talk.say(Turn(identity, speaker, cleaned.text, self.time, flags=flags, unique=unique))
+
+    def identity(self, own: object, speaker: Speaker, text: str) -> str:
+        return own if isinstance(own, str) and own else self.talk.new_id(speaker, None, text)
+
+    def agent(self, item: Mapping[str, Any], message: Mapping[str, Any]) -> Said:
+        text, calls = _words(message), objects(message, "toolCalls")
+        self.talk.spend(_tokens(mapping(message, "usage")))
+        if not (text or calls):
+            return
+        identity = self.identity(message.get("id"), Speaker.AGENT, text or str(calls[0].get("id")))
+        yield from self.talk.open(OpenTurn(identity, self.time, unique=len(identity) == _UUID_LENGTH))
+        self.talk.add_text(text)
+        for call in calls:
+            function = mapping(call, "function")
+            arguments = function.get("arguments")
+            known = arguments if isinstance(arguments, str | dict) else ""
+            self.talk.add_call(str(call.get("id") or ""), str(function.get("name") or "tool"), known)
+        for state in objects(item, "toolCallStates"):
+            self.state(state)
+
+    def answer(self, call_id: str, output: str) -> None:
+        """What a tool said, as a message of its own; how its call came out may be known already."""
+        call = self.talk.opened.calls.get(call_id) if self.talk.opened else None
+        self.talk.result(call_id, (call.call.outcome if call else None) or "ok", lambda: output)
+
+    def state(self, state: Mapping[str, Any]) -> None:
+        output = "\n".join(str(one.get("content") or "") for one in objects(state, "output"))
+        status = state.get("status")
+        if status in ("canceled", "cancelled"):
+            self.talk.result(str(state.get("toolCallId")), "rejected", lambda: output)
+        elif status in ("done", "errored", "error"):
+            code = _EXIT.search(" ".join(string(one, "status") or "" for one in objects(state, "output")))
+            result = outcome(output, exit_code=int(code[1]) if code else None, is_error=status != "done")
+            self.talk.result(str(state.get("toolCallId")), result, lambda: output)
+
+
+def _tokens(told: Mapping[str, Any]) -> Tokens:
+    """What an answer cost, or a whole session where single answers do not tell."""
+    cached = total(mapping(told, "promptTokensDetails"), "cachedTokens")
+    return Tokens.with_cached(total(told, "promptTokens"), cached, total(told, "completionTokens"))
+
+
+def _words(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(text for part in objects(message, "content") if (text := string(part, "text")))
+
+
+def parse(source: Source) -> Said:
+    """Parse one session; see :class:`~nacre.transcripts.adapter.Adapter`."""
+    return _Reader(source, mapping(document(source))).read()
+
+
+def _sniff(head: Head) -> bool:
+    shape = shape_of(head)
+    if shape is None or shape.is_array or "sessionId" not in shape.keys:
+        return False
+    return "workspaceDirectory" in shape.keys and bool({"history", "title"} & shape.keys)
+
+
+def _roots(places: Places) -> Sequence[Root]:
+    told = places.environ.get("CONTINUE_GLOBAL_DIR")
+    folder = Path(told).expanduser() if told else places.home / ".continue"
+    return [Root(folder / "sessions", ("*.json",))]
+
+
+ADAPTER = Adapter(
+    tool=TOOL, label="Continue", roots=_roots, sniff=_sniff, parse=parse, whole=True,
+    versions="of 2026 (files name no version)",
+    reads=("what was said", "tool calls with outcome", "title", "folder", "model", "day, from the index beside",
+           "tokens, where they are recorded"),
+    leaves_out=("thinking", "prompt logs", "contents of attached files", "times of single messages (not recorded)"),
+    environment=("CONTINUE_GLOBAL_DIR",),
+)  # fmt: skip

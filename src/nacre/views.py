@@ -1,0 +1,356 @@
+"""What operations answer: values alone, so that whoever asks the daemon loads no more than these."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from nacre.extraction.candidate import Candidate
+from nacre.storage.claims import Judged
+from nacre.storage.reviews import QueuedReview
+from nacre.storage.sessions import StoredSession, StoredTurn
+from nacre.storage.usage import Usage
+from nacre.values.file_history import Trouble
+from nacre.values.memory import Memory
+from nacre.values.operation import Operation
+from nacre.values.recall import Evidence, MemoryHit, TurnHit
+from nacre.values.reports import Check
+from nacre.values.review import Maturity
+from nacre.values.session import ToolCall
+from nacre.values.spending import Health, Refusal, Spent
+from nacre.values.summary import Summary
+from nacre.values.trace import Trace
+
+_ID_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """An edge at a memory, seen from it: what is at the other end, and its subject if that is known.
+
+    ``origin`` is ``manual`` for what front matter says, ``auto`` for a likeness that was computed.
+    """
+
+    rel: str
+    other: str
+    subject: str | None
+    is_outgoing: bool
+    origin: str = "manual"
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CompanionView:
+    """A memory that was used together with another: how strongly (0 to 1), in how many sessions."""
+
+    memory: Memory
+    weight: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """A memory, where it was said, what it is linked with, its file (relative to the vault), how it was used.
+
+    ``together`` are the memories that it was used together with, the closest first.
+    """
+
+    memory: Memory
+    evidence: tuple[Evidence, ...]
+    links: tuple[LinkView, ...]
+    path: str | None
+    usage: Usage
+    maturity: Maturity
+    together: tuple[CompanionView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionLine:
+    """A session in a list, with its first request where it has no title, and how long it was at work."""
+
+    session: StoredSession
+    opening: str | None
+    active: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    """A session with some of its turns, the memories learned from it, the one that sent it and those it sent."""
+
+    session: StoredSession
+    turns: tuple[StoredTurn, ...]
+    memories: tuple[Memory, ...]
+    opening: str | None = None
+    active: timedelta | None = None
+    parent: StoredSession | None = None
+    children: tuple[SessionLine, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A memory in its history: from when until when it was true, what took its place and why.
+
+    ``is_asked`` marks the one whose history it is.
+    """
+
+    memory: Memory
+    since: date
+    until: date | None
+    superseded_by: str | None
+    reason: str | None
+    is_asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file at a time: its path and its text."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an operation did to one memory, or to one other file (``memory`` is empty then).
+
+    ``before`` is ``None`` for what was new, ``after`` for what went.
+    """
+
+    memory: str
+    before: Version | None
+    after: Version | None
+
+    @property
+    def latest(self) -> Version:
+        """What it became, or was before it went."""
+        version = self.after or self.before
+        assert version is not None  # noqa: S101 - a change has one side at least
+        return version
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A key of front matter, or the file itself, before and after."""
+
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A change, told by fields and lines; each line begins with ``+``, ``-`` or a space."""
+
+    change: Change
+    subject: str
+    fields: tuple[FieldChange, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An operation in the list: the memories it touched."""
+
+    operation: Operation
+    memories: tuple[str, ...]
+
+
+class Choice(StrEnum):
+    """What a person decides about two memories."""
+
+    KEEP_NEW = "keep-new"
+    KEEP_OLD = "keep-old"
+    KEEP_BOTH = "keep-both"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two memories that wait for a person: why, and how a model judged them (``None``: it was the rules)."""
+
+    older: Memory
+    newer: Memory
+    reason: str | None
+    judged: Judged | None = None
+
+    @property
+    def id(self) -> str:
+        """Eight hexadecimal characters, made from both ids: the same on every machine."""
+        both = f"{self.older.id} {self.newer.id}".encode("utf-8", "replace")
+        return hashlib.blake2b(both, digest_size=_ID_BYTES).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of a pair: when, by a person (``choice``) or by a judge alone (its name), and why.
+
+    The memories are ``None`` where they were forgotten.
+    """
+
+    at: datetime
+    operation: str
+    older_id: str
+    newer_id: str
+    choice: Choice
+    judge: str | None
+    relation: str | None
+    confidence: float | None
+    reason: str | None
+    older: Memory | None = None
+    newer: Memory | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """A memory that waits for a person, why, and how it was used."""
+
+    memory: Memory
+    entry: QueuedReview
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """A session with its facts, without its turns, and its summary."""
+
+    view: SessionView
+    summary: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class FixResult:
+    """Troubles like the error, the likest first; lessons that may help; where it was only talked about."""
+
+    error: str
+    troubles: tuple[Trouble, ...] = ()
+    lessons: tuple[MemoryHit, ...] = ()
+    talk: tuple[TurnHit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A tool call of the session in which a question was asked, after it."""
+
+    time: datetime
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class TraceView:
+    """A trace, what it refers to by name, and what the agent did next, where its session is known."""
+
+    trace: Trace
+    names: Mapping[str, str]
+    session: str | None = None
+    events: Sequence[Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The project meant, and all that are known. ``is_known`` is false for a name that no project has."""
+
+    project: str | None
+    known: tuple[str, ...] = ()
+    is_known: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """Some sessions, and whether there are more."""
+
+    lines: tuple[SessionLine, ...]
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What would be learned, and what was wrong with the model if one was asked."""
+
+    candidates: tuple[Candidate, ...] = ()
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What is remembered: active memories by kind, projects, and the state of everything in words."""
+
+    memories: dict[str, int]
+    projects: tuple[str, ...]
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What waits for a person: memories that cannot both hold, and memories that seem of little use."""
+
+    conflicts: tuple[Pair, ...] = ()
+    reviews: tuple[Review, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A page of memories, of ``total``."""
+
+    memories: tuple[Memory, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A memory, with how many others it has links with, and how many are alike."""
+
+    memory: Memory
+    links: int
+    alike: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """How many active memories, pairs that are linked, projects, open todos and memories without a link there are.
+
+    ``central`` are those with the most links, ``unlinked`` those without any, the most used first, ``decisions`` the
+    latest of a month.
+    """
+
+    memories: int
+    links: int
+    projects: int
+    todos: int
+    without: int
+    central: tuple[Connected, ...] = ()
+    unlinked: tuple[Connected, ...] = ()
+    decisions: tuple[Memory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What the background may cost a day, and what it cost today; millionths of a US dollar."""
+
+    task: str | None
+    most: int
+    spent: int
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What models cost since a day."""
+
+    since: date
+    today: date
+    resets: datetime
+    spent: Sequence[Spent]
+    refused: Sequence[Refusal]
+    failing: Sequence[Health]
+    budgets: Sequence[Budget]
+    is_background_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class OperationDiff:
+    """An operation and what it changed."""
+
+    operation: Operation
+    differences: tuple[Difference, ...]

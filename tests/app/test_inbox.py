@@ -1,0 +1,117 @@
+"""What was learned in a session of no project holds nowhere, until somebody says where."""
+
+from __future__ import annotations
+
+import pytest
+
+from nacre.values.context import Moment
+from nacre.values.memory import Memory
+from tests.app.conftest import World, says
+
+CENTS = "We decided to store all amounts in cents, never as floats, because sums must not drift."
+RULE = "Always run the linter before a commit."
+BILLING = "/code/acme-billing"
+ASKED = "how do we store amounts, in cents or as floats?"
+
+
+@pytest.fixture
+def home(world: World) -> World:
+    """A home with a session in the owner's home folder, and one in a project."""
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    elsewhere = {"session": "5e55-0001", "cwd": str(world.user_home)}
+    world.transcript("s1", says("user", CENTS, uuid="u1", **elsewhere), says("user", RULE, uuid="u2", **elsewhere))
+    other = says("user", "Never log card numbers, not even masked ones.", uuid="u3", session="5e55-0002")
+    world.transcript("s2", other)
+    with world.open() as memory:
+        memory.ingest()
+    return world
+
+
+def waiting(world: World) -> Memory:
+    """The one memory that waits in the inbox."""
+    with world.open() as memory:
+        (found,) = [item for item in memory.list() if item.inbox]
+    return found
+
+
+def given(world: World, folder: str | None = BILLING) -> str:
+    """All that an agent is given unasked in a folder, at the start and with a prompt."""
+    with world.open() as memory:
+        start = memory.context(folder=folder)
+        prompt = memory.context(ASKED, moment=Moment.PROMPT, folder=folder)
+        return start.text + prompt.text
+
+
+def test_what_was_learned_in_no_project_waits_in_the_inbox(home: World) -> None:
+    assert waiting(home).content == CENTS
+    assert home.memory_file(waiting(home).id).parent == home.vault / "inbox"
+
+
+@pytest.mark.parametrize("folder", [BILLING, None, "user home"])
+def test_what_waits_in_the_inbox_is_given_to_nobody_unasked(home: World, folder: str | None) -> None:
+    where = str(home.user_home) if folder == "user home" else folder
+    assert "cents" not in given(home, where)
+
+
+def test_how_the_owner_works_holds_everywhere_wherever_it_was_said(home: World) -> None:
+    assert RULE in given(home)
+
+
+def test_who_searches_finds_what_waits_in_the_inbox(home: World) -> None:
+    with home.open() as memory:
+        assert [hit.memory.content for hit in memory.recall(ASKED).hits] == [CENTS]
+
+
+def test_what_waits_in_the_inbox_waits_after_a_rebuild_as_well(home: World) -> None:
+    before = waiting(home)
+    home.rebuild()
+    assert waiting(home) == before
+    assert "cents" not in given(home)
+
+
+def test_what_is_given_a_project_holds_there(home: World) -> None:
+    with home.open() as memory:
+        memory.edit(waiting(home).id, project="acme-billing")
+    assert CENTS in given(home)
+
+
+def test_what_is_said_to_belong_to_no_project_holds_everywhere(home: World) -> None:
+    with home.open() as memory:
+        memory.edit(waiting(home).id, project=None)
+    assert CENTS in given(home)
+
+
+@pytest.mark.parametrize("target", ["projects/acme-billing/decision", "global/decision"])
+def test_a_file_that_is_moved_out_of_the_inbox_holds_there(home: World, target: str) -> None:
+    file = home.memory_file(waiting(home).id)
+    folder = home.vault / target
+    folder.mkdir(parents=True, exist_ok=True)
+    file.rename(folder / file.name)
+    assert CENTS in given(home)
+
+
+def test_a_project_that_is_written_into_a_file_of_the_inbox_settles_it(home: World) -> None:
+    memory_id = waiting(home).id
+    file = home.memory_file(memory_id)
+    file.write_text(file.read_text().replace("\nkind:", "\nproject: acme-billing\nkind:", 1))
+    assert CENTS in given(home)
+    assert home.memory_file(memory_id).parent == home.vault / "projects/acme-billing/decision"
+
+
+def test_what_a_person_stores_in_the_same_words_holds_everywhere(home: World) -> None:
+    with home.open() as memory:
+        memory.store(CENTS)
+        assert [item.content for item in memory.list() if item.content == CENTS] == [CENTS]
+    assert CENTS in given(home)
+
+
+def test_what_waits_in_the_inbox_ends_nothing_that_holds(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
+    with world.open() as memory:
+        memory.store("We use MySQL for the ledger.", kind="decision")
+        path = world.transcript(
+            "s1", says("user", "We moved from MySQL to Postgres for the ledger.", uuid="u1", cwd=str(world.user_home))
+        )
+        memory.ingest(path)
+        assert "We use MySQL for the ledger." in [item.content for item in memory.list()]
+        assert len(memory.list()) == 2

@@ -1,0 +1,345 @@
+"""``python -m benchmarks extraction`` from labels and transcripts to its figures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.__main__ import benchmarks
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+REAL = SHARED / "bench" / "extraction"
+OWNER = "user"
+AGENT = "assistant"
+
+KILN = (
+    (OWNER, "The kiln controller drops its connection every night."),
+    (AGENT, "The log shows the lease of the router running out."),
+    (OWNER, "We decided to give the kiln controller a fixed address because the router forgets leases."),
+    (AGENT, "Done."),
+    (OWNER, "Always run the firmware tests before you flash the board."),
+    (OWNER, "Remember that the kiln is called Vulcan."),
+)
+GLAZE = ((OWNER, "What is the time in Lisbon?"), (AGENT, "It is noon there."))
+
+
+def transcript(folder: Path, name: str, said: Any, session: str) -> None:
+    lines = [
+        {
+            "session_id": session, "id": f"{session}-{at}", "role": role, "content": text,
+            "timestamp": f"2026-11-18T09:{at:02d}:00Z",
+        }
+        for at, (role, text) in enumerate(said)
+    ]  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def label(kind: Any, statement: str, *terms: Any, evidence: Any = (), weight: float = 1.0) -> dict[str, Any]:
+    return {
+        "kind": kind, "subject_terms": [], "content_terms": list(terms), "statement": statement,
+        "evidence": list(evidence), "importance": [5, 9], "weight": weight,
+    }  # fmt: skip
+
+
+def labels(
+    folder: Path, slug: str, file: str, *wanted: dict[str, Any], skip: Any = (), least: int = 0, most: int = 9,
+    tool: str = "jsonl", session_id: str | None = None,
+) -> None:  # fmt: skip
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "session": {"tool": tool, "file": file, "session_id": session_id},
+        "description": f"About {slug}",
+        "must_extract": list(wanted),
+        "must_skip": [{"pattern": pattern, "reason": reason} for pattern, reason in skip],
+        "acceptable_range": {"min": least, "max": most},
+    }
+    (folder / f"{slug}.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Two sessions beside their labels: one with something to learn, one without, and one that is no transcript."""
+    folder = tmp_path / "suite"
+    transcript(folder, "kiln.jsonl", KILN, "kiln-1")
+    transcript(folder, "glaze.jsonl", GLAZE, "glaze-1")
+    (folder / "scan.bin").write_bytes(b"\x00\x01\x02 no words")
+    labels(
+        folder, "kiln", "kiln.jsonl",
+        label("decision", "The kiln controller has a fixed address.", ["kiln"], ["fixed", "static"]),
+        label(["lesson"], "Firmware tests run before a board is flashed.", ["firmware"], ["flash"], weight=0.5),
+        label("fact", "The glaze is stored dry.", ["glaze"], evidence=["owner:1", "kiln-1-1", 2, "nowhere"]),
+        skip=[("(?i)vulcan", "a pet name")],
+        most=2,
+    )  # fmt: skip
+    labels(folder, "glaze", "glaze.jsonl", most=1)
+    labels(folder, "scan", "scan.bin", label("fact", "Nothing can be read.", ["nothing"]))
+    return folder
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(benchmarks, ["extraction", "--no-vectors", *arguments])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def figures(*arguments: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "--json"))
+    return found
+
+
+def by_slug(result: dict[str, Any]) -> dict[str, Any]:
+    return {item["session"]: item for item in result["sessions"]}
+
+
+def test_sessions_are_ingested_and_what_is_kept_is_held_against_the_labels(suite: Path, user_home: Path) -> None:
+    result = figures("--labels", str(suite))
+    kiln = by_slug(result)["kiln"]
+    assert [found["statement"] for found in kiln["found"]] == ["The kiln controller has a fixed address."]
+    assert [found["memory"]["kind"] for found in kiln["wrong_kind"]] == ["preference"]
+    assert [missed["statement"] for missed in kiln["missed"]] == ["The glaze is stored dry."]
+    assert [hit["reason"] for hit in kiln["skip_hits"]] == ["a pet name"]
+    assert kiln["junk"] == [kiln["skip_hits"][0]["memory"]]
+    assert (kiln["recall"], kiln["recall_any_kind"], kiln["off"]) == (1 / 2.5, 1.5 / 2.5, 1)
+    assert by_slug(result)["glaze"]["score"] == 1.0
+    assert not (user_home / ".nacre").exists()
+
+
+def test_a_session_that_no_adapter_reads_counts_as_empty_and_is_named(suite: Path) -> None:
+    result = figures("--labels", str(suite))
+    assert by_slug(result)["scan"]["score"] == 0.0
+    assert [item["session"] for item in result["unread"]] == ["scan"]
+    assert "scan counts as empty" in run("--labels", str(suite))
+
+
+def test_sessions_that_come_along_are_all_read_and_nothing_is_written_to_the_home(user_home: Path) -> None:
+    result = figures()
+    assert result["overall"]["sessions"] == 12
+    assert result["unread"] == []
+    assert result["score"] > 0
+    assert not (user_home / ".nacre").exists()
+
+
+def test_nothing_is_lost_of_what_a_model_says_that_says_what_the_labels_say() -> None:
+    for way in ((), ("--chunk",)):
+        result = figures("--model", "scripted-gold", "--no-vectors", *way)
+        assert result["score"] >= result["gold"] - 0.02
+
+
+def test_what_was_missed_is_shown_with_the_words_of_its_evidence(suite: Path) -> None:
+    places = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["evidence"]
+    words = [place["words"] for place in places]
+    assert words == [KILN[0][1], KILN[1][1], KILN[1][1], None]
+    shown = run("--labels", str(suite), "--misses")
+    for topic in ("Missed", "Found as another kind", "Should not be", "Kept in vain"):
+        assert topic in shown
+
+
+def test_a_memory_from_where_a_label_was_missed_is_shown_beside_it(suite: Path) -> None:
+    labels(suite, "kiln", "kiln.jsonl", label("fact", "The volcano's name.", ["volcano"], evidence=["kiln-1-5"]))
+    near = by_slug(figures("--labels", str(suite)))["kiln"]["missed"][0]["near"]
+    assert ["Vulcan" in memory["content"] for memory in near] == [True]
+    assert "kept from there" in run("--labels", str(suite), "--misses")
+
+
+def test_the_report_is_markdown_with_every_session(suite: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.md"
+    run("--labels", str(suite), "--report", str(report))
+    text = report.read_text(encoding="utf-8")
+    assert "| kiln |" in text
+    assert "## kiln" in text
+    assert "- fact: The glaze is stored dry." in text
+
+
+def test_transcripts_may_lie_elsewhere_and_sessions_be_chosen(suite: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere" / "deep"
+    elsewhere.mkdir(parents=True)
+    (suite / "kiln.jsonl").rename(elsewhere / "kiln.jsonl")
+    arguments = ("--labels", str(suite), "--transcripts", str(elsewhere.parent))
+    assert list(by_slug(figures(*arguments, "--sessions", "kiln"))) == ["kiln"]
+    run(*arguments, "--sessions", "kilm", code=3)
+    run("--labels", str(tmp_path / "elsewhere"), code=3)
+
+
+def test_a_later_measurement_is_compared_with_an_earlier_one(suite: Path, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    run("--labels", str(suite), "--save", str(before))
+    transcript(suite, "kiln.jsonl", (*KILN, (OWNER, "Remember that the glaze is stored dry.")), "kiln-1")
+    changes = figures("--labels", str(suite), "--compare", str(before))["changes"]
+    assert [(item["session"], item["gained"], item["lost"]) for item in changes["sessions"]] == [
+        ("kiln", ["The glaze is stored dry."], [])
+    ]
+    assert "+ The glaze is stored dry." in run("--labels", str(suite), "--compare", str(before))
+    run("--labels", str(suite), "--compare", str(suite / "kiln.json"), code=2)
+
+
+def test_a_score_below_what_was_asked_for_is_a_failure(suite: Path) -> None:
+    run("--labels", str(suite), "--fail-under", "99", code=1)
+    run("--labels", str(suite), "--fail-under", "5")
+
+
+def test_broken_labels_say_what_is_wrong(suite: Path) -> None:
+    (suite / "kiln.json").write_text('{"session": {"tool": "jsonl"}, "must_extract": []}', encoding="utf-8")
+    assert "kiln.json has no 'file'" in json.loads(run("--labels", str(suite), "--json", code=2))["error"]["message"]
+
+
+def test_sessions_of_devmembench_are_taken_out_of_their_file(data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "labels"
+    proxy = label("decision", "Varnish is the proxy.", ["varnish"], evidence=["owner:1"])
+    labels(folder, "shop", "sessions.json", proxy, tool="devmembench", session_id="S01")
+    result = figures("--labels", str(folder), "--transcripts", str(data / "devmembench"))
+    assert result["unread"] == []
+    evidence = by_slug(result)["shop"]["missed"][0]["evidence"]
+    assert evidence == [{"at": "owner:1", "words": "Let us use FastAPI with Redis for caching."}]
+
+
+def test_sessions_share_a_home_unless_they_are_to_be_apart(suite: Path) -> None:
+    transcript(suite, "again.jsonl", KILN, "kiln-2")
+    labels(suite, "again", "again.jsonl", label("decision", "A fixed address.", ["fixed"]))
+    found = [len(session["memories"]) for session in figures("--labels", str(suite))["sessions"]]
+    apart = [len(session["memories"]) for session in figures("--labels", str(suite), "--apart")["sessions"]]
+    assert sorted(found) == [0, 0, 0, 3]
+    assert sorted(apart) == [0, 0, 3, 3]
+
+
+def fixture(folder: Path, name: str, **more: Any) -> None:
+    (folder / "expected").mkdir(parents=True, exist_ok=True)
+    content = {
+        "session": name, "description": "", "must_extract": [], "must_skip": [],
+        "acceptable_range": {"min": 0, "max": 5}, **more,
+    }  # fmt: skip
+    (folder / "expected" / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def expected(kind: str, subject: str, *terms: str, least: int = 5, **more: Any) -> dict[str, Any]:
+    return {
+        "type": kind, "subject_contains": subject, "content_contains": list(terms), "min_importance": least,
+        "reason": "", **more,
+    }  # fmt: skip
+
+
+def test_fixtures_of_agenr_are_scored_by_its_own_measure(tmp_path: Path) -> None:
+    folder = tmp_path / "fixtures"
+    for name in ("01-kiln", "02-glaze", "03-strict"):
+        transcript(folder, f"{name}.jsonl", GLAZE if "glaze" in name else KILN, name)
+    fixture(folder, "01-kiln", must_extract=[expected("decision", "kiln", "fixed address", "mains", least=1)])
+    fixture(folder, "02-glaze", must_skip=[{"pattern": "lisbon", "reason": "small talk"}])
+    fixture(
+        folder, "03-strict",
+        must_extract=[expected("event", "opera", "tickets", least=1)],
+        must_skip=[{"pattern": "VULCAN", "reason": "a pet name"}],
+        acceptable_range={"min": 0, "max": 2}, importance_ceiling={"max_allowed": 1},
+    )  # fmt: skip
+    result = {item["session"]: item for item in figures("--labels", str(folder))["fixtures"]}
+    kiln = result["01-kiln"]
+    # Kind, subject and importance are right, and one of two terms.
+    assert kiln["expected"][0]["likeness"] == pytest.approx(0.2 + 0.3 + 0.15 + 0.2)
+    assert (kiln["recall"], kiln["passed"]) == (1.0, True)
+    assert (result["02-glaze"]["composite"], result["02-glaze"]["passed"]) == (1.0, True)
+    strict = result["03-strict"]
+    assert (strict["in_range"], strict["below_ceiling"], strict["passed"]) == (False, False, False)
+    assert strict["expected"][0]["likeness"] == pytest.approx(0.2)
+    precision = 1 - 1 / 3
+    assert strict["precision"] == pytest.approx(precision)
+    assert strict["composite"] == pytest.approx(2 * precision * 0.2 / (precision + 0.2) * 0.8 * 0.9)
+    assert "2 of 3" in run("--labels", str(folder), "--misses")
+
+
+# The reference scorer, where the labels it was written for lie beside the checkout.
+
+needs_reference = pytest.mark.skipif(not (REAL / "score.py").exists(), reason="no labels beside this checkout")
+
+
+@pytest.fixture
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference_score", REAL / "score.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def agrees(ours: dict[str, Any], theirs: dict[str, Any]) -> None:
+    """Every figure that both have is the same to the last digit."""
+    for name, mine in (
+        ("recall", "recall"), ("recall_any_kind", "recall_any_kind"), ("must_recall", "must_recall"),
+        ("precision", "precision"), ("score", "score"), ("big", "long"), ("out_of_range", "off"),
+        ("hit_weight", "weight_found"), ("hit_weight_any", "weight_found_any_kind"), ("matched", "matched"),
+        ("importance_ok", "importance_fits"), ("importance_n", "importance_judged"), ("labels", "labels"),
+    ):  # fmt: skip
+        assert ours[mine] == theirs[name], name
+    for name, mine in (("duplicates", "duplicates"), ("skip_hits", "skip_hits"), ("n", "memories")):
+        assert len(ours[mine]) == theirs[name], name
+    assert {item["statement"] for item in ours["missed"]} == set(theirs["missed"])
+    assert {item["statement"] for item in ours["wrong_kind"]} == set(theirs["wrong_kind"])
+
+
+def agree(result: dict[str, Any], theirs: dict[str, Any]) -> None:
+    for slug, ours in by_slug(result).items():
+        agrees(ours, theirs["sessions"][slug])
+    renamed = {"long": "big"}
+    for name, value in result["overall"].items():
+        if name != "must_recall":
+            assert value == theirs["overall"][renamed.get(name, name)], name
+    assert {item["tool"]: item["score"] for item in result["by_tool"]} == {
+        tool: totals["score"] for tool, totals in theirs["by_tool"].items()
+    }
+    assert {item["kind"]: (item["labels"], item["found"], item["found_any_kind"]) for item in result["by_kind"]} == {
+        kind: (item["labels"], item["hit"], item["hit_any_kind"]) for kind, item in theirs["by_kind"].items()
+    }
+    assert result["unassigned"] == theirs["unassigned"]
+    assert result["unknown_kinds"] == theirs["bad_kind"]
+
+
+@needs_reference
+def test_real_sessions_score_as_the_reference_scorer_says(reference: ModuleType) -> None:
+    result = figures("--labels", str(REAL), "--transcripts", str(SHARED / "transcripts"))
+    memories = [{**memory, "file": item["session"]} for item in result["sessions"] for memory in item["memories"]]
+    assert memories
+    agree(result, reference.evaluate(memories, reference.load_labels(REAL)))
+
+
+def scribbler(draw: random.Random, found: dict[str, Any]) -> Callable[[], Iterator[dict[str, Any]]]:
+    """Makes up memories out of the labels' own terms: whole, broken, repeated, long, of any kind, from anywhere."""
+
+    def write() -> Iterator[dict[str, Any]]:
+        for slug, item in found.items():
+            for _ in range(draw.randrange(14)):
+                wanted = draw.sample(item["must_extract"], min(len(item["must_extract"]), draw.randrange(4)))
+                words = [draw.choice(group) for one in wanted for group in one["content_terms"]]
+                words = [word.title() if draw.random() < 0.3 else word for word in words if draw.random() < 0.95]
+                words += draw.sample(["flame graph", "0.0.1", "FileName", "CI", "a", "“quoted”", "—", "ci "], 3)
+                draw.shuffle(words)
+                kinds = ["fact", "decision", "preference", "lesson", "todo", "event", "opinion"]
+                yield {
+                    "kind": draw.choice([*kinds, *(kind for one in wanted for kind in [one["kind"]] if kind in kinds)]),
+                    "subject": " ".join(words[:2]),
+                    "content": " ".join(words) + " filler" * draw.choice([0, 0, 0, 120]),
+                    "importance": draw.choice([None, 3, 5, 7, 9]),
+                    **draw.choice([
+                        {"file": slug}, {"file": f"/code/{item['session']['file']}"},
+                        {"file": Path(item["session"]["file"]).name}, {"session_id": slug},
+                        {"session_id": f"tool:{item['session']['session_id'] or slug}"}, {"file": "/code/none.jsonl"},
+                    ]),
+                }  # fmt: skip
+
+    return write
+
+
+@needs_reference
+@pytest.mark.parametrize("seed", range(12))
+def test_made_up_memories_score_as_the_reference_scorer_says(reference: ModuleType, tmp_path: Path, seed: int) -> None:
+    found = reference.load_labels(REAL)
+    memories = list(scribbler(random.Random(seed), found)())  # noqa: S311 - a repeatable draw
+    file = tmp_path / "memories.json"
+    file.write_text(json.dumps({"memories": memories}), encoding="utf-8")
+    agree(figures("--labels", str(REAL), "--memories", str(file)), reference.evaluate(memories, found))

@@ -1,0 +1,51 @@
+"""The labelled set of redaction: what it holds, and that the targets are met on sets nobody looked at."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.redaction.building import build, read_samples, write_samples
+from benchmarks.redaction.measuring import is_gone, measure
+from nacre.errors import InvalidInput
+
+
+def test_the_set_is_the_same_for_the_same_seed_and_holds_what_was_asked_for() -> None:
+    samples = build()
+    positives = [sample for sample in samples if sample.secrets]
+    assert samples == build()
+    assert len(positives) >= 500
+    assert len({sample.family for sample in positives}) >= 60
+    assert len(samples) - len(positives) >= 2000
+    assert all(secret in sample.text for sample in positives for secret in sample.secrets)
+
+
+@pytest.mark.parametrize("seed", [1, 20_261_120])
+def test_the_targets_are_met(seed: int) -> None:
+    result = measure(build(seed), with_scanner=False)
+    assert result.own.recall >= 0.97
+    assert result.own.false_positives <= 0.01
+
+
+def test_a_set_of_ones_own_is_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "set.jsonl"
+    write_samples(file, build()[:20])
+    assert read_samples(file) == build()[:20]
+    file.write_text(
+        json.dumps({"text": "PASSWORD=hunter2hunter2", "secret": "hunter2hunter2"}) + "\n", encoding="utf-8"
+    )
+    assert measure(read_samples(file), with_scanner=False).own.recall == 1
+
+
+def test_a_broken_line_of_a_set_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "set.jsonl"
+    file.write_text('{"text": "a"}\nno json\n', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="line 2"):
+        read_samples(file)
+
+
+def test_most_of_a_secret_counts_as_the_secret() -> None:
+    assert not is_gone("abcdefghij", "leaks abcdefg here")
+    assert is_gone("abcdefghij", "leaks abc here")

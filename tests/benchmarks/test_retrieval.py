@@ -1,0 +1,106 @@
+"""``python -m benchmarks retrieval`` from a suite's files to its figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.__main__ import benchmarks
+
+REAL = Path(__file__).parents[3] / "shared" / "data" / "bench"
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(benchmarks, ["retrieval", *arguments])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def figures(data: Path, cache: Path, suite: str, *more: str) -> dict[str, Any]:
+    arguments = ("--suite", suite, "--data", str(data), "--cache", str(cache), "--json", *more)
+    found: dict[str, Any] = json.loads(run(*arguments))
+    return found
+
+
+def test_words_find_the_turns_of_a_tiny_suite(data: Path, tmp_path: Path) -> None:
+    result = figures(data, tmp_path / "cache", "locomo", "--no-vectors")
+    assert (result["haystacks"], result["sessions"], result["turns"], result["questions"]) == (1, 3, 7, 4)
+    plain, lexical = result["recipes"]
+    assert (plain["name"], lexical["name"]) == ("plain FTS5", "lexical")
+    assert plain["turns"]["overall"]["recall@10"] >= 60
+    # Of three counted questions, the one with two pieces of evidence shares no word with one of them.
+    assert lexical["turns"]["overall"]["recall@10"] == 83.3
+    assert set(lexical["turns"]["categories"]) == {"1 multi-hop", "4 single-hop", "5 adversarial"}
+    assert {"turn recall@10", "session hit@1", "session hit@5", "session mrr"} <= set(lexical["gains"])
+    assert lexical["p95_ms"] >= lexical["p50_ms"] > 0
+    assert result["machine"]["cores"] >= 1
+
+
+def test_the_pile_asks_every_suite_and_ablations_add_recipes(data: Path, tmp_path: Path) -> None:
+    result = figures(data, tmp_path / "cache", "pile", "--no-vectors")
+    assert result["questions"] == 4 + 3 + 2
+    assert set(result["recipes"][1]["sessions"]["categories"]) == {
+        "locomo", "longmemeval", "devmembench", "5 adversarial",
+    }  # fmt: skip
+
+
+@pytest.mark.embedding
+def test_every_lane_and_ablation_is_measured(data: Path, tmp_path: Path) -> None:
+    result = figures(data, tmp_path / "cache", "devmembench", "--ablations")
+    names = [recipe["name"] for recipe in result["recipes"]]
+    assert names[:4] == ["plain FTS5", "lexical", "vector", "full"]
+    assert {"no neighbours' words", "no presence bonus", "ranks, not min-max", "stop words kept"} < set(names)
+    assert len(set(names)) == len(names)
+    full = result["recipes"][3]
+    assert full["sessions"]["overall"]["hit@1"] == 100.0
+    assert full["turns"]["overall"] is None
+
+
+def test_homes_are_kept_between_runs_and_made_anew_when_asked(data: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    first = figures(data, cache, "longmemeval", "--no-vectors")
+    made = {home: home.stat().st_mtime_ns for home in cache.glob("longmemeval-*/filled")}
+    assert len(made) == 2
+    again = figures(data, cache, "longmemeval", "--no-vectors")
+    assert {home: home.stat().st_mtime_ns for home in cache.glob("longmemeval-*/filled")} == made
+    assert again["recipes"][1]["sessions"] == first["recipes"][1]["sessions"]
+    figures(data, cache, "longmemeval", "--no-vectors", "--fresh")
+    fresh = {home: home.stat().st_mtime_ns for home in cache.glob("longmemeval-*/filled")}
+    assert fresh.keys() == made.keys()
+    assert all(fresh[home] > made[home] for home in made)
+
+
+def test_fewer_questions_can_be_asked(data: Path, tmp_path: Path) -> None:
+    assert figures(data, tmp_path / "cache", "pile", "--no-vectors", "--questions", "3")["questions"] == 3
+
+
+def test_people_get_tables(data: Path, tmp_path: Path) -> None:
+    arguments = ("--suite", "locomo", "--data", str(data), "--cache", str(tmp_path / "cache"), "--no-vectors")
+    shown = run(*arguments)
+    for words in ("Turns", "Sessions, by their best turn", "recall@10", "plain FTS5", "Latency in ms", "bootstrap"):
+        assert words in shown
+
+
+def test_the_users_home_stays_as_it_is(data: Path, tmp_path: Path, user_home: Path) -> None:
+    figures(data, tmp_path / "cache", "longmemeval", "--no-vectors")
+    assert list(user_home.iterdir()) == []
+
+
+def test_a_suite_that_is_not_there_is_a_plain_error(tmp_path: Path) -> None:
+    result = CliRunner().invoke(benchmarks, ["retrieval", "--suite", "locomo", "--data", str(tmp_path)])
+    assert result.exit_code == 3
+    assert "no locomo data" in result.stderr
+
+
+@pytest.mark.embedding
+@pytest.mark.skipif(not REAL.is_dir(), reason="no benchmark data beside this checkout")
+def test_the_full_recipe_is_ahead_of_plain_full_text_on_real_questions(tmp_path: Path) -> None:
+    result = figures(REAL, tmp_path / "cache", "devmembench")
+    by_name = {recipe["name"]: recipe for recipe in result["recipes"]}
+    plain, full = (by_name[name]["sessions"]["overall"] for name in ("plain FTS5", "full"))
+    assert full["hit@1"] > plain["hit@1"]
+    assert full["recall@5"] > plain["recall@5"]

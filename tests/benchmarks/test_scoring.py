@@ -1,0 +1,61 @@
+"""Scores checked by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.retrieval.scoring import Scored, mean, paired_gain, score_list, sessions_of
+from nacre.speed.measurement import percentile
+
+
+def test_a_ranked_list_is_scored_by_every_measure() -> None:
+    ranked = ["x", "a", "y", "z", "w", "b", *"0123", "c"]
+    scores = score_list(ranked, frozenset({"a", "b", "c", "missing"}))
+    assert scores == {
+        "recall@5": 0.25, "recall@10": 0.5, "recall@20": 0.75, "all@10": 0.0, "hit@1": 0.0, "hit@5": 1.0, "mrr": 0.5,
+    }  # fmt: skip
+
+
+def test_all_evidence_within_ten_counts_and_nothing_found_is_nothing() -> None:
+    found = score_list(["a", "b"], frozenset({"a", "b"}))
+    assert found
+    assert (found["all@10"], found["hit@1"], found["mrr"]) == (1.0, 1.0, 1.0)
+    empty = score_list([], frozenset({"a"}))
+    assert empty
+    assert set(empty.values()) == {0.0}
+
+
+def test_a_question_without_known_answers_has_no_scores() -> None:
+    assert score_list(["a"], frozenset()) is None
+    assert mean([None]) is None
+
+
+def test_sessions_rank_by_their_best_turn() -> None:
+    session_of = {"a1": "a", "a2": "a", "b1": "b"}
+    assert sessions_of(["b1", "a2", "a1", "elsewhere"], session_of) == ["b", "a"]
+
+
+def test_means_are_percent_over_the_questions_that_have_scores() -> None:
+    scores = [score_list(["a"], frozenset({"a"})), None, score_list(["x", "a"], frozenset({"a"}))]
+    averaged = mean(scores)
+    assert averaged
+    assert averaged["hit@1"] == 50.0
+    assert averaged["mrr"] == 75.0
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    assert percentile([3.0, 1.0, 2.0, 4.0], 0.5) == 3.0
+    assert percentile([1.0], 0.95) == 1.0
+    assert percentile([], 0.5) == 0.0
+
+
+def test_a_gain_is_paired_and_repeatable() -> None:
+    def scored(hits: str) -> list[Scored]:
+        return [Scored("c", {"hit@1": float(hit)}, None, 0.0) for hit in hits]
+
+    gain = paired_gain(scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1")
+    assert gain == paired_gain(scored("1101111111"), scored("0100111101"), lambda score: score.turns, "hit@1")
+    assert gain
+    assert gain.points == pytest.approx(30.0)
+    assert 0.0 <= gain.low < gain.points < gain.high <= 60.0
+    assert paired_gain(scored("1"), scored("0"), lambda score: score.sessions, "hit@1") is None

@@ -1,0 +1,71 @@
+"""Long lists: whole with --all, and line by line with --jsonl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre.speed.material import write_notes
+from tests.cli.conftest import Nacre
+
+MANY = 510
+"""More than one page of those that a list is read in."""
+
+
+@pytest.fixture
+def many(user_home: Path, monkeypatch: pytest.MonkeyPatch, nacre: Nacre) -> list[str]:
+    """Ids of all memories of a home, the newest first."""
+    monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
+    home = user_home / ".nacre"
+    home.mkdir(mode=0o700)
+    write_notes(home, MANY)
+    return [memory["id"] for memory in nacre("list", "--limit", "1000", "--json").json["memories"]]
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_list_stops_at_its_limit_unless_all_is_asked_for(nacre: Nacre, many: list[str]) -> None:
+    assert len(many) == MANY
+    assert len(nacre("list", "--json").json["memories"]) == 20
+    whole = nacre("list", "--all", "--json").json
+    assert [memory["id"] for memory in whole["memories"]] == many
+    assert (whole["total"], whole["limit"]) == (MANY, None)
+    assert [memory["id"] for memory in nacre("list", "--all", "--offset", "3", "--json").json["memories"]] == many[3:]
+    assert nacre("list", "--all").out.count("\n") >= MANY
+
+
+def test_memories_come_as_json_lines(nacre: Nacre, many: list[str]) -> None:
+    items = nacre("list", "--limit", "7", "--json").json["memories"]
+    assert lines(nacre("list", "--limit", "7", "--jsonl").out) == items
+    assert [memory["id"] for memory in lines(nacre("list", "--all", "--jsonl").out)] == many
+
+
+def test_sessions_turns_and_operations_come_as_json_lines(nacre: Nacre, learned: dict[str, Any]) -> None:
+    for words, items in (
+        (["sessions", "list"], "sessions"), (["sessions", "list", "--all"], "sessions"),
+        (["sessions", "search", "database"], "hits"), (["sessions", "search", "--regex", "data.ase"], "hits"),
+        (["log"], "operations"), (["log", "--all"], "operations"),
+    ):  # fmt: skip
+        told = nacre(*words, "--json").json[items]
+        assert told, words
+        assert lines(nacre(*words, "--jsonl").out) == told, words
+
+
+def test_a_list_of_nothing_is_no_line(nacre: Nacre) -> None:
+    for words in (["list"], ["sessions", "list"], ["sessions", "search", "database"], ["log"]):
+        assert nacre(*words, "--jsonl").out == "", words
+
+
+def test_json_and_json_lines_exclude_each_other(nacre: Nacre) -> None:
+    assert nacre("list", "--json", "--jsonl", code=2).json["error"]["code"] == "usage"
+
+
+def test_an_error_is_told_in_words_beside_json_lines(nacre: Nacre, learned: dict[str, Any]) -> None:
+    refused = nacre("log", "--memory", "nothing", "--jsonl", code=3)
+    assert refused.out == ""
+    assert refused.err.startswith("error: ")
