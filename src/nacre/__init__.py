@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-
 if TYPE_CHECKING:
     from nacre.api import MemoryHome, open_memory
     from nacre.errors import NacreError
