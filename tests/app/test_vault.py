@@ -39,7 +39,8 @@ def test_times_keep_their_milliseconds_in_the_file_the_ledger_and_after_a_rebuil
     text = world.memory_file(outcome.memory_id).read_text(encoding="utf-8")
     assert "created: 2026-11-20T12:00:00.045Z\nupdated: 2026-11-20T12:00:00.045Z\n" in text
     assert "at: 2026-11-20T12:00:00.047Z" in text
-    assert '"at": "2026-11-20T12:00:00.047Z", "action": "retire"' in (world.vault / "ledger.jsonl").read_text(encoding="utf-8")
+    ledger = (world.vault / "ledger.jsonl").read_text(encoding="utf-8")
+    assert '"at": "2026-11-20T12:00:00.047Z", "action": "retire"' in ledger
     with world.open() as memory:
         before = memory.get(outcome.memory_id)
     world.rebuild()
