@@ -42,7 +42,7 @@ class Home(MemoryHome):
 
     @property
     def context(self) -> Any:
-        return self._context
+        return self._home
 
 
 @contextmanager
