@@ -111,7 +111,6 @@ def test_browse_needs_no_question_and_orders_by_importance_and_date(stocked: Wor
 
 
 def test_a_time_in_the_question_narrows_the_answer(world: World) -> None:
-    world.environ["NACRE_EMBEDDING_MODEL"] = "none"  # by words alone neither doubts the other
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(40)
@@ -148,6 +147,7 @@ def test_a_question_for_a_kind_lists_it(world: World, question: str, kept: list[
 
 
 def test_around_prefers_what_was_recorded_near_that_date(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"  # by words alone neither doubts the other
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(100)
