@@ -419,9 +419,9 @@ def test_memories_of_other_projects_are_not_shown(world: World, old: str, asked:
 def test_what_the_rules_are_sure_of_is_not_asked(world: World, old: str, asked: Any) -> None:
     model = asked(answer("ADD", None))
     assert put(world, OLD).action == "known"
-    put(world, "The gate listens on port 8080")
-    assert put(world, "The gate listens on port 8443").supersedes
     with opened(world) as context:  # by the usual border, which is far above what has nothing in common
+        store(context, NewMemory("The gate listens on port 8080", project="acme"))
+        assert store(context, NewMemory("The gate listens on port 8443", project="acme")).supersedes
         assert store(context, NewMemory("Tulips are red", project="acme")).action == "stored"
     assert model.prompts == []
 
