@@ -12,14 +12,16 @@ from types import FunctionType, TracebackType
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from nacre.chores import flush as flushing
+from nacre.chores.requests import FlushRequest
 from nacre.context import on_request, session_state
 from nacre.context.handoff import requests
+from nacre.context.requests import HandoffRequest
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.extraction import propose
-from nacre.extraction.by_model.pipeline import Way
 from nacre.extraction.propose import Proposal
+from nacre.extraction.requests import ProposalRequest, Way
 from nacre.forgetting import forget as forgetting
-from nacre.forgetting.forget import ForgetRequest, pattern_of
+from nacre.forgetting.requests import ForgetRequest
 from nacre.history import commit as committing
 from nacre.history import operations
 from nacre.history import undo as undoing
@@ -28,24 +30,27 @@ from nacre.history.undo import Undoing
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
 from nacre.ingestion import ingest as ingesting
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
 from nacre.memories.lineage import history_of
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.views import read_memory
 from nacre.platform.ids import Clock, Ids, utc_now
-from nacre.requests import Asking, NewMemory
 from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
 from nacre.retrieval.deep import recall as deep_recalling
+from nacre.retrieval.requests import DeepQuery
 from nacre.review import queue
 from nacre.settings import load_settings
 from nacre.sync import sync as syncing
-from nacre.sync.sync import Synced, Wanted
+from nacre.sync.requests import SyncRequest
+from nacre.sync.sync import Synced
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.values.deep_recall import DeepQuery, DeepResult, Said
+from nacre.values.deep_recall import DeepResult, Said
 from nacre.values.forgetting import ForgetPlan, ForgetReport, Forgotten
-from nacre.values.handoff import FlushReport, FlushRequest, HandoffRequest, HandoffView
+from nacre.values.handoff import FlushReport, HandoffView
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.values.reports import IngestReport, StoreOutcome
@@ -126,7 +131,7 @@ class MemoryHome:
         the report's ``problems``. Raises NotFound for a path that does not exist.
         """
         named = tuple(Path(path) for path in paths)
-        options = ingesting.IngestOptions(paths=named, extract=extract, vectors=vectors)
+        options = IngestOptions(paths=named, extract=extract, vectors=vectors)
         return ingesting.ingest(self._home, options, on_progress)
 
     def extract(
@@ -143,9 +148,9 @@ class MemoryHome:
         """
         if path is None and not session:
             raise QueryInvalid("nothing to extract from", hint="name a transcript, or a session that was read")
-        wanted = propose.ProposalRequest(
-            None if path is None else Path(path), session, model, _choose(Way, way, QueryInvalid),
-            user_only=user_only, with_related=related,
+        wanted = ProposalRequest(
+            path=None if path is None else Path(path), session=session, model=model,
+            way=_choose(Way, way, QueryInvalid), user_only=user_only, related=related,
         )  # fmt: skip
         return propose.propose(self._home, wanted)
 
@@ -167,12 +172,12 @@ class MemoryHome:
         """
         return remembering.store(
             self._home,
-            NewMemory(
+            StoreRequest(
                 content=content, subject=subject, kind=_choose(Kind, kind, MemoryInvalid),
                 importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
                 scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),
                 canonical_key=canonical_key, force=force,
-                asking=Asking(online_dedup, aggressive, dedup_threshold),
+                online_dedup=online_dedup, aggressive=aggressive, dedup_threshold=dedup_threshold,
             ),
         )  # fmt: skip
 
@@ -210,7 +215,7 @@ class MemoryHome:
         """
         said = tuple(Said(_choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
         here = project_of_folder(self._home, Path(folder)) if folder else None
-        query = DeepQuery(question, _in_utc(filter), said, here, update=update, session=session)
+        query = DeepQuery(text=question, filter=_in_utc(filter), recent=said, here=here, update=update, session=session)
         return deep_recalling.deep_recall(self._home, query)
 
     def context(
@@ -244,7 +249,7 @@ class MemoryHome:
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
         """The latest handoff in the project of a folder, and whether it waits for a session."""
-        return requests.handoff(self._home, HandoffRequest(str(Path(folder).absolute())))
+        return requests.handoff(self._home, HandoffRequest(folder=str(Path(folder).absolute())))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
@@ -254,7 +259,7 @@ class MemoryHome:
         In ``words``, else in what the owner said last, or as a model sums it up where one is set for that. Raises
         NotFound for a session of which nothing was read.
         """
-        asked = HandoffRequest(str(Path(folder).absolute()), True, session, words)
+        asked = HandoffRequest(folder=str(Path(folder).absolute()), store=True, session=session, words=words)
         return requests.handoff(self._home, asked)
 
     def flush(
@@ -265,7 +270,7 @@ class MemoryHome:
         ``transcript`` is the file of the session, where nacre has not met it; ``seconds`` bounds what was left.
         """
         file = str(Path(transcript).absolute()) if transcript else None
-        return flushing.flush(self._home, FlushRequest(session, file, seconds))
+        return flushing.flush(self._home, FlushRequest(session=session, transcript=file, seconds=seconds))
 
     def search_sessions(
         self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
@@ -347,8 +352,14 @@ class MemoryHome:
 
         Raises QueryInvalid, NotFound, Conflict.
         """
-        pattern = pattern_of(match, is_regex=regex) if match is not None else None
-        wanted = ForgetRequest(tuple(sessions), tuple(memories), project, pattern, _utc(before))
+        wanted = ForgetRequest(
+            sessions=tuple(sessions),
+            memories=tuple(memories),
+            project=project,
+            match=match,
+            regex=regex,
+            before=_utc(before),
+        )
         return forgetting.plan(self._home, wanted)
 
     def forget(self, plan: ForgetPlan) -> ForgetReport:
@@ -384,7 +395,7 @@ class MemoryHome:
 
         Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict, RepositoryUnusable.
         """
-        return syncing.sync(self._home, Wanted(remote, dry_run, timeout_seconds))
+        return syncing.sync(self._home, SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds))
 
     def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
         """Active memories, the newest first."""

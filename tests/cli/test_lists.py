@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nacre.speed.material import write_notes
 
+from nacre.speed.material import write_notes
 from tests.cli.conftest import Nacre
 
 MANY = 510

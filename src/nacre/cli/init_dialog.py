@@ -83,12 +83,13 @@ def _since(run: Run, said: str) -> datetime:
 def _read(run: Run, paths: Sequence[Path]) -> None:
     from nacre.cli.render.quickstart import render_quickstart
     from nacre.cli.render.reports import render_ingest
-    from nacre.ingestion.ingest import IngestOptions, ingest
+    from nacre.ingestion.ingest import ingest
+    from nacre.ingestion.requests import IngestOptions
     from nacre.setup.quickstart import run_quickstart
 
     with progress.shown(run) as notify:
         if paths:
-            report = ingest(run.home, IngestOptions(tuple(paths), remember_paths=False), notify)
+            report = ingest(run.home, IngestOptions(paths=tuple(paths), remember_paths=False), notify)
             run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
         else:
             result = run_quickstart(run.home, notify)

@@ -200,7 +200,7 @@ def project_slug(
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
-    from nacre.answers import project_called
+    from nacre.home.answers import project_called
     from nacre.home.location import project_of_folder
     from nacre.home.lookup import projects
 

@@ -20,6 +20,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
 from nacre.platform import private_files
 from nacre.portability.readable_export import write_page, write_zip
+from nacre.portability.requests import ExportOptions
 from nacre.sessions.views import clean_turn
 from nacre.storage.sessions import SessionFilter, StoredSession, kept_calls
 from nacre.storage.sqlite.times import to_ms
@@ -35,16 +36,6 @@ from nacre.vault.layout import LEDGER, OWN_PAGES
 _ALL = 1_000_000_000
 
 Notify = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What goes out: the form, whether sessions and retired memories do, and one project or all."""
-
-    form: str = "jsonl"
-    sessions: bool = False
-    project: str | None = None
-    include_retired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,9 @@ def _list(run: Run) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.conflicts import pair_record
     from nacre.cli.render.conflicts import render_pairs
-    from nacre.requests import WaitingRequest
+    from nacre.platform.request import Nothing
 
-    pairs = asked(run, "waiting", WaitingRequest()).conflicts
+    pairs = asked(run, "waiting", Nothing()).conflicts
     run.answer({"conflicts": [pair_record(pair) for pair in pairs]}, lambda paper: render_pairs(paper, pairs))
 
 
@@ -126,9 +126,9 @@ def history(run: Run, limit: int) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.conflicts import settled_record
     from nacre.cli.render.conflicts import render_history
-    from nacre.requests import SettledRequest
+    from nacre.platform.request import Nothing
 
-    found = asked(run, "settled", SettledRequest())
+    found = asked(run, "settled", Nothing())
     shown = found[:limit]
     record = {"settled": [settled_record(one) for one in shown], "more": len(found) - len(shown), "limit": limit}
     run.answer(record, lambda paper: render_history(paper, shown))

@@ -23,7 +23,7 @@ def cost(run: Run, days: int, by: str) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.spending import cost_record
     from nacre.cli.render.spending import render_costs
-    from nacre.requests import CostRequest
+    from nacre.spending.requests import CostRequest
 
-    report = asked(run, "cost", CostRequest(days))
+    report = asked(run, "cost", CostRequest(days=days))
     run.answer(cost_record(report, by), lambda paper: render_costs(paper, report, by, days))

@@ -40,12 +40,14 @@ def did(  # noqa: PLR0913 - one parameter an option
     from nacre.cli.by_daemon import asked, is_empty
     from nacre.cli.records.deeds import history_record
     from nacre.cli.render.deeds import render_history
-    from nacre.requests import DidQuery
+    from nacre.sessions.requests import DidQuery
     from nacre.storage.file_history import DeedFilter
 
     slug = project_asked(run, project)
     wanted = DeedFilter(project=slug, tool=tool, since=since, until=until)
-    history = asked(run, "did", DidQuery(path, wanted, reads, commands, limit, offset))
+    history = asked(
+        run, "did", DidQuery(path=path, wanted=wanted, reads=reads, commands=commands, limit=limit, offset=offset)
+    )
     empty = not history.changes and is_empty(run)
     run.answer(
         history_record(history, offset), lambda paper: render_history(paper, history, offset=offset, empty=empty)
@@ -76,11 +78,13 @@ def fix(
     from nacre.cli.by_daemon import asked, is_empty
     from nacre.cli.records.deeds import fix_record
     from nacre.cli.render.deeds import render_fix
-    from nacre.requests import FixQuery
+    from nacre.sessions.requests import FixQuery
     from nacre.storage.file_history import DeedFilter
 
     slug = project_asked(run, project)
-    query = FixQuery(read_content(" ".join(error)), DeedFilter(project=slug, tool=tool, since=since), limit)
+    query = FixQuery(
+        error=read_content(" ".join(error)), wanted=DeedFilter(project=slug, tool=tool, since=since), limit=limit
+    )
     result = asked(run, "fix", query)
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.answer(fix_record(result), lambda paper: render_fix(paper, result, empty=empty))

@@ -18,7 +18,8 @@ from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.extraction.propose import Proposal, ProposalRequest
+    from nacre.extraction.propose import Proposal
+    from nacre.extraction.requests import ProposalRequest
 
 _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 _NEW_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -52,8 +53,8 @@ def extract(  # noqa: PLR0913 - one parameter an option
     PATH is a transcript, or - for standard input. The language model that is set for extraction does it, in the
     foreground; without one the rules do, and where it fails they do what it left.
     """
-    from nacre.extraction.by_model.pipeline import Way
-    from nacre.extraction.propose import ProposalRequest, propose
+    from nacre.extraction.propose import propose
+    from nacre.extraction.requests import ProposalRequest, Way
 
     if whole and in_chunks:
         raise click.UsageError("a session is shown as a whole or in chunks: give one of --whole and --chunk")
@@ -65,7 +66,9 @@ def extract(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = Way.WHOLE if whole else Way.CHUNKS if in_chunks else Way.FITTING
     with _readable(path) as file, progress.shown(run) as notify:
-        wanted = ProposalRequest(file, session, model, way, user_only=user_only, with_related=not no_related)
+        wanted = ProposalRequest(
+            path=file, session=session, model=model, way=way, user_only=user_only, related=not no_related
+        )
         found = propose(run.home, wanted, notify or (lambda _: None))
     run.warnings += _warnings(found)
     _answer(run, found, wanted, output, markdown=markdown)

@@ -12,7 +12,7 @@ from nacre.cli.options import MOMENT, project_slug
 from nacre.cli.run import Run
 
 if TYPE_CHECKING:
-    from nacre.forgetting.forget import ForgetRequest
+    from nacre.forgetting.requests import ForgetRequest
     from nacre.values.forgetting import ForgetPlan
 
 
@@ -70,11 +70,11 @@ def _request(
     run: Run, *, sessions: tuple[str, ...], memories: tuple[str, ...], project: str | None, text: str | None,
     regex: bool, before: datetime | None,
 ) -> ForgetRequest:  # fmt: skip
-    from nacre.forgetting.forget import ForgetRequest, pattern_of
+    from nacre.forgetting.requests import ForgetRequest
 
     return ForgetRequest(
         sessions=sessions, memories=memories, project=project_slug(run.home, project) if project else None,
-        match=pattern_of(text, is_regex=regex) if text is not None else None, before=before,
+        match=text, regex=regex, before=before,
     )  # fmt: skip
 
 

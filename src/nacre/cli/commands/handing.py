@@ -35,12 +35,12 @@ def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, 
     from nacre.cli.records.handing import handoff_record
     from nacre.cli.render.handing import render_handoff
     from nacre.context.handoff.requests import handoff
-    from nacre.values.handoff import HandoffRequest
+    from nacre.context.requests import HandoffRequest
 
     if words and not store:
         raise click.UsageError("words are stored with --store", click.get_current_context())
     place = str((folder or Path.cwd()).absolute())
-    view = handoff(run.home, HandoffRequest(place, store, session, " ".join(words) or None))
+    view = handoff(run.home, HandoffRequest(folder=place, store=store, session=session, words=" ".join(words) or None))
     run.answer(handoff_record(view), lambda paper: render_handoff(paper, view))
 
 

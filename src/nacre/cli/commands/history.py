@@ -30,12 +30,12 @@ def log(run: Run, memory: str | None, project: str | None, limit: int, everythin
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.history import operation_record
     from nacre.cli.render.history import render_log
-    from nacre.requests import LogRequest
+    from nacre.history.requests import LogRequest
 
     slug, most = project_asked(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        found = asked(run, "log", LogRequest(memory, slug, size, at))
+        found = asked(run, "log", LogRequest(reference=memory, project=slug, limit=size, offset=at))
         return found, len(found) == size
 
     found = pages(page, most, 0)
@@ -60,9 +60,9 @@ def diff(run: Run, reference: str | None) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.history import diff_record
     from nacre.cli.render.history import render_diff
-    from nacre.requests import DiffRequest
+    from nacre.history.requests import DiffRequest
 
-    answer = asked(run, "diff", DiffRequest(reference))
+    answer = asked(run, "diff", DiffRequest(reference=reference))
     operation, found = answer.operation, answer.differences
     run.answer(diff_record(operation, found), lambda paper: render_diff(paper, operation, found))
 

@@ -10,6 +10,7 @@ from nacre.cli import progress
 from nacre.cli.command import command
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
+from nacre.ingestion.requests import IngestOptions
 
 
 @command(
@@ -42,7 +43,7 @@ def ingest(
     from nacre.cli.render.reports import render_ingest, render_plan
     from nacre.ingestion import ingest as ingesting
 
-    options = ingesting.IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
+    options = IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
     if dry_run:
         plan = ingesting.plan(run.home, options)
         run.exit_code = 1 if plan.problems else 0

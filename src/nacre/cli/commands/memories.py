@@ -32,13 +32,13 @@ def list_memories(run: Run, limit: int, offset: int, everything: bool, as_lines:
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.memories import render_list
-    from nacre.requests import ListRequest
+    from nacre.memories.requests import ListRequest
 
     total, most = 0, None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
         nonlocal total
-        found: Listing = asked(run, "list", ListRequest(wanted, size, at))
+        found: Listing = asked(run, "list", ListRequest(filter=wanted, limit=size, offset=at))
         total = found.total
         return found.memories, at + size < total
 
@@ -78,9 +78,9 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.memories import view_record
     from nacre.cli.render.memories import render_memory
-    from nacre.requests import GetRequest
+    from nacre.memories.requests import GetRequest
 
-    view = asked(run, "look", GetRequest(reference, update=not no_update, session=session))
+    view = asked(run, "look", GetRequest(reference=reference, update=not no_update, session=session))
     vault = run.settings.vault
     run.answer(view_record(view, str(vault)), lambda paper: render_memory(paper, view, vault))
 
@@ -89,7 +89,7 @@ def _show_history(run: Run, reference: str) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.memories import step_record
     from nacre.cli.render.memories import render_history
-    from nacre.requests import HistoryRequest
+    from nacre.memories.requests import ReferenceRequest
 
-    steps = asked(run, "history", HistoryRequest(reference))
+    steps = asked(run, "history", ReferenceRequest(reference=reference))
     run.answer({"history": [step_record(step) for step in steps]}, lambda paper: render_history(paper, steps))

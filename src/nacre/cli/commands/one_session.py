@@ -28,9 +28,13 @@ def session_asked(
 ) -> SessionView:
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
     from nacre.cli.by_daemon import asked
-    from nacre.requests import SessionRequest
+    from nacre.sessions.requests import SessionRequest
 
-    view: SessionView = asked(run, "session", SessionRequest(reference, first, limit, at_end, str(Path.cwd())))
+    view: SessionView = asked(
+        run,
+        "session",
+        SessionRequest(reference=reference, first=first, limit=limit, at_end=at_end, folder=str(Path.cwd())),
+    )
     return view
 
 
@@ -53,10 +57,10 @@ def summary(run: Run, references: tuple[str, ...]) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.sessions import summary_record
     from nacre.cli.render.summary import render_summary
-    from nacre.requests import SessionRequest
+    from nacre.sessions.requests import SessionRequest
 
     here, named = str(Path.cwd()), dict.fromkeys(references or (None,))
-    reports = [asked(run, "session-summary", SessionRequest(one, folder=here)) for one in named]
+    reports = [asked(run, "session-summary", SessionRequest(reference=one, folder=here)) for one in named]
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):

@@ -11,6 +11,7 @@ from nacre.cli import progress
 from nacre.cli.command import TEXT, command
 from nacre.cli.options import project_slug
 from nacre.cli.run import Run
+from nacre.portability.requests import ExportOptions, ImportOptions
 
 _STDOUT = "-"
 _SOURCES = (
@@ -52,7 +53,7 @@ def export(
     to_stdout = str(file) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError("standard output can hold the export or the report: name a file, or leave --json out")
-    options = exporting.ExportOptions(
+    options = ExportOptions(
         form=_form(file, form), sessions=sessions, include_retired=include_retired,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip
@@ -96,7 +97,7 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     from nacre.cli.render.portable import render_import, render_plan
     from nacre.portability import importing
 
-    options = importing.ImportOptions(
+    options = ImportOptions(
         path=path, source=source, trust=more["trust"], vectors=not more["no_vectors"],
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip

@@ -114,13 +114,13 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
     from nacre.cli.render.deep import message_of, render_deep
     from nacre.home.location import project_of_folder
     from nacre.retrieval.deep.recall import deep_recall, recent_of
-    from nacre.values.deep_recall import DeepQuery
+    from nacre.retrieval.requests import DeepQuery
 
     context = run.home
     recent = recent_of(context, session) if session else ()
     here = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         here = project_of_folder(context, Path.cwd())
-    query = DeepQuery(question, wanted, recent, here, update=update, session=session)
+    query = DeepQuery(text=question, filter=wanted, recent=recent, here=here, update=update, session=session)
     result = deep_recall(context, query)
     run.answer(deep_record(result, message_of(result)), lambda paper: render_deep(paper, result, explain=explain))

@@ -72,7 +72,7 @@ def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, no_vector
     """
     from nacre.cli.records.forgetting import scrub_record
     from nacre.cli.render.redacting import render_scrub
-    from nacre.forgetting.scrub import ScrubOptions
+    from nacre.forgetting.requests import ScrubOptions
     from nacre.forgetting.scrub import scrub as apply
 
     if history and not dry_run:

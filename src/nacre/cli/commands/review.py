@@ -33,9 +33,9 @@ def _list(run: Run) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.usage import review_record
     from nacre.cli.render.usage import render_reviews
-    from nacre.requests import WaitingRequest
+    from nacre.platform.request import Nothing
 
-    waiting = asked(run, "waiting", WaitingRequest()).reviews
+    waiting = asked(run, "waiting", Nothing()).reviews
     run.answer({"reviews": [review_record(item) for item in waiting]}, lambda paper: render_reviews(paper, waiting))
 
 

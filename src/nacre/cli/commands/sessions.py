@@ -89,7 +89,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     from nacre.cli.records.sessions import session_line_record
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
-    from nacre.requests import SessionsRequest
+    from nacre.sessions.requests import SessionsRequest
     from nacre.storage.sessions import SessionFilter
 
     wanted = SessionFilter(
@@ -101,7 +101,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
         nonlocal has_more
-        answer: SessionPage = asked(run, "sessions", SessionsRequest(wanted, size, at))
+        answer: SessionPage = asked(run, "sessions", SessionsRequest(filter=wanted, limit=size, offset=at))
         has_more = answer.more
         return answer.lines, has_more
 
@@ -191,7 +191,7 @@ def search(  # noqa: PLR0913 - one parameter an option
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.answers import search_record
     from nacre.cli.render.answers import render_search
-    from nacre.requests import TurnQuery
+    from nacre.retrieval.requests import TurnQuery
     from nacre.values.recall import Mode
 
     words = " ".join(question)

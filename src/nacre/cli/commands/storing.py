@@ -52,15 +52,16 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     from nacre.cli.records.memories import outcome_record
     from nacre.cli.render.memories import render_stored
     from nacre.memories import store as remembering
-    from nacre.requests import Asking, NewMemory
+    from nacre.memories.requests import StoreRequest
     from nacre.values.memory import Expiry, Kind, Scope
 
     slug, folder = _place(run.home, project)
-    new = NewMemory(
+    new = StoreRequest(
         content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
         importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
         project=slug, folder=folder, tags=tags, canonical_key=values["key"], force=values["force"],
-        asking=Asking(values["online_dedup"], values["aggressive"], values["dedup_threshold"]),
+        online_dedup=values["online_dedup"], aggressive=values["aggressive"],
+        dedup_threshold=values["dedup_threshold"],
     )  # fmt: skip
     if dry_run:
         told = remembering.rehearse(run.home, new)

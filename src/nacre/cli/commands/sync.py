@@ -6,6 +6,7 @@ import click
 
 from nacre.cli.command import TEXT, command
 from nacre.cli.run import Run
+from nacre.sync.requests import SyncRequest
 
 
 @command(
@@ -41,7 +42,7 @@ def sync(
     if quiet:
         syncing.sync_quietly(run.home)
         return
-    wanted = syncing.Wanted(remote, dry_run, timeout, accept_rewritten)
+    wanted = SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout, accept_rewritten=accept_rewritten)
     done = syncing.sync(run.home, wanted)
     run.home.problems[:] = done.problems
     run.answer(sync_record(done), lambda paper: render_sync(paper, done))

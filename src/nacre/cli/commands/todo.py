@@ -30,9 +30,9 @@ def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.memories import memory_record
     from nacre.cli.render.memories import render_list
-    from nacre.requests import ListRequest
+    from nacre.memories.requests import ListRequest
 
-    found = asked(run, "list", ListRequest(replace(wanted, kinds=(Kind.TODO,)), limit, offset))
+    found = asked(run, "list", ListRequest(filter=replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset))
     memories, total = found.memories, found.total
     record = {"todos": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset}
 
@@ -66,9 +66,9 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
     """Add a todo."""
     from nacre.cli.records.memories import memory_record
     from nacre.memories import store
-    from nacre.requests import NewMemory
+    from nacre.memories.requests import StoreRequest
 
-    new = NewMemory(
+    new = StoreRequest(
         content=" ".join(text), kind=Kind.TODO, importance=importance, tags=tags,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip

@@ -30,9 +30,9 @@ def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> Non
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.spending import traces_record
     from nacre.cli.render.traces import render_traces
-    from nacre.requests import TracesRequest
+    from nacre.health.requests import TracesRequest
 
-    found = asked(run, "traces", TracesRequest(TraceKind(kind) if kind else None, since, limit))
+    found = asked(run, "traces", TracesRequest(kind=TraceKind(kind) if kind else None, since=since, limit=limit))
     run.answer(traces_record(found, limit), lambda paper: render_traces(paper, found))
 
 
@@ -58,7 +58,7 @@ def show(run: Run, reference: str, prompts: bool) -> None:
     from nacre.cli.by_daemon import asked
     from nacre.cli.records.spending import trace_record
     from nacre.cli.render.traces import render_trace
-    from nacre.requests import TraceRequest
+    from nacre.health.requests import TraceRequest
 
-    view = asked(run, "trace", TraceRequest(reference))
+    view = asked(run, "trace", TraceRequest(reference=reference))
     run.answer(trace_record(view, prompts=prompts), lambda paper: render_trace(paper, view, prompts=prompts))

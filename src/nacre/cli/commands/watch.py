@@ -75,12 +75,13 @@ def _go_round(
 ) -> None:
     from nacre.cli.records.reading import ingest_record
     from nacre.cli.render.reports import render_ingest
-    from nacre.watching.rounds import Wanted, go_round
+    from nacre.watching.requests import RoundRequest
+    from nacre.watching.rounds import go_round
 
     if background:
         _give_way()
     with progress.shown(run) as notify:
-        report = go_round(run.home, Wanted(paths, reads, seconds, learns), notify)
+        report = go_round(run.home, RoundRequest(paths=paths, reads=reads, seconds=seconds, learns=learns), notify)
     if report.problems and not background:
         run.exit_code = 1
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))
