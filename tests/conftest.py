@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from tests.processes import Processes, signals_of_a_terminal
 
 _HOMES = ("HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA")
 _SET_BY_PEOPLE = ("NACRE_", "XDG_", "CLAUDE_", "CODEX_", "OPENCLAW_", "PI_")
 _KEYS = ("_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN")
 _AGENTS = ("CLAUDECODE", "CURSOR_", "GEMINI_CLI", "OPENCODE", "CLINE_", "AUGMENT_", "GOOSE_", "AI_AGENT")
 _TERMINAL = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "EDITOR", "VISUAL")
+_MEMORY, _ROOM_BYTES = Path("/dev/shm"), 3 << 30  # noqa: S108 - pytest makes a folder of its own there
 
 
 settings.register_profile("nacre", deadline=None, database=None)
@@ -23,13 +28,50 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "embedding: the test runs with the bundled embedding model")
     config.addinivalue_line("markers", "hosts: the test drives a real host; it runs with make test-hosts only")
     config.addinivalue_line("markers", "live: the test asks a real provider; it runs with make test-live only")
+    if _has_room(_MEMORY):  # nacre waits for a disk at every write: most of what a test would wait for
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+
+def _has_room(folder: Path) -> bool:
+    """Whether homes and programs of tests can lie in a folder."""
+    if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_NOEXEC:
+        return False
+    return shutil.disk_usage(folder).free > _ROOM_BYTES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def signals() -> Iterator[None]:
+    """Programs that tests start heed signals, however the run itself was started."""
+    with signals_of_a_terminal():
+        yield
+
+
+@pytest.fixture(scope="session")
+def bytecode(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where programs that tests start keep their bytecode, as installed ones do; all workers share it."""
+    return tmp_path_factory.getbasetemp().parent / "bytecode"
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """``processes.start(command)`` is a program that goes on beside the test, and ends with it."""
+    started = Processes()
+    yield started
+    started.end()
 
 
 @pytest.fixture(autouse=True)
 def user_home(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
-    """An empty home of a user, nacre's home within; the embedding model is off unless the test is marked."""
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    bytecode: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Path]:
+    """An empty home of a user, nacre's home within; the embedding model is off unless the test is marked.
+
+    It is kept for a look where the test failed.
+    """
+    failed = request.session.testsfailed
     home = tmp_path_factory.mktemp("home")
     is_live = request.node.get_closest_marker("live")
     for name in list(os.environ):
@@ -40,9 +82,13 @@ def user_home(
         monkeypatch.setenv(name, str(home))
     monkeypatch.setenv("NACRE_HOME", str(home / ".nacre"))
     monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(bytecode))
     monkeypatch.setenv("NACRE_GIT_BACKGROUND", "false")
     monkeypatch.setenv("NACRE_CONTRADICTION_AFTER_COMMANDS", "false")
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
     if not request.node.get_closest_marker("embedding"):
         monkeypatch.setenv("NACRE_EMBEDDING_MODEL", "none")
-    return home
+    yield home
+    if request.session.testsfailed == failed:
+        shutil.rmtree(home, ignore_errors=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +24,9 @@ from nacre.home.home import Home, open_home
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
 from nacre.text.passages import words
+from tests.processes import Processes
 
+SOURCE = str(Path(__file__).parents[2] / "src")
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
 
@@ -66,6 +71,7 @@ class World:
     environ: dict[str, str] = field(default_factory=dict)
     model: LanguageModel | None = None
     """What answers where the settings name a language model."""
+    processes: Processes = field(default_factory=Processes)
 
     @property
     def home(self) -> Path:
@@ -93,6 +99,17 @@ class World:
         """Make the database anew from what the home has, without vectors."""
         rebuild(self.settings(), self.context, vectors=False)
 
+    def start(self, code: str) -> subprocess.Popen[str]:
+        """Start a program that runs indented ``code`` with the open home, ``memory``."""
+        environ = {
+            "HOME": str(self.user_home), "NACRE_HOME": str(self.home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"],
+            "NACRE_EMBEDDING_MODEL": "none", "PYTHONPYCACHEPREFIX": os.environ["PYTHONPYCACHEPREFIX"],
+        }  # fmt: skip
+        return self.processes.start(
+            [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],
+            env=environ, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
     def write(self, path: str, text: str) -> Path:
         """Write a file of the vault, as a person with an editor would."""
         target = self.vault / path
@@ -119,10 +136,10 @@ Say = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path, processes: Processes) -> World:
     user_home = tmp_path / "user"
     user_home.mkdir()
-    return World(user_home)
+    return World(user_home, processes=processes)
 
 
 def says(

@@ -7,7 +7,7 @@ import threading
 
 from nacre.values.reports import StoreOutcome
 from tests.app.conftest import World
-from tests.app.test_many_processes import is_well, start
+from tests.app.test_many_processes import is_well
 
 
 def accepted_while_busy(world: World, *statements: str, **options: object) -> list[StoreOutcome]:
@@ -144,7 +144,7 @@ def test_eight_processes_and_threads_lose_nothing_and_double_nothing(world: Worl
         "    work(NAME, memory)\n"
         "    [thread.join() for thread in threads]\n"
     )
-    writers = [start(world, f"    NAME = '{name}'\n{code}") for name in "abcdefgh"]
+    writers = [world.start(f"    NAME = '{name}'\n{code}") for name in "abcdefgh"]
     acknowledged = [line for writer in writers for line in writer.communicate(timeout=240)[0].split()]
     assert [writer.returncode for writer in writers] == [0] * 8
     assert len(acknowledged) == 8 * 3 * 5
@@ -162,7 +162,7 @@ def test_eight_processes_and_threads_lose_nothing_and_double_nothing(world: Worl
 def test_a_writer_killed_while_it_places_for_others_loses_nothing_acknowledged(world: World) -> None:
     accepted = accepted_while_busy(world, *(f"Barrel {number} holds sort {number * 7}." for number in range(12)))
     for _ in range(4):
-        victim = start(world, "    print('open', flush=True)\n    memory.list()\n")
+        victim = world.start("    print('open', flush=True)\n    memory.list()\n")
         assert victim.stdout
         victim.stdout.readline()
         victim.send_signal(signal.SIGKILL)

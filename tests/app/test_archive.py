@@ -89,7 +89,7 @@ def kept(world: World) -> dict[str, bytes]:
     context = world.context()
     try:
         return {
-            Path(state.path).name: b"".join(part.text for _, part in operations.packing.payloads(context, state))
+            Path(state.path).name: b"".join(part.text for _, part in operations.pack_store.payloads(context, state))
             for state in context.archive.all()
             if state.pack
         }

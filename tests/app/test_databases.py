@@ -20,6 +20,7 @@ from nacre.ingestion.requests import IngestOptions
 from nacre.storage.sqlite.foreign import MAX_COPY_BYTES, ForeignDatabase, open_foreign
 from nacre.values.reports import IngestReport
 from tests.app.conftest import World
+from tests.processes import Processes
 from tests.stores import OpenCode, bubble, conversation, write_state
 
 WRITER = """
@@ -62,8 +63,8 @@ Start = Callable[..., "Writer"]
 class Writer:
     """A tool of its own process that has a database open."""
 
-    def __init__(self, path: Path, checkpoint: int) -> None:
-        self._process = subprocess.Popen(
+    def __init__(self, processes: Processes, path: Path, checkpoint: int) -> None:
+        self._process = processes.start(
             [sys.executable, "-c", WRITER, str(path), str(checkpoint)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -87,11 +88,11 @@ class Writer:
 
 
 @pytest.fixture
-def writer() -> Iterator[Start]:
+def writer(processes: Processes) -> Iterator[Start]:
     started: list[Writer] = []
 
     def start(path: Path, checkpoint: int = 1000) -> Writer:
-        started.append(Writer(path, checkpoint))
+        started.append(Writer(processes, path, checkpoint))
         return started[-1]
 
     yield start

@@ -18,6 +18,7 @@ from nacre.history.undo import undo
 from nacre.memories.scan import scan
 from nacre.values.operation import FOREIGN
 from tests.app.conftest import World, says
+from tests.processes import Processes
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
 
@@ -323,12 +324,12 @@ def test_a_repository_whose_making_was_cut_short_is_made_whole(world: World) -> 
     assert is_clean(world)
 
 
-def test_two_committers_at_once_do_each_operation_once(world: World) -> None:
+def test_two_committers_at_once_do_each_operation_once(world: World, processes: Processes) -> None:
     store(world, *(f"Lamp number {number} is green." for number in range(30)))
     environ = {**os.environ, "HOME": str(world.user_home), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "nacre", "commit", "--json"]
     running = [
-        subprocess.Popen(command, env={**environ, "NACRE_HOME": str(world.home)}, stdout=subprocess.PIPE)
+        processes.start(command, env={**environ, "NACRE_HOME": str(world.home)}, stdout=subprocess.PIPE)
         for _ in range(3)
     ]
     for one in running:

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 from nacre.health.checks import doctor
 from nacre.memories.scan import scan
 from tests.app.conftest import World, says
-
-SOURCE = str(Path(__file__).parents[2] / "src")
-
-
-def start(world: World, code: str) -> subprocess.Popen[str]:
-    environ = {
-        "HOME": str(world.user_home), "NACRE_HOME": str(world.home), "PYTHONPATH": SOURCE, "PATH": os.environ["PATH"],
-        "NACRE_EMBEDDING_MODEL": "none",
-    }  # fmt: skip
-    return subprocess.Popen(
-        [sys.executable, "-c", f"import nacre\nwith nacre.open_memory() as memory:\n{code}"],
-        env=environ, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
 
 
 def storing(name: str, count: int) -> str:
@@ -47,8 +30,8 @@ def is_well(world: World) -> None:
 def test_what_many_writers_store_is_all_there_while_others_read_and_scan(world: World) -> None:
     with world.open():
         pass
-    writers = [start(world, storing(name, 15)) for name in "abcd"]
-    readers = [start(world, "    for _ in range(25):\n        memory.recall('thing number')\n") for _ in range(2)]
+    writers = [world.start(storing(name, 15)) for name in "abcd"]
+    readers = [world.start("    for _ in range(25):\n        memory.recall('thing number')\n") for _ in range(2)]
     acknowledged = [line for writer in writers for line in writer.communicate(timeout=120)[0].split()]
     for process in [*writers, *readers]:
         process.communicate(timeout=120)
@@ -64,7 +47,7 @@ def test_the_same_words_stored_at_once_are_one_memory(world: World) -> None:
     with world.open():
         pass
     code = "    for number in range(10):\n        memory.store(f'The same thing number {number}.')\n"
-    for process in [start(world, code) for _ in range(3)]:
+    for process in [world.start(code) for _ in range(3)]:
         process.communicate(timeout=120)
         assert process.returncode == 0
     with world.open() as memory:
@@ -77,7 +60,7 @@ def test_files_written_by_hand_are_taken_in_once_by_many_readers(world: World) -
         world.write(f"global/fact/note-{number}.md", f"By hand: note number {number} is about turtles.\n")
     with world.open():
         pass
-    for process in [start(world, "    memory.recall('turtles')\n") for _ in range(4)]:
+    for process in [world.start("    memory.recall('turtles')\n") for _ in range(4)]:
         process.communicate(timeout=120)
         assert process.returncode == 0
     with world.open() as memory:
@@ -97,7 +80,7 @@ def test_who_lets_others_write_all_the_time_still_takes_files_in_once(world: Wor
         "    memory.recall('turtles')\n"
         "    memory.list()\n"
     )
-    for process in [start(world, code) for _ in range(5)]:
+    for process in [world.start(code) for _ in range(5)]:
         process.communicate(timeout=120)
         assert process.returncode == 0
     with world.open() as memory:
@@ -110,7 +93,7 @@ def test_two_ingests_at_once_learn_everything_once(world: World) -> None:
     for number in range(12):
         statement = f"Remember that press number {number} is oiled on the first of every month."
         world.transcript(f"s{number}", says("user", statement, uuid=f"u{number}", session=f"5e55-{number:04}"))
-    for process in [start(world, "    memory.ingest()\n") for _ in range(3)]:
+    for process in [world.start("    memory.ingest()\n") for _ in range(3)]:
         process.communicate(timeout=120)
         assert process.returncode == 0
     with world.open() as memory:
@@ -125,7 +108,7 @@ def test_a_writer_killed_at_any_moment_loses_nothing_it_acknowledged(world: Worl
         pass
     acknowledged: list[str] = []
     for attempt in range(6):
-        writer = start(world, storing(f"w{attempt}", 200))
+        writer = world.start(storing(f"w{attempt}", 200))
         assert writer.stdout
         lines = [writer.stdout.readline() for _ in range(3 + 4 * attempt)]
         writer.send_signal(signal.SIGKILL)
@@ -151,8 +134,7 @@ def test_an_ingest_killed_at_any_moment_is_finished_by_the_next_one(world: World
         )
     undisturbed = World(world.user_home, environ={"NACRE_HOME": ""})
     for _ in range(4):
-        victim = start(
-            world,
+        victim = world.start(
             "    print('open', flush=True)\n    memory.ingest(on_progress=lambda p: print(p.stage, flush=True))\n",
         )
         assert victim.stdout

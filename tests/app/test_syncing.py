@@ -40,6 +40,7 @@ from nacre.values.memory import Kind
 from nacre.values.recall import Filter
 from nacre.vault.merge_notes import Outcome
 from tests.app.conftest import Clock, World
+from tests.processes import Processes
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 
@@ -729,7 +730,9 @@ def test_an_address_on_the_command_line_does_not_hide_errors(tmp_path: Path, rem
         one.sync(remote=str(tmp_path / "one" / ".nacre" / "vault"))
 
 
-def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(pair: tuple[Machine, Machine]) -> None:
+def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(
+    pair: tuple[Machine, Machine], processes: Processes
+) -> None:
     one, other = pair
     random_ = random.Random(4)  # noqa: S311 - when is no secret
     source = str(Path(__file__).parents[2] / "src")
@@ -739,7 +742,7 @@ def test_syncs_that_are_killed_at_any_moment_lose_and_double_nothing(pair: tuple
         other.do(edit, "Bridge", importance=number + 1)
         other.sync()
         environ = {**os.environ, "PYTHONPATH": source, "NACRE_HOME": str(one.world.home), "HOME": str(one.vault.parent)}
-        process = subprocess.Popen(
+        process = processes.start(
             [sys.executable, "-m", "nacre", "sync"], env=environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:

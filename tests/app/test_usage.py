@@ -24,7 +24,7 @@ from nacre.values.memory import Expiry, Kind
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.review import Reason
 from tests.app.conftest import NOON, World, says
-from tests.app.test_many_processes import is_well, start
+from tests.app.test_many_processes import is_well
 
 FALCON = "The falcon lands on the north tower."
 KETTLE = "The kettle in the kitchen is called heron."
@@ -215,11 +215,11 @@ def test_a_spool_that_cannot_be_read_stops_no_command(plain: World) -> None:
 def test_no_recall_is_lost_while_other_processes_fold(plain: World) -> None:
     store(plain, FALCON)
     asking = [
-        start(plain, "    for _ in range(25):\n        assert memory.recall('where does the falcon land?').hits\n")
+        plain.start("    for _ in range(25):\n        assert memory.recall('where does the falcon land?').hits\n")
         for _ in range(3)
     ]
     writing = [
-        start(plain, f"    for n in range(20):\n        memory.store(f'Note {{n}} of writer {name} on bread.')\n")
+        plain.start(f"    for n in range(20):\n        memory.store(f'Note {{n}} of writer {name} on bread.')\n")
         for name in "ab"
     ]
     for process in [*asking, *writing]:

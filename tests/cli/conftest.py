@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from nacre.cli.root import cli
+from tests.processes import Processes
 
 SOURCE = Path(__file__).parents[2] / "src"
 SESSION = "7f3a1c2d-0000-4000-8000-000000000001"
@@ -70,13 +71,13 @@ def process() -> Nacre:
 
 
 @pytest.fixture
-def terminal() -> Nacre:
+def terminal(processes: Processes) -> Nacre:
     """``terminal("list", typed="n\\n")`` on a pseudo-terminal, where both streams are one."""
     pty = pytest.importorskip("pty")
 
     def run(*arguments: str, typed: str = "", environ: dict[str, str] | None = None) -> Outcome:
         mine, theirs = pty.openpty()
-        started = subprocess.Popen(
+        started = processes.start(
             command(*arguments), stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True,
             env=environment({"TERM": "xterm-256color", **(environ or {})}),
         )  # fmt: skip
@@ -99,7 +100,7 @@ def terminal() -> Nacre:
 
 
 @pytest.fixture
-def dialog() -> Callable[..., Outcome]:
+def dialog(processes: Processes) -> Callable[..., Outcome]:
     """``dialog("setup", answers=[("Number", "1")])``: each answer is typed when its question stands there."""
     pty = pytest.importorskip("pty")
 
@@ -107,7 +108,7 @@ def dialog() -> Callable[..., Outcome]:
         *arguments: str, answers: Sequence[tuple[str, str]], environ: dict[str, str] | None = None, **options: Any
     ) -> Outcome:
         mine, theirs = pty.openpty()
-        started = subprocess.Popen(
+        started = processes.start(
             command(*arguments), stdin=theirs, stdout=options.get("stdout", theirs), stderr=theirs, close_fds=True,
             start_new_session=True, env=environment({"TERM": "xterm-256color", **(environ or {})}),
         )  # fmt: skip

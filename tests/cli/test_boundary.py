@@ -16,6 +16,7 @@ from nacre import errors
 from nacre.cli import boundary
 from nacre.cli.commands import memories
 from tests.cli.conftest import Nacre, command, environment, said, write_transcript
+from tests.processes import Processes
 
 ALL_ERRORS = sorted(
     (kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.NacreError)),
@@ -228,7 +229,7 @@ def test_standard_output_on_a_full_disk_is_one_line(process: Nacre) -> None:
     assert "Traceback" not in answer.err
 
 
-def test_a_closed_pipe_is_silent(process: Nacre, user_home: Path) -> None:
+def test_a_closed_pipe_is_silent(process: Nacre, processes: Processes) -> None:
     for number in range(3):
         process("store", f"Memory number {number} " + "x" * 400)
     shell = f"{' '.join(command('list', '--json'))} | head -c 1; exit ${{PIPESTATUS[0]}}"
@@ -236,17 +237,16 @@ def test_a_closed_pipe_is_silent(process: Nacre, user_home: Path) -> None:
     assert done.stdout == "{"
     assert done.stderr == ""
     assert done.returncode == 0
-    gone = subprocess.Popen(command("list"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    gone = processes.start(command("list"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert gone.stdout
     assert gone.stderr
     gone.stdout.close()
     assert gone.wait(60) == 0
     assert gone.stderr.read() == b""
-    gone.stderr.close()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, process: Nacre) -> None:
+def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, process: Nacre, processes: Processes) -> None:
     folder = user_home / ".claude" / "projects" / "-work-acme"
     for file in range(40):
         session = f"{file:08x}-0000-4000-8000-000000000001"
@@ -255,7 +255,7 @@ def test_ctrl_c_ends_with_a_short_word_and_loses_nothing(user_home: Path, proces
             for turn in range(20)
         ]
         write_transcript(folder / f"{session}.jsonl", records)
-    started = subprocess.Popen(
+    started = processes.start(
         command("ingest"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     database = user_home / ".nacre" / "nacre.db"

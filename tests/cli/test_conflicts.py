@@ -145,3 +145,19 @@ def test_a_model_over_the_wire_judges_what_waits_and_says_so(nacre: Nacre, user_
         shown = nacre("conflicts").out
         assert "Two places for one thing. (contradicts, 0.80, says fake:m)" in shown
         assert nacre("backfill-claims", "--json").json["claimed"] == 0
+
+
+def test_two_memories_that_doubt_each_other_are_one_entry(
+    nacre: Nacre, doubted: dict[str, Any], user_home: Path
+) -> None:
+    newer, older = doubted["newer"]["id"], doubted["older"]["id"]
+    for file in (user_home / ".nacre" / "vault").rglob("*.md"):
+        text = file.read_text(encoding="utf-8")
+        if f"id: {older}" in text:
+            link = f"links: [{{rel: contradicts, to: {newer}}}]"
+            file.write_text(text.replace("confidence: extracted", f"confidence: extracted\n{link}"), encoding="utf-8")
+    (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+    assert (pair["older"]["id"], pair["newer"]["id"]) == (older, newer)
+    nacre("conflicts", "resolve", pair["conflict"], "keep-both")
+    assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
+    assert active(nacre) == {OLD, NEW}

@@ -20,6 +20,7 @@ from nacre.link.address import LOCK
 from nacre.platform.locks import FileLock, is_held
 from nacre.wiring import apply
 from tests.cli.conftest import Nacre, Outcome, command, environment
+from tests.processes import Processes
 
 SETTINGS = '{\n\t"model": "opus",\n\t"permissions": {"allow": ["Bash(ls)"]}\n}\n'
 MODIFIED = '{\r\n  // mine\r\n  "mcpServers": { "other": { "command": "x" } },\r\n}'
@@ -244,10 +245,10 @@ def test_a_file_that_cannot_be_parsed_is_left_alone_and_the_rest_is_done(
 
 
 def test_of_two_at_once_the_second_waits_for_the_first(
-    nacre: Nacre, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
+    nacre: Nacre, processes: Processes, user_home: Path, prior: Tree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire = command("init", "--host", "codex,cursor,gemini-cli", "--yes", "--json")
-    both = [subprocess.Popen(wire, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    both = [processes.start(wire, env=environment(), stdout=subprocess.PIPE, text=True) for _ in range(2)]
     told = [json.loads(one.communicate(timeout=120)[0]) for one in both]
     assert [one.returncode for one in both] == [0, 0]
     assert sorted(any(file["action"] != "none" for file in one["files"]) for one in told) == [False, True]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -177,3 +178,45 @@ def test_list_and_show_say_that_nobody_knows_yet_where_a_memory_holds(nacre: Nac
     nacre("edit", memory["id"], "--project", "")
     assert nacre("list", "--json").json["memories"][0]["inbox"] is False
     assert "inbox" not in nacre("list").out
+
+
+@pytest.mark.embedding
+def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre: Nacre) -> None:
+    first = "The billing service runs on PostgreSQL because the ledger needs transactions."
+    nacre("store", first, "--kind", "decision")
+    again = "We chose PostgreSQL for the billing service, since its ledger needs transactions."
+    told = nacre("store", again, "--kind", "decision", "--json").json
+    assert [one["content"] for one in told["supersedes"]] == [first]
+
+
+def test_times_keep_their_milliseconds_in_the_file_and_after_a_rebuild(process: Nacre, user_home: Path) -> None:
+    process("store", "The ferry leaves at noon", "--subject", "Ferry")
+    created = process("show", "Ferry", "--json").json["created"]
+    file = user_home / ".nacre" / "vault" / "global" / "fact" / "ferry.md"
+    text = file.read_text(encoding="utf-8")
+    assert f"created: {created}" in text
+    assert re.search(r"\.\d{3}Z$", created)
+    process("db", "rebuild")
+    assert process("show", "Ferry", "--json").json["created"] == created
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_a_file_whose_times_are_whole_seconds_keeps_them(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "The ferry leaves at noon", "--subject", "Ferry")
+    file = user_home / ".nacre" / "vault" / "global" / "fact" / "ferry.md"
+    text = re.sub(r"\.\d{3}Z", "Z", file.read_text(encoding="utf-8"))
+    file.write_text(text, encoding="utf-8")
+    nacre("edit", "Ferry", "--tag", "harbour")
+    (created,) = re.findall(r"created: (.*)", text)
+    assert f"created: {created}\n" in file.read_text(encoding="utf-8")
+
+
+def test_what_the_agent_said_is_shown_as_said_by_the_agent(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
+    asked = said("user", "Remember: the gate code is changed every June.", 1)
+    nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")
+    assert "said by you" in nacre("recall", "gate code").out
+    (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
+    file.write_text(file.read_text(encoding="utf-8").replace("speaker: owner", "speaker: agent"), encoding="utf-8")
+    shown = nacre("recall", "gate code").out
+    assert "said by agent" in shown
+    assert "said by you" not in shown

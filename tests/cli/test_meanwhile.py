@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -16,6 +16,7 @@ import pytest
 
 from tests.cli.conftest import Nacre, command, environment
 from tests.fakes.provider import FakeProvider, Request
+from tests.processes import Processes
 
 pytestmark = [pytest.mark.embedding, pytest.mark.skipif(sys.platform == "win32", reason="it kills by signal")]
 
@@ -54,19 +55,14 @@ Start = Callable[..., subprocess.Popen[str]]
 
 
 @pytest.fixture
-def start() -> Iterator[Start]:
+def start(processes: Processes) -> Start:
     """``start("store", …)``: a process that goes on by itself."""
-    running: list[subprocess.Popen[str]] = []
 
     def run(*arguments: str) -> subprocess.Popen[str]:
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        running.append(subprocess.Popen(command(*arguments), env=environment(), text=True, **pipes))
-        return running[-1]
+        return processes.start(command(*arguments), env=environment(), text=True, **pipes)
 
-    yield run
-    for one in running:
-        one.kill()
-        one.communicate()
+    return run
 
 
 def configure(user_home: Path, provider: FakeProvider, more: str = "") -> None:
@@ -74,8 +70,8 @@ def configure(user_home: Path, provider: FakeProvider, more: str = "") -> None:
     (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
 
 
-def active(process: Nacre) -> set[str]:
-    return {memory["content"] for memory in process("list", "--json").json["memories"]}
+def active(nacre: Nacre) -> set[str]:
+    return {memory["content"] for memory in nacre("list", "--json").json["memories"]}
 
 
 def store_new(start: Start) -> subprocess.Popen[str]:
@@ -88,28 +84,28 @@ def merge(_: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_another_process_changed_is_looked_at_again_before_a_decision_is_followed(
-    process: Nacre, user_home: Path, start: Start, change: str
+    nacre: Nacre, user_home: Path, start: Start, change: str
 ) -> None:
-    old = process("store", OLD, "--json").json["id"]
+    old = nacre("store", OLD, "--json").json["id"]
     thinking = Provider(merge, NEW)
     with FakeProvider(thinking) as provider:
         configure(user_home, provider)
         waits = store_new(start)
         assert thinking.is_asked.wait(PATIENCE)
-        process(*CHANGES[change](old))
+        nacre(*CHANGES[change](old))
         assert waits.poll() is None
         thinking.may_answer.set()
         out, told = waits.communicate(timeout=PATIENCE)
     assert waits.returncode == 0, told
     assert json.loads(out)["action"] == "stored"
-    assert active(process) == LEFT[change]
-    assert process("doctor", "--deep", "--json").code == 0
+    assert active(nacre) == LEFT[change]
+    assert nacre("doctor", "--deep", "--json").code == 0
 
 
 def test_a_process_that_is_killed_while_it_waits_leaves_nothing_and_holds_up_nobody(
-    process: Nacre, user_home: Path, start: Start
+    nacre: Nacre, user_home: Path, start: Start
 ) -> None:
-    process("store", OLD)
+    nacre("store", OLD)
     thinking = Provider(merge, NEW)
     with FakeProvider(thinking) as provider:
         configure(user_home, provider)
@@ -117,11 +113,11 @@ def test_a_process_that_is_killed_while_it_waits_leaves_nothing_and_holds_up_nob
         assert thinking.is_asked.wait(PATIENCE)
         waits.send_signal(signal.SIGKILL)
         waits.wait(PATIENCE)
-        assert active(process) == {OLD}
+        assert active(nacre) == {OLD}
         thinking.may_answer.set()
-        again = process("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
+        again = nacre("store", NEW, "--online-dedup", "--dedup-threshold", "0.3", "--json").json
     assert again["action"] == "updated"
-    assert active(process) == {BOTH}
+    assert active(nacre) == {BOTH}
 
 
 def judge(asked: str) -> dict[str, Any]:
@@ -136,59 +132,59 @@ def judge(asked: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_another_process_changed_is_looked_at_again_before_a_judgement_has_its_effect(
-    process: Nacre, user_home: Path, start: Start, change: str
+    nacre: Nacre, user_home: Path, start: Start, change: str
 ) -> None:
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
-        old = stored_both(process, user_home, provider)
+        old = stored_both(nacre, user_home, provider)
         waits = start("conflicts", "judge", "--json")
         assert thinking.is_asked.wait(PATIENCE)
-        process(*CHANGES[change](old))
+        nacre(*CHANGES[change](old))
         thinking.may_answer.set()
         out, told = waits.communicate(timeout=PATIENCE)
         assert waits.returncode == 0, told
         report = json.loads(out)
         assert (report["superseded"], report["waiting"]) == (0, int(change == "edit"))
-        assert active(process) == LEFT[change]
-        process("conflicts", "judge")
+        assert active(nacre) == LEFT[change]
+        nacre("conflicts", "judge")
         asked_again = EDITED in json.dumps(provider.calls[-1].body)
     assert asked_again is (change == "edit")  # it waits anew, and is asked about as it is now
 
 
-def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(process: Nacre, user_home: Path, start: Start) -> None:
+def test_a_judge_that_is_killed_leaves_the_queue_to_the_next_one(nacre: Nacre, user_home: Path, start: Start) -> None:
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
-        old = stored_both(process, user_home, provider)
+        old = stored_both(nacre, user_home, provider)
         waits = start("conflicts", "judge", "--json")
         assert thinking.is_asked.wait(PATIENCE)
-        assert process("conflicts", "judge", "--json").json["waiting"] > 0
+        assert nacre("conflicts", "judge", "--json").json["waiting"] > 0
         waits.send_signal(signal.SIGKILL)
         waits.wait(PATIENCE)
-        assert active(process) == {OLD, NEW}
+        assert active(nacre) == {OLD, NEW}
         thinking.may_answer.set()
-        report = process("conflicts", "judge", "--json").json
+        report = nacre("conflicts", "judge", "--json").json
     assert (report["superseded"], report["waiting"]) == (1, 0)
-    assert process("show", old, "--json").json["superseded_by"]
+    assert nacre("show", old, "--json").json["superseded_by"]
 
 
-def stored_both(process: Nacre, user_home: Path, provider: FakeProvider) -> str:
+def stored_both(nacre: Nacre, user_home: Path, provider: FakeProvider) -> str:
     """The id of the older one of two memories, which both wait to be judged by hand."""
     (user_home / ".nacre").mkdir(exist_ok=True)
     more = 'background = true\ndedup = "none"\n'
     configure(user_home, provider, more)
     with (user_home / ".nacre" / "config.toml").open("a", encoding="utf-8") as config:
         config.write("\n[contradiction]\nafter_commands = false\n")
-    old = process("store", OLD, "--json").json["id"]
-    process("store", NEW)
+    old = nacre("store", OLD, "--json").json["id"]
+    nacre("store", NEW)
     return str(old)
 
 
 def test_a_judge_that_is_interrupted_ends_at_once_and_leaves_the_queue(
-    process: Nacre, user_home: Path, start: Start
+    nacre: Nacre, user_home: Path, start: Start
 ) -> None:
     thinking = Provider(judge, "The others:")
     with FakeProvider(thinking) as provider:
-        stored_both(process, user_home, provider)
+        stored_both(nacre, user_home, provider)
         waits = start("conflicts", "judge")
         assert thinking.is_asked.wait(PATIENCE)
         waits.send_signal(signal.SIGINT)
@@ -197,4 +193,4 @@ def test_a_judge_that_is_interrupted_ends_at_once_and_leaves_the_queue(
         assert "Traceback" not in told
         assert waits.returncode not in (0, -signal.SIGKILL)
         thinking.may_answer.set()
-        assert process("conflicts", "judge", "--json").json["superseded"] == 1
+        assert nacre("conflicts", "judge", "--json").json["superseded"] == 1

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Nacre, command, environment
 from tests.fakes.provider import FakeProvider, Reply
+from tests.processes import Processes
 
 METAL = {"metal": "Mercury"}
 KEY = "sk-boat-0123456789abcdefghij"
@@ -127,10 +128,10 @@ def test_a_wrong_key_is_told_with_the_command_that_sets_another(
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
-def test_ctrl_c_ends_a_wait_between_two_tries_at_once(user_home: Path) -> None:
+def test_ctrl_c_ends_a_wait_between_two_tries_at_once(user_home: Path, processes: Processes) -> None:
     with FakeProvider([Reply(status=429, headers={"retry-after": "50"})], repeats=True) as provider:
         configure(user_home, provider.config())
-        started = subprocess.Popen(
+        started = processes.start(
             command("models", "test"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         assert started.stderr is not None
@@ -144,10 +145,10 @@ def test_ctrl_c_ends_a_wait_between_two_tries_at_once(user_home: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Ctrl-C is a signal")
-def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path) -> None:
+def test_ctrl_c_ends_a_call_that_hangs_at_once(user_home: Path, processes: Processes) -> None:
     with FakeProvider([Reply(fault="hang")]) as provider:
         configure(user_home, provider.config())
-        started = subprocess.Popen(
+        started = processes.start(
             command("models", "test"), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         while not provider.calls:

@@ -19,6 +19,7 @@ from nacre.watching.pace import FORGIVE_SECONDS, Pace
 from nacre.watching.territory import Territory
 from tests.app.day import Day, differences, held, roots
 from tests.cli.conftest import Nacre, command, environment, said
+from tests.processes import Processes
 
 PATIENCE_SECONDS = 60
 
@@ -26,8 +27,8 @@ PATIENCE_SECONDS = 60
 class Following:
     """``nacre watch --json`` as a process; what it says is read event by event."""
 
-    def __init__(self, *options: str) -> None:
-        self.process = subprocess.Popen(
+    def __init__(self, processes: Processes, *options: str) -> None:
+        self.process = processes.start(
             command("watch", "--json", *options), env=environment(), stdout=subprocess.PIPE, text=True
         )
 
@@ -49,11 +50,11 @@ class Following:
 
 
 @pytest.fixture
-def follow() -> Iterator[Callable[..., Following]]:
+def follow(processes: Processes) -> Iterator[Callable[..., Following]]:
     begun: list[Following] = []
 
     def start(*options: str) -> Following:
-        begun.append(Following(*options))
+        begun.append(Following(processes, *options))
         begun[-1].until("started")
         return begun[-1]
 

@@ -24,6 +24,7 @@ from tests.cli.conftest import (  # noqa: F401 - fixtures
     process,
     transcript,
 )
+from tests.processes import Processes
 
 PATIENCE_SECONDS = 60
 
@@ -52,8 +53,8 @@ def sent(line: bytes, *, half: bool = False) -> dict[str, Any]:
 class Serving:
     """``nacre serve`` as a process; what it says is read line by line."""
 
-    def __init__(self, *options: str, environ: dict[str, str] | None = None) -> None:
-        self.process = subprocess.Popen(
+    def __init__(self, processes: Processes, *options: str, environ: dict[str, str] | None = None) -> None:
+        self.process = processes.start(
             command("serve", *options), env=environment(environ), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             text=True,
         )  # fmt: skip
@@ -77,12 +78,12 @@ class Serving:
 
 
 @pytest.fixture
-def serving() -> Iterator[Callable[..., Serving]]:
+def serving(processes: Processes) -> Iterator[Callable[..., Serving]]:
     """``serving()`` is a daemon that listens."""
     begun: list[Serving] = []
 
     def start(*options: str, environ: dict[str, str] | None = None) -> Serving:
-        begun.append(Serving(*options, environ=environ))
+        begun.append(Serving(processes, *options, environ=environ))
         begun[-1].until("serves")
         return begun[-1]
 

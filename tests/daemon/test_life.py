@@ -23,6 +23,7 @@ from nacre.link.address import LOCK, run_folder, socket_path
 from nacre.platform.locks import FileLock, is_held
 from tests.cli.conftest import Nacre, command, environment
 from tests.daemon.conftest import PATIENCE_SECONDS, Serving, asked, home, sent
+from tests.processes import Processes
 
 Serve = Callable[..., Serving]
 
@@ -126,11 +127,10 @@ def test_after_a_kill_the_next_one_serves_and_nothing_is_lost(serving: Serve, le
 
 
 def test_on_demand_it_starts_in_the_background_once_however_often_it_is_asked_for(
-    process: Nacre, stopped: None
+    process: Nacre, processes: Processes, stopped: None
 ) -> None:
     begun = [
-        subprocess.Popen(command("serve", "--on-demand"), env=environment(), stdout=subprocess.DEVNULL)
-        for _ in range(4)
+        processes.start(command("serve", "--on-demand"), env=environment(), stdout=subprocess.DEVNULL) for _ in range(4)
     ]
     assert [one.wait(PATIENCE_SECONDS) for one in begun] == [0] * 4
     wait(is_served)
@@ -161,7 +161,7 @@ def test_one_on_demand_gives_way_to_one_that_is_to_stay(serving: Serve, process:
 
 
 def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
-    serving: Serve, process: Nacre, tmp_path: Path, stopped: None
+    serving: Serve, process: Nacre, processes: Processes, tmp_path: Path, stopped: None
 ) -> None:
     installed = tmp_path / "site" / "nacre"
     installed.mkdir(parents=True)
@@ -171,7 +171,7 @@ def test_it_begins_anew_with_the_program_that_was_installed_in_its_place(
             (installed / part.name).symlink_to(part)
     shutil.copy(original / "__init__.py", installed)
     there = {"PYTHONPATH": str(installed.parent)}
-    daemon = Serving(environ=there)
+    daemon = Serving(processes, environ=there)
     try:
         daemon.until("serves")
         os.utime(installed / "__init__.py", ns=(1, 1))

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from tests.fuzz.inputs import CORPUS, inputs, seeds
 from tests.fuzz.targets import DATABASES, STORES, TARGETS
 
-_QUICK = {"databases": 50, "ledger": 1500, "names": 1500, "document": 1200, "time-words": 600, "question": 400}
-_USUAL, _FOLDERS = 200, 80
+_QUICK = {"databases": 50, "ledger": 500, "names": 500, "document": 400, "time-words": 400, "question": 400}
+_USUAL, _FOLDERS = 120, 80
 
 
 def test_every_adapter_of_databases_has_a_database_to_spoil() -> None:

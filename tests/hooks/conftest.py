@@ -97,8 +97,6 @@ def hooked(
     """A home that knows one decision, and no daemon: hooks are not to start one either."""
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
     monkeypatch.setenv("PYTHONPATH", str(Path(nacre.__file__).parents[1]))
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path_factory.getbasetemp().parent / "bytecode"))
     folder, home, made = tmp_path / "work", user_home / ".nacre", tmp_path_factory.getbasetemp() / "home-of-hooks"
     folder.mkdir()
     if not made.exists():

@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from tests.hooks.conftest import DECIDED, Hooked, hang, is_root, listening, locked_against_readers, say, serving
+from tests.processes import Processes
 
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "PreCompact", "SessionEnd")
 TELLING = ("SessionStart", "UserPromptSubmit")
@@ -222,8 +223,10 @@ def test_whatever_a_host_hands_over_a_hook_ends_with_0_and_in_shape(hooked: Hook
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("host", ["claude-code", "gemini-cli"])
 @pytest.mark.parametrize("said", [b"", b'{"session_id": "a", '])
-def test_a_host_that_never_ends_its_input_is_not_waited_for(hooked: Hooked, event: str, host: str, said: bytes) -> None:
-    process = subprocess.Popen(
+def test_a_host_that_never_ends_its_input_is_not_waited_for(
+    hooked: Hooked, processes: Processes, event: str, host: str, said: bytes
+) -> None:
+    process = processes.start(
         hooked.command(event, host, None), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     assert process.stdin
@@ -237,8 +240,10 @@ def test_a_host_that_never_ends_its_input_is_not_waited_for(hooked: Hooked, even
         assert process.stderr.read() == b""
 
 
-def test_an_object_that_is_whole_is_answered_while_the_input_is_still_open(hooked: Hooked) -> None:
-    process = subprocess.Popen(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def test_an_object_that_is_whole_is_answered_while_the_input_is_still_open(
+    hooked: Hooked, processes: Processes
+) -> None:
+    process = processes.start(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin
     assert process.stdout
     with process:

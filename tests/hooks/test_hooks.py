@@ -32,6 +32,7 @@ from tests.hooks.conftest import (
     say,
     serving,
 )
+from tests.processes import Processes
 
 BLOCK = ("<nacre-context>", "</nacre-context>")
 
@@ -261,8 +262,8 @@ def test_a_session_of_any_name_leaves_its_notes_in_the_home(hooked: Hooked, name
     assert not (hooked.home / "x.json").exists()
 
 
-def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked) -> None:
-    process = subprocess.Popen(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def test_a_host_that_takes_its_time_to_speak_is_heard(hooked: Hooked, processes: Processes) -> None:
+    process = processes.start(hooked.command("UserPromptSubmit"), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin
     assert process.stdout
     said = json.dumps(hooked.given()).encode()

@@ -20,6 +20,7 @@ from nacre.errors import AnswerUnusable, ModelRefused, ModelUnavailable, NacreEr
 from nacre.llm.answers import ask
 from nacre.llm.failures import Asked
 from nacre.llm.providers import Provider
+from nacre.llm.retry import RetryingModel
 from nacre.llm.wires.connection import body_of
 from nacre.protocols import LanguageModel
 from nacre.values.model_calls import Completion, Prompt
@@ -28,15 +29,22 @@ from tests.llm.conftest import PROMPT, Open
 from tests.llm.test_answers import Part
 
 APIS = ["anthropic", "openai", "chat"]
-QUICK = replace(PROMPT, timeout_seconds=1.0)
-"""So little time that there is only one try."""
+QUICK = replace(PROMPT, timeout_seconds=20.0)
+"""Within the time of a test, and on a machine that is busy."""
 KEY = "sk-boat-0123456789abcdefghij"
+
+
+def one_try(model: RetryingModel) -> LanguageModel:
+    """What a model asks each time, without the waits between its tries."""
+    tries: list[LanguageModel] = []
+    model.around(lambda each: tries.append(each) or each)
+    return tries[0]
 
 
 def failure(opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model: str = "m") -> NacreError:
     with FakeProvider([reply], repeats=True) as provider:
         config = provider.config(api).replace("base_url", 'key = "BOAT_KEY"\nbase_url')
-        asked = opened(f"fake:{model}", config, {"BOAT_KEY": KEY})
+        asked = one_try(opened(f"fake:{model}", config, {"BOAT_KEY": KEY}))
         with pytest.raises(NacreError) as raised:
             asked.complete(prompt)
     told = f"{raised.value.message} {raised.value.hint}"
@@ -73,13 +81,13 @@ def failure(opened: Open, api: str, reply: Reply, prompt: Prompt = QUICK, model:
         (Reply(fault="garbage"), ModelUnavailable, "no JSON", "base_url"),
         (Reply({"word": "hull"}, fault="truncated"), ModelUnavailable, "broke off", "later"),
         (Reply(fault="drop"), ModelUnavailable, "127.0.0.1", "base_url"),
-        (Reply(fault="hang"), ModelUnavailable, "within 0.2 seconds", "models.timeout_seconds"),
+        (Reply(fault="hang"), ModelUnavailable, "within 0.5 seconds", "models.timeout_seconds"),
     ],
 )
 def test_what_goes_wrong_is_named_with_its_remedy(
     opened: Open, api: str, reply: Reply, kind: type[NacreError], told: str, remedy: str
 ) -> None:
-    prompt = replace(QUICK, timeout_seconds=0.2) if reply.fault == "hang" else QUICK
+    prompt = replace(QUICK, timeout_seconds=0.5) if reply.fault == "hang" else QUICK
     error = failure(opened, api, reply, prompt)
     assert isinstance(error, kind)
     assert remedy in str(error.hint)
@@ -113,7 +121,7 @@ def test_a_stream_that_fails_is_no_answer(opened: Open, fault: str) -> None:
 @pytest.mark.parametrize("api", APIS)
 def test_a_proxy_that_sends_a_byte_now_and_then_holds_nobody_longer(opened: Open, api: str) -> None:
     began = time.monotonic()
-    error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.2))
+    error = failure(opened, api, Reply(fault="drip"), replace(QUICK, timeout_seconds=0.5))
     assert isinstance(error, ModelUnavailable)
     assert "did not answer within" in error.message
     assert time.monotonic() - began < 15
@@ -130,7 +138,7 @@ def test_a_server_that_speaks_no_tls_is_told_apart(opened: Open) -> None:
     with FakeProvider([]) as provider:
         encrypted = provider.config().replace("http://", "https://")
         with pytest.raises(ModelUnavailable, match=r"does not speak TLS.*fake:m") as raised:
-            opened("fake:m", encrypted).complete(QUICK)
+            one_try(opened("fake:m", encrypted)).complete(QUICK)
     assert not raised.value.retry
 
 
@@ -138,7 +146,7 @@ def test_a_certificate_that_nobody_vouches_for_is_no_matter_of_trying_again(open
     with _server_of_its_own_certificate(tmp_path) as port:
         own = f'[models.providers.fake]\nbase_url = "https://127.0.0.1:{port}/v1"\n'
         with pytest.raises(ModelUnavailable, match="certificate") as raised:
-            opened("fake:m", own).complete(QUICK)
+            one_try(opened("fake:m", own)).complete(QUICK)
     assert not raised.value.retry
     assert "SSL_CERT_FILE" in str(raised.value.hint)
 

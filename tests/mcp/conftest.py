@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.server import make_server
 from tests.cli.conftest import environment, said, write_transcript
+from tests.processes import Processes
 
 FOLDER = "/code/acme-billing"
 SESSION = "7f3a1c2d-0000-4000-8000-000000000001"
@@ -154,24 +154,15 @@ class Pipe:
 
 
 @pytest.fixture
-def pipe(home: Path, tmp_path: Path) -> Iterator[Callable[..., Pipe]]:
+def pipe(home: Path, tmp_path: Path, processes: Processes) -> Callable[..., Pipe]:
     """``pipe("--tools", "all")`` starts ``nacre mcp``."""
-    started: list[subprocess.Popen[bytes]] = []
 
     def start(*arguments: str, program: list[str] | None = None, **environ: str) -> Pipe:
-        process = subprocess.Popen(
+        process = processes.start(
             [*(program or [sys.executable, "-m", "nacre"]), "mcp", *arguments], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path,
             env=environment({"NACRE_DAEMON_ENABLED": "false", **environ}),
         )  # fmt: skip
-        started.append(process)
         return Pipe(process)
 
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            if stream:
-                with suppress(BrokenPipeError):
-                    stream.close()
+    return start

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,18 @@ def test_every_tool_is_known_as_nacres_own_by_whatever_name_a_host_gives_it(name
         assert is_own(NAMES[name].format(offer.name), "")
 
 
-@pytest.mark.parametrize("shape", [name for name in SHAPES if name not in WITHOUT_OUTPUT])
-@pytest.mark.parametrize("tool", CALLS)
-@pytest.mark.parametrize("structured", [False, True])
+SHOWN = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
+CASES = [(*case, host) for case, host in zip(product(SHOWN, CALLS, (False, True)), cycle(NAMES), strict=False)]
+"""Shapes of transcripts, tools, with records or without, and of each some host's name for the tool."""
+
+
+@pytest.mark.parametrize(("shape", "tool", "structured", "host"), CASES)
 def test_what_a_tool_answered_teaches_nothing(
-    shape: str, tool: str, structured: bool, home: Home, tmp_path: Path
+    shape: str, tool: str, structured: bool, host: str, home: Home, tmp_path: Path
 ) -> None:
     told = answer(home, tool, structured=structured)
     assert tool != "memory_search" or "Thursdays" in told
-    for host, name in NAMES.items():
-        steps = [Owner("When do we deploy?"), Tool(name.format(tool), "deploy", told)]
-        for quote in QUOTES if tool == "memory_search" else ():
-            steps += [Agent(quote), Owner("ok, good")]
-        assert unchanged(home, write(tmp_path / host, shape, [*steps, Agent("Done."), Owner("Go on.")])) == []
+    steps = [Owner("When do we deploy?"), Tool(NAMES[host].format(tool), "deploy", told)]
+    for quote in QUOTES if tool == "memory_search" else ():
+        steps += [Agent(quote), Owner("ok, good")]
+    assert unchanged(home, write(tmp_path, shape, [*steps, Agent("Done."), Owner("Go on.")])) == []

@@ -236,6 +236,7 @@ def _is_due(chore: Chore, now: float) -> bool:
 
 
 def folder_of(home: Path) -> Path:
+    """Where the chores of a home wait, one file each."""
     return Path(chores_folder(str(home)))
 
 

@@ -22,6 +22,7 @@ from nacre.memories.accept import place_accepted
 from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
+from nacre.platform.ids import to_millisecond
 from nacre.storage.memories import Known
 from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.text.passages import words
@@ -164,7 +165,7 @@ class _Learner:
 
     def to_memory(self, candidate: Candidate, stored: StoredSession, turns: Sequence[StoredTurn]) -> Memory:
         times = [item.turn.time for item in turns if item.turn.time and item.turn.id in candidate.turns]
-        said = max(times, default=stored.ended or self.home.now()).replace(microsecond=0)
+        said = to_millisecond(max(times, default=stored.ended or self.home.now()))
         memory = Memory(
             id=self.home.ids(), kind=candidate.kind, subject=candidate.subject, content=candidate.content,
             created=said, updated=said, importance=candidate.importance, expiry=candidate.expiry,

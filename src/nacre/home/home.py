@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform import private_files
-from nacre.platform.ids import Clock, Ids, utc_now, uuid7_source
+from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
 from nacre.platform.locks import FileLock, Observe, Turn
 from nacre.protocols import Embedder, LanguageModel, RemoteEmbedder, Reranker
 from nacre.settings import Settings, load_settings
@@ -57,7 +57,7 @@ ModelLoader = Callable[[Settings, str], LanguageModel]
 
 @dataclass(frozen=True)
 class Home:
-    """One open home. ``now()`` has whole seconds, as the vault writes them."""
+    """One open home. ``now()`` has whole milliseconds, as the vault writes them."""
 
     settings: Settings
     database: Database
@@ -293,8 +293,8 @@ class Home:
         return Kept(lambda: self.clock().timestamp())
 
     def now(self) -> datetime:
-        """The present, to the second."""
-        return self.clock().replace(microsecond=0)
+        """The present, to the millisecond."""
+        return to_millisecond(self.clock())
 
 
 def open_home(

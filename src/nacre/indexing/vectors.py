@@ -228,16 +228,18 @@ def _look_at_probes(vectors: Vectors, embedder: Embedder) -> None:
     vectors.note_seen(seen_by(questions, embedder.embed([passage for _, passage in probes()])))
 
 
-def embed_memories(home: Home) -> dict[str, StoreOutcome]:
-    """Give memories just written their vectors, in a home that has vectors; elsewhere the next ingest makes all.
+def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcome]:
+    """Give memories just written their vectors, the newest first, for two seconds; the next ingest makes the rest.
 
-    What was stored in a crowd waits for its vector, too: of all that, no more is done than fits into two seconds.
-    Returns what became of memories that repeat or replace others by their meaning.
+    A home without any vectors gets its first ones where ``begins``; else it is left to the next ingest. Returns what
+    became of memories that repeat or replace others by their meaning.
     """
     outcomes: dict[str, StoreOutcome] = {}
     try:
         if home.settings["embedding.model"] == "none" or not home.vectors.memories_to_embed(1):
             return outcomes  # without a look at the model, which takes long to load
+        if begins and home.vectors.model() is None:
+            _begin(home, home.settings["embedding.model"], is_asked=False)
         if not has_vectors(home):
             return outcomes
         embedder = embedder_in_use(home)

@@ -340,7 +340,7 @@ def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | No
 def _modified(home: Home, stat: FileStat) -> datetime:
     """When a file was last written, by the clock of whoever wrote it."""
     try:
-        return datetime.fromtimestamp(stat.modified_ns // 1_000_000_000, UTC)
+        return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
     except (OverflowError, OSError, ValueError):
         return home.now()
 

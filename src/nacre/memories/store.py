@@ -66,7 +66,7 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
         accept(home, memory, beside=new.force, decision=decision)
         return replace(_wait_for_place(home, memory), note=decided.note)
     outcome = replace(outcome, note=decided.note)
-    found = embed_memories(home).get(memory.id)
+    found = embed_memories(home, begins=True).get(memory.id)
     if new.force or outcome.action != "stored" or found is None:
         return outcome
     told = replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)

@@ -19,6 +19,11 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+def to_millisecond(moment: datetime) -> datetime:
+    """A moment without what is below a millisecond, as nacre writes times."""
+    return moment.replace(microsecond=moment.microsecond // 1000 * 1000)
+
+
 def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.urandom) -> Ids:
     """Make a source of UUIDv7 (RFC 9562): 48 bits of milliseconds, then a counter seeded at random, then random bits.
 

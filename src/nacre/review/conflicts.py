@@ -80,7 +80,7 @@ def settle(home: Home, pair: Pair, choice: Choice, reason: str | None = None) ->
     if older is None or newer is None or not _waits(older, newer):
         raise Conflict(f"conflict {pair.id} is settled already", hint="nacre conflicts history tells how")
     clean = home.redactor.clean(reason) if reason else None
-    older, newer, more = _SETTLE[choice](home, older, newer, clean or pair.reason)
+    older, newer, more = _SETTLE[choice](home, without_doubt(older, newer.id), newer, clean or pair.reason)
     told = {"reason": clean} if clean else {}
     with operating(home, RESOLVE, subject=older.subject, why=f"{choice.value}: {clean}" if clean else choice.value):
         note = entry(home, RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)

@@ -68,7 +68,10 @@ class Reviews:
         return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]
 
     def doubts(self, memory_ids: Sequence[str] | None = None) -> list[Doubt]:
-        """Which memories are likely to be outdated by which, the oldest doubt first; of some memories, or of all."""
+        """Which memories are likely to be outdated by which, the oldest doubt first; of some memories, or of all.
+
+        A pair counts once, also where each of the two doubts the other: the later memory is the newer one.
+        """
         ids = None if memory_ids is None else json.dumps(list(memory_ids))
         return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids)]
 

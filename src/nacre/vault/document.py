@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.errors import MemoryInvalid
+from nacre.platform.ids import to_millisecond
 from nacre.values.memory import (
     MAX_BODY_BYTES,
     Claim,
@@ -220,8 +221,9 @@ def claim_values(claim: Claim) -> dict[str, Any]:
 
 
 def stamp(moment: datetime) -> str:
-    """A time as nacre writes it: UTC, to the second."""
-    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    """A time as nacre writes it: UTC, with milliseconds where there are any."""
+    moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
 
 
 def _details(values: dict[str, Any]) -> dict[str, Any]:
@@ -402,7 +404,7 @@ def _time(values: dict[str, Any], key: str) -> datetime | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        moment = to_millisecond(datetime.fromisoformat(text))
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise MemoryInvalid(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from nacre.platform.ids import to_millisecond
 from nacre.vault.document import stamp
 
 
@@ -45,7 +46,7 @@ def read(data: bytes) -> Iterator[Entry]:
             json.dumps(values, ensure_ascii=False).encode("utf-8")
         except (ValueError, KeyError, AttributeError, TypeError, OverflowError, RecursionError):
             continue
-        yield Entry(op, moment.replace(microsecond=0), action, values)
+        yield Entry(op, to_millisecond(moment), action, values)
 
 
 def _sound(value: object) -> str:

@@ -128,10 +128,10 @@ def _render_notes(paper: Paper, hit: MemoryHit) -> None:
 
 
 def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
-    first = evidence[0]
+    first = next((one for one in evidence if one.speaker is memory.speaker), evidence[0])
     tool, _, native_id = first.session_id.partition(":")
     more = f" and {count(len(evidence) - 1, 'more turn')}" if len(evidence) > 1 else ""
-    said_by = speaker_name(first.speaker, memory.author)
+    said_by = speaker_name(memory.speaker, memory.author)
     told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
     quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
@@ -264,7 +264,7 @@ def _facts(view: MemoryView, vault: Path) -> list[tuple[str, str | Span]]:
 
 def _evidence(paper: Paper, item: Evidence, memory: Memory) -> None:
     tool, _, native_id = item.session_id.partition(":")
-    said_by = speaker_name(item.speaker, memory.author)
+    said_by = speaker_name(item.speaker, memory.author if item.speaker is memory.speaker else None)
     paper.line(
         bold(said_by), dim(f", {joined((f'{tool} {short_session(native_id)}', minute(item.time)), ', ')}"), indent=2
     )

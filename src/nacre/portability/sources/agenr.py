@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import InvalidInput
+from nacre.platform.ids import to_millisecond
 from nacre.portability.sources.shape import between, imported_id, is_true, moment, project_of, shape, tags_of, text_of
 from nacre.portability.sources.source import Found, ImportSource, Item, Skipped
 from nacre.portability.sources.tree import Tree
@@ -99,11 +100,11 @@ def _found(
         canonical_key=text_of(entry, "canonical_key"), claim=_claim(entry),
         suppressed_contexts=tuple(_listed(entry, "suppressed_contexts")),
     )  # fmt: skip
-    memory = replace(memory, updated=(updated or memory.updated).replace(microsecond=0))
+    memory = replace(memory, updated=to_millisecond(updated or memory.updated))
     ended = str(entry.get("superseded_by") or "")
     retired = _retirement(entry, ended, known)
     if retired:
-        memory = replace(memory, retired=Retirement((retired[0] or memory.updated).replace(microsecond=0), retired[1]))
+        memory = replace(memory, retired=Retirement(to_millisecond(retired[0] or memory.updated), retired[1]))
     mapped = tuple(Link(rel, known[other]) for rel, other in links if other in known)
     return Found(replace(memory, links=mapped, superseded_by=known.get(ended)), _usage(entry))
 

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nacre.errors import MemoryInvalid
+from nacre.platform.ids import to_millisecond
 from nacre.portability.sources.notes import kind_of, notes
 from nacre.portability.sources.shape import front_of, is_true, moment, project_of, shape, text_of, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Item, Page, Skipped
@@ -111,7 +112,7 @@ def _entry(tree: Tree, name: str, slugs: Mapping[str, str]) -> Item:
         project=None if unsettled or not own else slugs.get(own) or project_of(own), inbox=unsettled,
         extra={key: value for key, value in front.items() if key not in _KNOWN},
     )  # fmt: skip
-    memory = replace(memory, updated=(updated or memory.created).replace(microsecond=0))
+    memory = replace(memory, updated=to_millisecond(updated or memory.created))
     gone = is_true(front.get("deprecated")) or "Archive" in parts
     reason = "deprecated in ClawXMemory" if is_true(front.get("deprecated")) else "archived in ClawXMemory"
     return Found(replace(memory, retired=Retirement(memory.updated, reason)) if gone else memory)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from nacre.platform.ids import content_hash
+from nacre.platform.ids import content_hash, to_millisecond
 from nacre.portability.sources.tree import Tree
 from nacre.text.passages import one_line, title_of
 from nacre.values.memory import Confidence, Kind, Memory, Source
@@ -49,7 +49,7 @@ def shape(
     Other memories are written by agents: the speaker is the agent unless ``more`` says otherwise.
     """
     content = content.strip()
-    created = (stated or modified).replace(microsecond=0)
+    created = to_millisecond(stated or modified)
     origin = {"from": source, "id": key, "hash": words_hash(content)}
     values: dict[str, Any] = {"updated": created, "speaker": Speaker.AGENT, "confidence": Confidence.EXTRACTED, **more}
     return Memory(

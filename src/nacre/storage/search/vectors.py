@@ -222,9 +222,9 @@ class Vectors:
         ]
 
     def memories_to_embed(self, limit: int) -> list[tuple[int, str, str]]:
-        """The next memories without vectors: (row, subject, content)."""
+        """The newest memories without vectors, by row: (row, subject, content)."""
         found = self._db.all("list_memories_to_embed", limit=limit)
-        return [(row, subject, content) for row, subject, content in found]
+        return sorted((row, subject, content) for row, subject, content in found)
 
     def turns_after(self, row: int, limit: int) -> list[tuple[int, str]]:
         """The turns beyond a row that get vectors: (row, text)."""

@@ -54,12 +54,13 @@ SELECT tp.turn, p.vector FROM turn_passages tp JOIN passages p ON p.row = tp.pas
 WHERE tp.turn IN (SELECT value FROM json_each(:rows));
 
 -- list_memories_to_embed --
--- Memories without a vector; what was superseded is asked for, too, when the question is about the past. Handoffs need none.
+-- Memories without a vector, the newest first; what was superseded is asked for, too, when the question is about the
+-- past. Handoffs need none.
 SELECT m.row, m.subject, m.content FROM past_memories m
 LEFT JOIN memory_vectors v ON v.memory = m.row WHERE v.memory IS NULL AND (m.kind <> 'event' OR m.id NOT IN (
     SELECT memory FROM tags WHERE tag IN ('handoff', 'session') GROUP BY memory HAVING count(*) = 2
 ))
-ORDER BY m.row LIMIT :limit;
+ORDER BY m.row DESC LIMIT :limit;
 
 -- list_memory_texts --
 -- What all memories say that get vectors: to tell beforehand what that takes.

@@ -1,0 +1,50 @@
+"""Programs that a test starts and goes on beside: none of them outlives the test."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+_OF_A_TERMINAL = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if hasattr(signal, "SIGHUP") else (signal.SIGINT,)
+
+
+class Processes:
+    """Starts programs; those that still run in the end are killed, and all are waited for."""
+
+    def __init__(self) -> None:
+        self._started: list[subprocess.Popen[Any]] = []
+
+    def start(self, command: list[str], **options: Any) -> subprocess.Popen[Any]:
+        """Start a program; ``options`` are those of ``subprocess.Popen``."""
+        process = subprocess.Popen(command, **options)
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        """Kill what still runs, close its pipes, wait for all."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            for stream in (process.stdin, process.stdout, process.stderr):
+                if stream:
+                    with suppress(BrokenPipeError):
+                        stream.close()
+            process.wait()
+
+
+@contextmanager
+def signals_of_a_terminal() -> Iterator[None]:
+    """Programs that are started meanwhile heed signals as those of a terminal do.
+
+    A process inherits which signals are ignored: a shell without job control starts what runs in the background with
+    SIGINT ignored, nohup with SIGHUP ignored. Python heeds only a SIGINT that was not ignored when it started.
+    """
+    ignored = [one for one in _OF_A_TERMINAL if signal.getsignal(one) == signal.SIG_IGN]
+    for one in ignored:
+        signal.signal(one, signal.default_int_handler if one == signal.SIGINT else signal.SIG_DFL)
+    yield
+    for one in ignored:
+        signal.signal(one, signal.SIG_IGN)
