@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
-from enum import StrEnum
+from contextlib import closing
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from types import FunctionType, TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Unpack
 
+from nacre.catalogue import CATALOGUE
 from nacre.chores import flush as flushing
 from nacre.chores.requests import FlushRequest
 from nacre.context import on_request, session_state
@@ -37,7 +37,9 @@ from nacre.memories.lineage import history_of
 from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.views import read_memory
+from nacre.operation import Needs, Operation
 from nacre.platform.ids import Clock, Ids, utc_now
+from nacre.python_values import Changes, changes_given, checked_importance, choose, in_utc, tags_of, utc
 from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
 from nacre.retrieval.deep import recall as deep_recalling
@@ -57,22 +59,6 @@ from nacre.values.reports import IngestReport, StoreOutcome
 from nacre.values.review import FeedbackReport
 from nacre.values.session import Speaker
 from nacre.views import Listed, Review, Step
-
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class Changes(TypedDict, total=False):
-    """The fields of a memory that an edit may change."""
-
-    subject: str
-    content: str
-    kind: Kind | str
-    importance: int
-    expiry: Expiry | str
-    scope: Scope | str
-    project: str | None
-    tags: Sequence[str]
-    add_tags: Sequence[str]
 
 
 def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
@@ -121,6 +107,15 @@ class MemoryHome:
         """The home's folder."""
         return self._home.settings.home
 
+    def call(self, operation: str, /, *, on_progress: Callable[[Any], object] | None = None, **fields: Any) -> Any:
+        """Run any operation of :mod:`nacre.catalogue` by its name; ``fields`` are those of its request.
+
+        Raises InvalidInput for a field that is unknown or out of bounds, Conflict for an operation that needs the home
+        closed (:func:`call` runs it), and what the operation raises.
+        """
+        found = _found(operation)
+        return found.run_in(self._home, found.make(fields), on_progress)
+
     def ingest(
         self, *paths: str | Path, extract: bool = True, vectors: bool = True,
         on_progress: ingesting.OnProgress | None = None,
@@ -150,7 +145,7 @@ class MemoryHome:
             raise QueryInvalid("nothing to extract from", hint="name a transcript, or a session that was read")
         wanted = ProposalRequest(
             path=None if path is None else Path(path), session=session, model=model,
-            way=_choose(Way, way, QueryInvalid), user_only=user_only, related=related,
+            way=choose(Way, way, QueryInvalid), user_only=user_only, related=related,
         )  # fmt: skip
         return propose.propose(self._home, wanted)
 
@@ -173,9 +168,9 @@ class MemoryHome:
         return remembering.store(
             self._home,
             StoreRequest(
-                content=content, subject=subject, kind=_choose(Kind, kind, MemoryInvalid),
-                importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
-                scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),
+                content=content, subject=subject, kind=choose(Kind, kind, MemoryInvalid),
+                importance=checked_importance(importance), expiry=choose(Expiry, expiry, MemoryInvalid),
+                scope=choose(Scope, scope, MemoryInvalid), project=project, tags=tags_of(tags),
                 canonical_key=canonical_key, force=force,
                 online_dedup=online_dedup, aggressive=aggressive, dedup_threshold=dedup_threshold,
             ),
@@ -197,8 +192,8 @@ class MemoryHome:
         return recalling.recall(
             self._home,
             RecallQuery(
-                text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
-                around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
+                text=question, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
+                around=utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
                 turns=turns, session=session, expand=expand, rerank=rerank,
             ),
         )  # fmt: skip
@@ -213,9 +208,9 @@ class MemoryHome:
         none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
         last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
         """
-        said = tuple(Said(_choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
+        said = tuple(Said(choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
         here = project_of_folder(self._home, Path(folder)) if folder else None
-        query = DeepQuery(text=question, filter=_in_utc(filter), recent=said, here=here, update=update, session=session)
+        query = DeepQuery(text=question, filter=in_utc(filter), recent=said, here=here, update=update, session=session)
         return deep_recalling.deep_recall(self._home, query)
 
     def context(
@@ -229,10 +224,10 @@ class MemoryHome:
         works. What the host's ``session`` (``<tool>:<id>``) was given is not given again: call :meth:`context_told`
         once the agent has the text. ``text`` is empty where nothing is worth telling. Raises InvalidInput.
         """
-        when = _choose(Moment, moment, InvalidInput) if moment else Moment.PROMPT if prompt.strip() else Moment.START
+        when = choose(Moment, moment, InvalidInput) if moment else Moment.PROMPT if prompt.strip() else Moment.START
         request = ContextRequest(
-            when, _choose(Occasion, occasion, InvalidInput), prompt, str(Path(folder).absolute()) if folder else None,
-            session, budget_tokens, tuple(_choose(Part, part, InvalidInput) for part in parts), lexical,
+            when, choose(Occasion, occasion, InvalidInput), prompt, str(Path(folder).absolute()) if folder else None,
+            session, budget_tokens, tuple(choose(Part, part, InvalidInput) for part in parts), lexical,
         )  # fmt: skip
         return on_request.context_for(self._home, request)
 
@@ -278,8 +273,8 @@ class MemoryHome:
     ) -> RecallResult:  # fmt: skip
         """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
         query = RecallQuery(
-            text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
-            around=_utc(around),
+            text=question, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
+            around=utc(around),
         )  # fmt: skip
         return recalling.search_sessions(self._home, query)
 
@@ -320,7 +315,7 @@ class MemoryHome:
         ``add_tags`` adds to those that are there, whoever else is adding some at the same time.
         Raises NotFound, EditConflict, MemoryInvalid.
         """
-        return remembering.edit(self._home, reference, **_converted(changes))
+        return remembering.edit(self._home, reference, **changes_given(changes))
 
     def history(self, reference: str) -> list[Step]:
         """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
@@ -358,7 +353,7 @@ class MemoryHome:
             project=project,
             match=match,
             regex=regex,
-            before=_utc(before),
+            before=utc(before),
         )
         return forgetting.plan(self._home, wanted)
 
@@ -399,65 +394,8 @@ class MemoryHome:
 
     def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
         """Active memories, the newest first."""
-        found, _ = remembering.list_active(self._home, _in_utc(filter), limit=max(0, limit), offset=max(0, offset))
+        found, _ = remembering.list_active(self._home, in_utc(filter), limit=max(0, limit), offset=max(0, offset))
         return found
-
-
-def _choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
-    try:
-        return options(given)
-    except ValueError:
-        choices = ", ".join(options)
-        raise error(f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}") from None
-
-
-def _converted(changes: Changes) -> dict[str, Any]:
-    """What was given for an edit, as the fields of a memory. Raises MemoryInvalid."""
-    unknown = next((name for name in changes if name not in Changes.__annotations__), None)
-    if unknown:
-        fields = ", ".join(Changes.__annotations__)
-        raise MemoryInvalid(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
-    converted: dict[str, Any] = dict(changes)
-    for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
-        if name in converted:
-            converted[name] = _choose(options, converted[name], MemoryInvalid)
-    for name in ("subject", "content"):
-        if name in converted:
-            converted[name] = _said(name, converted[name])
-    if "importance" in converted:
-        converted["importance"] = _importance(converted["importance"])
-    if "project" in converted:
-        converted["project"] = converted["project"] or None
-    for name in ("tags", "add_tags"):
-        if name in converted:
-            converted[name] = _tags(converted[name])
-    return converted
-
-
-def _said(name: str, text: object) -> str:
-    if not isinstance(text, str) or not text.strip():
-        raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
-    return text.strip()
-
-
-def _importance(given: object) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
-    return given
-
-
-def _tags(given: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
-        raise MemoryInvalid(f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']")
-    return tuple(dict.fromkeys(given))
-
-
-def _in_utc(wanted: Filter | None) -> Filter:
-    return replace(wanted, since=_utc(wanted.since), until=_utc(wanted.until)) if wanted else Filter()
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def open_memory(
@@ -473,3 +411,27 @@ def open_memory(
     return MemoryHome(
         open_home(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder, load_model=load_model)
     )
+
+
+def call(
+    operation: str, /, *, home: str | Path | None = None, on_progress: Callable[[Any], object] | None = None,
+    **fields: Any,
+) -> Any:  # fmt: skip
+    """Run an operation of :mod:`nacre.catalogue` on a home that is opened for it, if it needs to be open at all.
+
+    ``home`` is as for :func:`open_memory`, ``fields`` are those of the operation's request. Raises as
+    :meth:`MemoryHome.call`.
+    """
+    found = _found(operation)
+    request, settings = found.make(fields), load_settings(home)
+    if found.needs is not Needs.HOME:
+        return found.run(settings, request, on_progress)
+    with closing(open_home(settings)) as opened:
+        return found.run(opened, request, on_progress)
+
+
+def _found(operation: str) -> Operation:
+    found = CATALOGUE.get(operation)
+    if found is None:
+        raise InvalidInput(f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}")
+    return found

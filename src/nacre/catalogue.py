@@ -13,7 +13,6 @@ from nacre.operation import Face, Needs, Operation
 
 _NOTHING = "platform.request:Nothing"
 _LONG: dict[str, Any] = {"writes": True, "takes_long": True, "reports_progress": True}
-_ALONE = {Face.DAEMON: "no other process may have the home open meanwhile"}
 _KEYS = {Face.DAEMON: "a key stays in the process that it was given to"}
 _WATCHER = {Face.DAEMON: "the daemon may be the watcher"}
 _HELD = {Face.DAEMON: "what it answers works in its own process alone"}
@@ -215,7 +214,7 @@ _OWN = (
     ),
     Operation(
         "backup-restore", "portability.answers:restore", "portability.requests:RestoreRequest",
-        "portability.backup:RestoreReport", **_LONG, needs=_SETTINGS, not_by=_ALONE,
+        "portability.backup:RestoreReport", **_LONG, needs=Needs.CLOSED,
     ),
     Operation("archive-status", "archive.operations:status", _NOTHING, "archive.operations:ArchiveStatus"),
     Operation(
@@ -283,10 +282,10 @@ _CARE = (
     Operation(
         "db-rebuild", "health.answers:rebuild", "health.requests:RebuildRequest", "values.reports:IngestReport",
         **_LONG,
-        needs=_SETTINGS, not_by=_ALONE,
+        needs=Needs.CLOSED,
     ),
     Operation("db-backup", "health.answers:back_up_database", "health.requests:TargetRequest", "Path"),
-    Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=_SETTINGS, not_by=_ALONE),
+    Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=Needs.CLOSED),
     Operation(
         "config", "setup.answers:list_settings", _NOTHING, "list[setup.answers:SettingView]", needs=_SETTINGS
     ),
@@ -335,5 +334,9 @@ CATALOGUE: Mapping[str, Operation] = {
 
 
 def offered_by(face: Face) -> Mapping[str, Operation]:
-    """The operations that a face may offer, by name."""
-    return {name: one for name, one in CATALOGUE.items() if face not in one.not_by}
+    """The operations that a face may offer, by name; the daemon has its home open."""
+    return {
+        name: one
+        for name, one in CATALOGUE.items()
+        if face not in one.not_by and not (face is Face.DAEMON and one.needs is Needs.CLOSED)
+    }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nacre.errors import InvalidInput
+from nacre.errors import Conflict, InvalidInput
 from nacre.platform import json_values
 from nacre.platform.request import Nothing
 
@@ -26,10 +26,11 @@ _OWN = {"str": str, "int": int, "bool": bool, "None": type(None), "Path": Path}
 
 
 class Needs(StrEnum):
-    """What a function takes first: an open home, or the settings, where no home has to be open, or none may be."""
+    """What a function takes first: an open home, or the settings; ``closed``: while nobody has the home open."""
 
     HOME = "home"
     SETTINGS = "settings"
+    CLOSED = "closed"
 
 
 class Face(StrEnum):
@@ -99,10 +100,25 @@ class Operation:
             given = (*given, on_progress)
         return self.function(opened, *given)
 
+    def run_in(self, home: Home, request: Any, on_progress: Callable[[Any], object] | None = None) -> Any:
+        """Run it where a home is open. Raises Conflict where none may be, and what the operation raises."""
+        if self.needs is Needs.CLOSED:
+            raise Conflict(f"{self.name} needs the home to itself", hint="close it first")
+        return self.run(home if self.needs is Needs.HOME else home.settings, request, on_progress)
+
+    def make(self, fields: Mapping[str, Any]) -> Any:
+        """A request of these fields. Raises InvalidInput where one is out of bounds, missing or unknown."""
+        try:
+            request = json_values.from_plain(json_values.to_plain(fields), self.request)
+            if not isinstance(request, msgspec.Struct):
+                _refuse_unknown(request, fields)
+        except (msgspec.ValidationError, NotImplementedError) as error:
+            raise InvalidInput(f"{self.name}: {error}") from error
+        return request
+
     def answer(self, home: Home, asked: bytes | msgspec.Raw) -> bytes:
         """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
-        request = self.decode(asked)
-        return json_values.encode(self.run(home if self.needs is Needs.HOME else home.settings, request))
+        return json_values.encode(self.run_in(home, self.decode(asked)))
 
     def decode(self, asked: bytes | msgspec.Raw) -> Any:
         """A request from JSON. Raises InvalidInput where it is none, is out of bounds, or names what there is not."""

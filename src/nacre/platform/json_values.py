@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 
@@ -47,6 +47,6 @@ def _plain(value: Any) -> Any:
 def _special(kind: Any, value: Any) -> Any:
     if kind is Path and isinstance(value, str):
         return Path(value)
-    if kind is re.Pattern and isinstance(value, str):
+    if get_origin(kind) is re.Pattern and isinstance(value, str):
         return re.compile(value)
     raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")
