@@ -21,7 +21,7 @@ from nacre.sessions.file_history import did
 from nacre.sessions.fixes import fix
 from nacre.sessions.pattern_search import match_turns
 from nacre.sessions.requests import DidQuery, FixQuery
-from nacre.storage.file_history import DeedFilter
+from nacre.values.filters import DeedFilter
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.session import Trust
 from tests.app.conftest import World, says

@@ -13,9 +13,9 @@ from nacre.errors import NotFound
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
 from nacre.parsing import parse as reading
-from nacre.storage.sessions import SessionFilter
 from nacre.transcripts import file_source as files
 from nacre.transcripts.adapter import Adapter
+from nacre.values.filters import SessionFilter
 from nacre.values.memory import Kind
 from nacre.values.session import Session, Speaker, Turn
 from tests.app.conftest import WordEmbedder, World, says

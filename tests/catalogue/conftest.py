@@ -32,8 +32,8 @@ def home(user_home: Path) -> Path:
 
 
 @pytest.fixture
-def filled(home: Path, tmp_path: Path) -> Filled:
-    """``filled("store")`` is a request for an operation: its sample, with what is there in the place of its braces."""
+def known(home: Path, tmp_path: Path) -> Callable[[Any], Any]:
+    """``known(request)`` is a request with what is there in the place of its braces, and a new ``{folder}``."""
     with open_memory() as memory:
         known = {"session": f"claude-code:{SESSION}", **_stored(memory)}
         exported, backup = tmp_path / "export.jsonl", tmp_path / "backup.zip"
@@ -41,16 +41,21 @@ def filled(home: Path, tmp_path: Path) -> Filled:
         memory.call("backup-create", target=backup)
         known |= {"exported": str(exported), "backup": str(backup)}
 
-    def fill(name: str) -> dict[str, Any]:
-        words = json.dumps(SAMPLES[name].request)
-        folder = tmp_path / f"{name}-{len(list(tmp_path.iterdir()))}"
+    def fill(request: Any) -> Any:
+        words = json.dumps(request)
+        folder = tmp_path / f"folder-{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         for place, value in {**known, "folder": str(folder)}.items():
             words = words.replace(f"{{{place}}}", value)
-        request: dict[str, Any] = json.loads(words)
-        return request
+        return json.loads(words)
 
     return fill
+
+
+@pytest.fixture
+def filled(known: Callable[[Any], Any]) -> Filled:
+    """``filled("store")`` is the sample request for an operation."""
+    return lambda name: known(SAMPLES[name].request)
 
 
 def _stored(memory: MemoryHome) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nacre.errors import NacreError
 from nacre.link.client import Away, Refused, ask
+from nacre.mcp.offers import offered
 from nacre.platform import json_values
 
 if TYPE_CHECKING:
@@ -101,6 +102,15 @@ class HomeCalls:
         from nacre.settings import load_settings
 
         return open_home(load_settings(self._home_path), load_model=load_model)
+
+
+def load_operations(*, everything: bool) -> None:
+    """Load what the tools' operations are asked and answer, before somebody waits for it."""
+    from nacre.catalogue import CATALOGUE  # as above
+
+    for offer in offered(everything=everything):
+        for name in offer.operations:
+            _ = CATALOGUE[name].request, CATALOGUE[name].result
 
 
 def _run(home: Home, entry: Operation, request: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from nacre.platform.request import Request
-from nacre.storage.file_history import DeedFilter
-from nacre.storage.sessions import SessionFilter
+from nacre.values.filters import DeedFilter, SessionFilter
 from nacre.values.recall import Filter
 
 SessionId = Annotated[str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"])]

@@ -24,8 +24,8 @@ from nacre.memories.scan import scan
 from nacre.retrieval.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.speed.material import copy_tree, draw_questions, multiply_turns, scatter_vectors, write_notes
-from nacre.storage.sessions import SessionFilter
 from nacre.values.context import ContextRequest, Moment
+from nacre.values.filters import SessionFilter
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import Progress
 

@@ -41,7 +41,7 @@ def did(  # noqa: PLR0913 - one parameter an option
     from nacre.cli.records.deeds import history_record
     from nacre.cli.render.deeds import render_history
     from nacre.sessions.requests import DidQuery
-    from nacre.storage.file_history import DeedFilter
+    from nacre.values.filters import DeedFilter
 
     slug = project_asked(run, project)
     wanted = DeedFilter(project=slug, tool=tool, since=since, until=until)
@@ -79,7 +79,7 @@ def fix(
     from nacre.cli.records.deeds import fix_record
     from nacre.cli.render.deeds import render_fix
     from nacre.sessions.requests import FixQuery
-    from nacre.storage.file_history import DeedFilter
+    from nacre.values.filters import DeedFilter
 
     slug = project_asked(run, project)
     query = FixQuery(

@@ -90,7 +90,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
     from nacre.cli.render.answers import render_beginning
     from nacre.cli.render.sessions import render_sessions
     from nacre.sessions.requests import SessionsRequest
-    from nacre.storage.sessions import SessionFilter
+    from nacre.values.filters import SessionFilter
 
     wanted = SessionFilter(
         tool=tool, project=project_asked(run, project), since=since, until=until, subagents=subagents, branch=branch,

@@ -9,7 +9,7 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, noted, refusal, short_id, title_of
 from nacre.mcp.desk import GLOBAL, Desk
 from nacre.text.passages import harmless, one_line
-from nacre.values.memory import Expiry, Kind, Memory, Scope, Source
+from nacre.values.memory import Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Trust
 
@@ -68,8 +68,8 @@ def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str
     from nacre.memories.requests import StoreRequest
 
     return StoreRequest(
-        content=entry.content, subject=entry.subject, kind=Kind(entry.kind), importance=entry.importance,
-        expiry=Expiry(entry.expiry), scope=Scope(entry.scope), project=project, folder=folder, tags=entry.tags,
+        content=entry.content, subject=entry.subject, kind=entry.kind, importance=entry.importance,
+        expiry=entry.expiry, scope=entry.scope, project=project, folder=folder, tags=entry.tags,
         speaker=Speaker.AGENT, trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
         source=Source(session=desk.session),
     )  # fmt: skip

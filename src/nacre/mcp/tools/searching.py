@@ -25,7 +25,7 @@ from nacre.mcp.desk import Desk, going_on, page_of
 from nacre.retrieval.requests import DeepQuery
 from nacre.text.passages import count_tokens, harmless, one_line
 from nacre.values.deep_recall import DeepResult
-from nacre.values.memory import Kind, Memory
+from nacre.values.memory import Memory
 from nacre.values.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import Trust
 
@@ -40,7 +40,7 @@ _MOST_OF = 0.6
 def search(desk: Desk, asked: arguments.Search) -> Answer:
     """Memories that answer a question, with what was said beside them."""
     wanted = Filter(
-        projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,
+        projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
         tools=(asked.channel,) if asked.channel else (),
     )  # fmt: skip
@@ -161,7 +161,7 @@ def list_memories(desk: Desk, asked: arguments.List) -> Answer:
     from nacre.views import Listing
 
     wanted = Filter(
-        projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,
+        projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
         min_importance=asked.min_importance,
     )  # fmt: skip

@@ -34,7 +34,7 @@ def _named(asked: arguments.Sessions) -> str:
 
 def _list(desk: Desk, asked: arguments.Sessions) -> Answer:
     from nacre.sessions.requests import SessionsRequest
-    from nacre.storage.sessions import SessionFilter
+    from nacre.values.filters import SessionFilter
 
     projects = desk.projects(asked.project)
     wanted = SessionFilter(
