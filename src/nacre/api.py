@@ -177,7 +177,7 @@ class MemoryHome:
         )  # fmt: skip
 
     def recall(
-        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        self, text: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
         budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
         session: str | None = None, expand: bool = False, rerank: bool = False,
@@ -192,14 +192,14 @@ class MemoryHome:
         return recalling.recall(
             self._home,
             RecallQuery(
-                text=question, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
+                text=text, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
                 around=utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
                 turns=turns, session=session, expand=expand, rerank=rerank,
             ),
         )  # fmt: skip
 
     def deep_recall(
-        self, question: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
+        self, text: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
         folder: str | Path | None = None, update: bool = True, session: str | None = None,
     ) -> DeepResult:  # fmt: skip
         """What an agent should know before it answers: at most five memories of one project, as a block of text.
@@ -210,7 +210,7 @@ class MemoryHome:
         """
         said = tuple(Said(choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
         here = project_of_folder(self._home, Path(folder)) if folder else None
-        query = DeepQuery(text=question, filter=in_utc(filter), recent=said, here=here, update=update, session=session)
+        query = DeepQuery(text=text, filter=in_utc(filter), recent=said, here=here, update=update, session=session)
         return deep_recalling.deep_recall(self._home, query)
 
     def context(
@@ -268,12 +268,12 @@ class MemoryHome:
         return flushing.flush(self._home, FlushRequest(session=session, transcript=file, seconds=seconds))
 
     def search_sessions(
-        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        self, text: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None,
     ) -> RecallResult:  # fmt: skip
         """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
         query = RecallQuery(
-            text=question, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
+            text=text, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
             around=utc(around),
         )  # fmt: skip
         return recalling.search_sessions(self._home, query)

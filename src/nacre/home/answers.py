@@ -18,7 +18,7 @@ _PROFILE = "profile.md"
 
 
 def place(home: Home, asked: PlaceRequest) -> Place:
-    """The project meant; see :class:`PlaceRequest`. Nothing is made."""
+    """The project that a name means, or a folder. Nothing is made."""
     known = tuple(projects(home))
     if asked.name in (None, "", HERE):
         found = project_of_folder(home, Path(asked.folder)) if asked.folder else None

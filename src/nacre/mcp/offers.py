@@ -25,8 +25,8 @@ class Offer:
     """One tool. ``place`` is the function that does it, in :mod:`nacre.mcp.tools`; it is loaded when it is called.
 
     ``operations`` are those of the catalogue that it combines. ``reads`` says that it changes nothing but usage,
-    ``destroys`` that it takes something away, ``repeats`` that to do it twice is to do it once. ``is_core`` says that it
-    is offered unless asked otherwise.
+    ``destroys`` that it takes something away, ``repeats`` that to do it twice is to do it once. ``is_core`` says that
+    it is offered unless asked otherwise.
     """
 
     name: str
