@@ -81,12 +81,12 @@ class RecallQuery:
     mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
     limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
     around: Annotated[datetime | None, bounds("Prefer what was said around then.")] = None
-    radius_days: Annotated[float, bounds("How far around.", gt=0)] = DEFAULT_RADIUS_DAYS
+    radius_days: Annotated[float, bounds("How far around, in days.", gt=0)] = DEFAULT_RADIUS_DAYS
     budget_tokens: Annotated[int, bounds("Tokens the answer may take.", ge=0)] | None = None
     boost: Annotated[bool, bounds("False: by relevance alone.")] = True
     update: Annotated[bool, bounds("Count what is found as used.")] = True
     diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
-    turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0)] = 0
+    turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0, le=100)] = 0
     session: Annotated[
         str | None,
         bounds("The session it is for, by the host's own id: what one session uses is used together."),

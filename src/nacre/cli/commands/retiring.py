@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from nacre.cli.command import TEXT, command
+from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
+from nacre.memories.requests import RetireRequest
 
 if TYPE_CHECKING:
     from nacre.memories.retire import Chosen
@@ -41,10 +43,9 @@ def retire_asked(run: Run, references: tuple[str, ...], retire: Callable[[], lis
         "nacre retire --contains 'old office' --dry-run",
     ],
 )
-@click.argument("references", metavar="[ID|SUBJECT|PATTERN]...", nargs=-1, type=TEXT)
-@click.option("--contains", type=TEXT, multiple=True, metavar="TEXT", help="Also memories whose subject contains this.")
-@click.option("--reason", type=TEXT, help="Why.")
-@click.option("--persist", is_flag=True, help="Also whatever is stored later under such a subject.")
+@argument(RetireRequest, "references", metavar="[ID|SUBJECT|PATTERN]...")
+@option(RetireRequest, "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
+@options(RetireRequest, "reason", "persist")
 @click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
