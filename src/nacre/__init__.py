@@ -60,6 +60,6 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first asked for, so that ``import nacre`` costs nothing."""
     if name not in _EXPORTS:
         raise AttributeError(f"module 'nacre' has no attribute {name!r}")
-    from importlib import import_module
+    from nacre.platform.lazy import load  # noqa: PLC0415 - every hook imports this package
 
-    return getattr(import_module(_EXPORTS[name]), name)
+    return load(f"{_EXPORTS[name]}:{name}")

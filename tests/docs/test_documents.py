@@ -88,11 +88,9 @@ def test_the_python_of_the_readme_runs(capsys: Any) -> None:
     assert "deploy" in capsys.readouterr().out.lower()
 
 
-def test_files_that_the_guide_names_exist() -> None:
-    guide = (PROJECT / "AGENTS.md").read_text(encoding="utf-8")
-    for path in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", guide):
-        if "NNNN" in path:
-            continue
+def test_files_that_the_guides_name_exist() -> None:
+    guides = [(PROJECT / name).read_text(encoding="utf-8") for name in ("AGENTS.md", "docs/extending.md")]
+    for path in re.findall(r"`((?:src|docs|tests|benchmarks)/[\w./-]+)`", "\n".join(guides)):
         assert (PROJECT / path).exists(), path
 
 

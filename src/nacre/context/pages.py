@@ -9,10 +9,10 @@ from nacre.errors import InvalidInput
 from nacre.home.home import Home
 from nacre.home.operations import intend, operating
 from nacre.home.writes import apply_intents
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent
 from nacre.text.passages import count_tokens
 from nacre.values.context import Part
-from nacre.vault.files import file_hash
 from nacre.vault.layout import OWN_PAGES
 
 PAGES = (Part.IDENTITY.value, Part.PROFILE.value)
@@ -53,7 +53,7 @@ def write_own_page(home: Home, name: str, text: str) -> OwnPage:
     with home.vault_lock:
         path, data = _read(home, name)
         document = f"{words}\n" if words else None
-        base = file_hash(data) if data is not None else None
+        base = bytes_hash(data) if data is not None else None
         if document is None and data is None:
             return own_page(home, name)
         with home.database.transaction(), operating(home, "page", subject=name):

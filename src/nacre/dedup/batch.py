@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nacre.dedup.minhash import near, signature, stack
 from nacre.home.home import Home
 from nacre.values.memory import Memory
 
@@ -31,8 +34,6 @@ class Repetitions:
 
     def load(self, memories: Sequence[Memory]) -> None:
         """Read the stored signatures, after making those that are missing, and sign the new memories."""
-        from nacre.dedup.minhash import signature, stack  # numpy, which only many memories need
-
         while waiting := self._home.comparisons.unsigned(_STEP):
             signed = {row: signature(content).tobytes() for row, content in waiting}
             with self._home.database.transaction():
@@ -46,8 +47,6 @@ class Repetitions:
         """The stored memories that a new one likely repeats."""
         if self._known is None:
             return []
-        from nacre.dedup.minhash import near
-
         rows = [self._rows[at] for at in near(self._own[memory.id], self._known)]
         return list(self._home.memories.by_rows(rows).values())
 
@@ -56,8 +55,6 @@ class Repetitions:
         row = self._home.comparisons.row_of(memory.id) if self._known is not None else None
         if row is None or self._known is None:
             return
-        import numpy as np
-
         self._home.comparisons.sign({row: self._own[memory.id].tobytes()})
         self._rows.append(row)
         self._known = np.vstack([self._known, self._own[memory.id]])

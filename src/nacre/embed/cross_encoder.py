@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from nacre.embed.onnx import load_session, load_tokenizer, readable
 from nacre.errors import EmbedderUnavailable, RerankerUnavailable
 
@@ -38,8 +40,6 @@ class OnnxReranker:
         return [self._score(question, text) for text in texts]
 
     def _score(self, question: str, text: str) -> float:
-        import numpy as np  # as elsewhere in this package: loaded where a model runs
-
         encoded = self._tokenizer.encode(readable(question), readable(text))
         every = {
             "input_ids": encoded.ids, "attention_mask": encoded.attention_mask, "token_type_ids": encoded.type_ids,

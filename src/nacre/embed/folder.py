@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
+import numpy as np
 
 from nacre.embed.onnx import load_session, load_tokenizer, readable, side_by_side, threads_for
 from nacre.errors import EmbedderUnavailable
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 OPTIONS = "nacre-embedding.toml"
@@ -94,8 +94,6 @@ class FolderEmbedder:
         """Nothing is held that others wait for."""
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        import numpy as np  # as elsewhere in this package: loaded where a model runs
-
         encoded = self._tokenizer.encode(self._prefix + readable(text))
         every = {
             "input_ids": encoded.ids, "attention_mask": encoded.attention_mask, "token_type_ids": encoded.type_ids,

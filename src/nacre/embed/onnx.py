@@ -13,12 +13,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nacre.embed import minilm
 from nacre.errors import EmbedderUnavailable
 from nacre.platform.environment import turn_off_telemetry
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 _MAX_CHARACTERS = 16_384  # far beyond 256 tokens: bounds the tokenizer's work on huge texts
@@ -58,8 +59,6 @@ class OnnxEmbedder:
         return side_by_side(self._vector, texts, self.dimensions, self._threads)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        import numpy as np
-
         tokens = np.array([self._tokenizer.encode(readable(text)).ids], np.int64)
         inputs = {"input_ids": tokens, "attention_mask": np.ones_like(tokens)}
         vector: NDArray[np.float32] = self._session.run(None, inputs)[0][0]
@@ -80,8 +79,6 @@ def side_by_side(
     vector: Callable[[str], NDArray[np.float32]], texts: Sequence[str], dimensions: int, threads: int
 ) -> NDArray[np.float32]:
     """The vectors of texts as rows, each text run on its own, some at a time."""
-    import numpy as np
-
     vectors = np.empty((len(texts), dimensions), np.float32)
 
     def fill(rows: Iterable[int]) -> None:

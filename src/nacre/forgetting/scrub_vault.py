@@ -14,10 +14,10 @@ from nacre.home.home import Home
 from nacre.home.operations import intend, operating
 from nacre.home.writes import FEW, apply_intents, entry, redacted, save
 from nacre.memories.scan import read_written
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.tombstones.text_search import claim_texts
 from nacre.values.memory import Memory
-from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, is_memory_file, path_for, slugify
 
 SCRUB = "scrub"
@@ -107,7 +107,7 @@ def _rename(home: Home, memory_ids: Sequence[str]) -> None:
         for write, remove in moves:
             home.files.forget(remove.path)
             data = (write.document or "").encode("utf-8", "replace")
-            home.files.save(SeenMemoryFile(write.path, write.memory or "", 0, len(data), file_hash(data)))
+            home.files.save(SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data)))
             intend(home, (write, remove))
     apply_intents(home)
     with home.database.transaction():
@@ -139,8 +139,8 @@ def _cleaned(home: Home, name: str) -> Intent | None:
         return None
     if name != LEDGER:
         known = home.files.at(name) if is_memory_file(name) else None
-        return Intent("write", name, cleaned, file_hash(data), known.memory if known else None)
-    home.vault.write(LEDGER, cleaned, base=file_hash(data))
+        return Intent("write", name, cleaned, bytes_hash(data), known.memory if known else None)
+    home.vault.write(LEDGER, cleaned, base=bytes_hash(data))
     with home.database.transaction():
         home.journal.set_ledger_end(*home.vault.append(LEDGER, []))
     return None

@@ -21,9 +21,9 @@ from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
 from nacre.home.writes import without_secrets
 from nacre.memories.scan import scan
+from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
 from nacre.values.operation import ADOPT, EDIT, SYNC, WITHHELD, Operation
-from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, is_memory_file
 
 OPERATIONS_A_COMMIT = 100
@@ -260,7 +260,7 @@ def _mended(home: Home, path: str) -> str | None:
     except FileNotFoundError:
         return None
     seen = home.files.at(path)
-    if seen is None or seen.hash != file_hash(data):
+    if seen is None or seen.hash != bytes_hash(data):
         return None
     return without_secrets(home, data.decode("utf-8", "replace"))
 
@@ -335,7 +335,7 @@ def _unrecorded(home: Home, held: dict[str, Held]) -> dict[str, bytes | None]:
         except NacreError as error:
             held[path] = Held(path, error.message)
             continue
-        if is_memory_file(path) and (path not in seen or seen[path].hash != file_hash(data)):
+        if is_memory_file(path) and (path not in seen or seen[path].hash != bytes_hash(data)):
             held[path] = Held(path, "could not be read as a memory")
         elif reason := _unfit(home, path, data):
             held[path] = Held(path, reason)

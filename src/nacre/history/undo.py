@@ -16,13 +16,13 @@ from nacre.home.home import Home
 from nacre.home.operations import intend, is_going_on, operating
 from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest
 from nacre.memories.scan import scan
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.operation import Operation
 from nacre.vault import identity
 from nacre.vault.document import parse
-from nacre.vault.files import file_hash
 from nacre.vault.layout import is_memory_file
 from nacre.vault.merging import merge_versions
 from nacre.vault.merging_document import LISTS
@@ -230,18 +230,20 @@ def _bring_back(home: Home, change: Change, memory: Memory | None) -> None:
     if memory is not None:
         if after is not None and after.path != before.path:
             home.files.forget(after.path)
-            base = file_hash(after.text.encode("utf-8", "replace"))
+            base = bytes_hash(after.text.encode("utf-8", "replace"))
             intents.append(Intent("remove", after.path, base=base, memory=memory.id, former=after.text))
-        home.files.save(SeenMemoryFile(before.path, memory.id, 0, 0, file_hash(before.text.encode("utf-8", "replace"))))
+        home.files.save(
+            SeenMemoryFile(before.path, memory.id, 0, 0, bytes_hash(before.text.encode("utf-8", "replace")))
+        )
         home.memories.put(memory)
     present = _text(home, before.path)
-    known = file_hash(present.encode("utf-8", "replace")) if present is not None else None
+    known = bytes_hash(present.encode("utf-8", "replace")) if present is not None else None
     write = Intent("write", before.path, before.text, known, memory.id if memory else None, former=present)
     intend(home, [write, *intents])
 
 
 def _remove(home: Home, after: Version) -> None:
-    base = file_hash(after.text.encode("utf-8", "replace"))
+    base = bytes_hash(after.text.encode("utf-8", "replace"))
     intend(home, [Intent("remove", after.path, base=base, former=after.text)])
 
 

@@ -13,10 +13,10 @@ from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
 from nacre.home.operations import intend, operating
 from nacre.home.writes import apply_intents, clean_values
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, Project
 from nacre.text.passages import one_line
 from nacre.values.session import Session
-from nacre.vault.files import file_hash
 from nacre.vault.front_matter import dump, load, merge, split
 from nacre.vault.layout import slugify
 
@@ -201,7 +201,7 @@ def _path(slug: str) -> str:
 
 def _parse(data: bytes) -> _Page:
     front, body = split(data.decode("utf-8", errors="replace"))
-    return _Page(front or "", load(front or ""), body, file_hash(data))
+    return _Page(front or "", load(front or ""), body, bytes_hash(data))
 
 
 def _read_page(home: Home, slug: str) -> _Page | None:

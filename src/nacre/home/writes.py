@@ -19,13 +19,13 @@ from typing import Any
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.home.home import Home
 from nacre.home.operations import close, close_left_open, goes_on, intend, left_open, operating
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.text.passages import shorten
 from nacre.values.memory import Claim, Link, Memory
 from nacre.values.operation import Operation
 from nacre.vault import ledger
 from nacre.vault.document import adjust, claim_values, render, rewrite
-from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER, folder_of, path_for
 
 BATCH = 500
@@ -252,7 +252,7 @@ def _new_path(home: Home, memory: Memory) -> str:
 
 def _write(home: Home, path: str, document: str, base: bytes | None, memory: Memory) -> Intent:
     encoded = document.encode("utf-8", errors="replace")
-    home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), file_hash(encoded)))
+    home.files.save(SeenMemoryFile(path, memory.id, 0, len(encoded), bytes_hash(encoded)))
     return Intent("write", path, document, base, memory.id)
 
 
@@ -265,7 +265,7 @@ def _present_text(home: Home, file: SeenMemoryFile) -> str | None:
         data = home.vault.read(file.path)
     except FileNotFoundError:
         return None
-    if file_hash(data) != file.hash:
+    if bytes_hash(data) != file.hash:
         raise EditConflict(
             f"{file.path} was changed while nacre worked on it", hint="repeat the command: it reads the new version"
         )
@@ -281,7 +281,7 @@ def _apply(home: Home, intent: Intent) -> Applied:
 def _apply_remove(home: Home, intent: Intent) -> bool:
     """Take the old file away, unless someone changed it since: then it stays, and is read as what it is now."""
     try:
-        present = file_hash(home.vault.read(intent.path))
+        present = bytes_hash(home.vault.read(intent.path))
     except FileNotFoundError:
         return True
     if intent.base is not None and present != intent.base:
@@ -303,15 +303,15 @@ def _apply_write(home: Home, intent: Intent) -> Applied:
     if intent.memory is None:
         return Applied(intent)
     stat = home.vault.stat(intent.path)
-    digest = file_hash(document.encode("utf-8", errors="replace"))
+    digest = bytes_hash(document.encode("utf-8", errors="replace"))
     return Applied(intent, SeenMemoryFile(intent.path, intent.memory, stat.mtime_ns, stat.size, digest))
 
 
 def _is_overtaken(home: Home, intent: Intent) -> bool:
     """Whether the file holds what a later write of nacre's own was to put there: a crash left both to be done again."""
-    present = file_hash(home.vault.read(intent.path))
+    present = bytes_hash(home.vault.read(intent.path))
     later = (other for other in home.files.intents() if other.seq > intent.seq and other.path == intent.path)
-    return any(other.document and file_hash(other.document.encode("utf-8", "replace")) == present for other in later)
+    return any(other.document and bytes_hash(other.document.encode("utf-8", "replace")) == present for other in later)
 
 
 def _keep_both(home: Home, intent: Intent) -> Applied:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+import tomlkit
+
 from nacre.hosts import json_text, marked
 from nacre.hosts.json_text import Unparsable
 from nacre.hosts.servers import Server, server_in_yaml, server_of
@@ -190,8 +192,6 @@ class TomlServer:
         yield self._drop_inline(text)
 
     def _rendered(self) -> str:
-        import tomlkit  # where a TOML file is written only
-
         document = tomlkit.document()
         table = tomlkit.table()
         for key, value in self.value.items():
@@ -205,8 +205,6 @@ class TomlServer:
         return tomlkit.dumps(document)
 
     def _put_inline(self, text: str) -> str:
-        import tomlkit
-
         document = tomlkit.parse(text)
         above: Any = document
         for key in self.path[:-1]:
@@ -215,8 +213,6 @@ class TomlServer:
         return tomlkit.dumps(document)
 
     def _drop_inline(self, text: str) -> str:
-        import tomlkit
-
         document = tomlkit.parse(text)
         above: Any = document
         for key in self.path[:-1]:

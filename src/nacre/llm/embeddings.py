@@ -17,6 +17,8 @@ from importlib.resources import files
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
+
 from nacre.errors import EmbedderUnavailable, ModelRefused, ModelUnavailable, NacreError, PromptTooLong
 from nacre.llm import failures
 from nacre.llm.cancellable import Calls
@@ -31,7 +33,6 @@ from nacre.settings import Settings
 from nacre.values.spending import Call
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 AT_ONCE = 3
@@ -200,8 +201,6 @@ class RemoteEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One unit vector a text, as rows of a float32 matrix (texts, dimensions). Raises EmbedderUnavailable."""
-        import numpy as np  # as elsewhere: loaded where vectors are made
-
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         batches = list(self._batches([self._prepared(text) for text in texts]))
@@ -268,8 +267,6 @@ class RemoteEmbedder:
         try:
             return self._unit(self._again(texts), len(texts))
         except PromptTooLong:
-            import numpy as np
-
             if len(texts) > 1:
                 half = len(texts) // 2
                 return np.concatenate([self._batch(texts[:half]), self._batch(texts[half:])])
@@ -310,8 +307,6 @@ class RemoteEmbedder:
 
     def _unit(self, given: Given, count: int) -> NDArray[np.float32]:
         """The vectors as unit rows. Raises ModelUnavailable for what cannot be used."""
-        import numpy as np
-
         sizes = {len(vector) for vector in given.vectors}
         if len(given.vectors) != count or len(sizes) != 1 or sizes == {0}:
             raise self._unusable(f"gave {len(given.vectors)} vectors for {count} texts, of {len(sizes)} sizes")

@@ -13,11 +13,10 @@ from nacre.llm.credentials.keys import credential_for
 from nacre.llm.failures import Asked
 from nacre.llm.providers import provider_of
 from nacre.llm.retry import RetryingModel
+from nacre.platform.lazy import load
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings
 from nacre.values.model_calls import Capabilities
-
-Opener = Callable[[Settings, Asked, Capabilities], LanguageModel]
 
 
 def open_model(settings: Settings, name: str) -> LanguageModel:
@@ -28,9 +27,20 @@ def open_model(settings: Settings, name: str) -> LanguageModel:
     asked, able = describe(settings, name)
     if asked.provider.needs_key and asked.credential is None:
         raise failures.no_key(asked)
-    return RetryingModel(
-        _OPENERS[asked.provider.api](settings, asked, able), seconds=settings["models.timeout_seconds"]
-    )
+    return RetryingModel(_open(settings, asked, able), seconds=settings["models.timeout_seconds"])
+
+
+def _open(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
+    """The model itself; its wire format is loaded only where it is used."""
+    api = asked.provider.api
+    if api == "mcp-sampling":
+        hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
+        raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
+    if api in _COMMANDS:
+        by_command: Callable[..., LanguageModel] = load(_COMMANDS[api])
+        return by_command(asked, able, settings.environ)
+    over_http: Callable[..., LanguageModel] = load(_WIRES[api])
+    return over_http(asked, able)
 
 
 def obstacle(settings: Settings, asked: Asked) -> NacreError | None:
@@ -56,38 +66,14 @@ def describe(settings: Settings, name: str) -> tuple[Asked, Capabilities]:
     return Asked(provider, model, credential_for(settings, provider_name), able.window), able
 
 
-def _anthropic(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.wires.anthropic_api import AnthropicModel  # each only where it is asked for
-
-    return AnthropicModel(asked, able)
-
-
-def _openai(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.wires.openai_api import OpenAIModel
-
-    return OpenAIModel(asked, able)
-
-
-def _claude(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.wires.claude_cli import claude_model
-
-    return claude_model(asked, able, settings.environ)
-
-
-def _codex(settings: Settings, asked: Asked, able: Capabilities) -> LanguageModel:
-    from nacre.llm.wires.codex_cli import codex_model
-
-    return codex_model(asked, able, settings.environ)
-
-
-def _sampling(_: Settings, asked: Asked, able: Capabilities) -> LanguageModel:  # noqa: ARG001
-    hint = "it works where nacre is called by an MCP client that offers it; elsewhere set another model"
-    raise ModelRefused(f"no MCP client is connected, which {asked.name} needs", hint=hint)
-
-
 _LIBRARIES = {"anthropic": "anthropic", "openai": "openai", "chat": "openai"}
 _PROGRAMS = {"claude-cli": "claude", "codex-cli": "codex"}
-_OPENERS: dict[str, Opener] = {
-    "anthropic": _anthropic, "openai": _openai, "chat": _openai,
-    "claude-cli": _claude, "codex-cli": _codex, "mcp-sampling": _sampling,
-}  # fmt: skip
+_WIRES = {
+    "anthropic": "nacre.llm.wires.anthropic_api:AnthropicModel",
+    "openai": "nacre.llm.wires.openai_api:OpenAIModel",
+    "chat": "nacre.llm.wires.openai_api:OpenAIModel",
+}
+_COMMANDS = {
+    "claude-cli": "nacre.llm.wires.claude_cli:claude_model",
+    "codex-cli": "nacre.llm.wires.codex_cli:codex_model",
+}

@@ -16,13 +16,14 @@ from nacre.home.operations import intend, left_open, operating, record_apart
 from nacre.home.projects import read_pages
 from nacre.home.writes import apply_intents, commit, entry, redacted, rest, without_secrets
 from nacre.memories.accept import is_waiting, place_accepted
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.tombstones.tombstones import is_ledger_new
 from nacre.values.memory import Memory, Retirement
 from nacre.values.operation import ADOPT, EDIT, WITHHELD
 from nacre.vault.document import Stated, adopt, parse, render, stamp, stated, without_id
-from nacre.vault.files import FileStat, file_hash
+from nacre.vault.files import FileStat
 from nacre.vault.front_matter import load, split
 from nacre.vault.layout import GIT_FOLDER, is_memory_file
 from nacre.vault.ledger import Entry
@@ -310,7 +311,7 @@ def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | 
         if stat.refusal:
             raise MemoryInvalid(stat.refusal)
         data = home.vault.read(stat.path)
-        digest = file_hash(data)
+        digest = bytes_hash(data)
         if known and known.hash == digest:
             home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
             return None
@@ -470,7 +471,7 @@ def _give_ids(home: Home, nameless: list[_Nameless]) -> None:
             stat = home.vault.stat(file.path)
         except (EditConflict, VaultUnusable, FileNotFoundError):
             continue
-        digest = file_hash(document.encode("utf-8"))
+        digest = bytes_hash(document.encode("utf-8"))
         with home.database.transaction():
             home.files.save(SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest))
             _journal(home, [_seen(home, file.path, document, file.memory)])

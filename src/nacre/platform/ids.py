@@ -6,6 +6,10 @@ import os
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import hashlib
 
 Clock = Callable[[], datetime]
 """Returns the present as aware UTC."""
@@ -52,24 +56,29 @@ def uuid7_source(clock: Clock = utc_now, random: Callable[[int], bytes] = os.ura
     return new_id
 
 
+def _blake2b(data: bytes, **options: Any) -> hashlib.blake2b:
+    import hashlib  # noqa: PLC0415 - 3 ms that a hook need not pay
+
+    return hashlib.blake2b(data, **options)
+
+
 def turn_hash(role: str, text: str, occurrence: int) -> str:
     """A turn's id where the tool gives none: the same words said again in a session get the next occurrence."""
-    from hashlib import blake2b  # 3 ms that a hook need not pay
-
     body = f"{role}\n{occurrence}\n{text}".encode("utf-8", errors="replace")
-    return blake2b(body, digest_size=8).hexdigest()
+    return _blake2b(body, digest_size=8).hexdigest()
+
+
+def bytes_hash(data: bytes) -> bytes:
+    """16 bytes that identify some bytes."""
+    return _blake2b(data, digest_size=16).digest()
 
 
 def content_hash(text: str) -> bytes:
     """16 bytes that identify a text."""
-    from hashlib import blake2b  # 3 ms that a hook need not pay
-
-    return blake2b(text.encode("utf-8", errors="replace"), digest_size=16).digest()
+    return bytes_hash(text.encode("utf-8", errors="replace"))
 
 
 def keyed_hash(key: bytes, *parts: str) -> str:
     """16 hex digits that tell some texts from others, and nothing of them to whoever lacks the key."""
-    from hashlib import blake2b  # 3 ms that a hook need not pay
-
     joined = "\0".join(parts).encode("utf-8", errors="replace")
-    return blake2b(joined, digest_size=8, key=key).hexdigest()
+    return _blake2b(joined, digest_size=8, key=key).hexdigest()

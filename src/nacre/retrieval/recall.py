@@ -17,6 +17,7 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import spool_use, today
 from nacre.protocols import RemoteEmbedder
 from nacre.retrieval import co_recall
+from nacre.retrieval.advising import is_guessed, phrased, regraded
 from nacre.retrieval.cases import note_case
 from nacre.retrieval.confidence import answering
 from nacre.retrieval.diversify import diversify
@@ -270,8 +271,6 @@ def _expanded(
     """The hits with those of other phrasings of the question, where they are wanted, and what became of that."""
     if not query.expand or question.is_open or query.mode is Mode.BROWSE:
         return ranked, ()
-    from nacre.retrieval.advising import is_guessed, phrased  # a few milliseconds that no other recall pays
-
     phrasings, lane = phrased(home, query.text)
     found = [ranked]
     engine = engine_of(home)
@@ -288,8 +287,6 @@ def _graded(home: Home, query: RecallQuery, sure: list[ScoredMemory]) -> tuple[l
     """The hits as a language model orders them, where that is wanted."""
     if not query.rerank or query.mode is Mode.BROWSE or not sure:
         return sure, ()
-    from nacre.retrieval.advising import regraded  # as above
-
     again, lane = regraded(home, query.text, sure)
     return again, (lane,)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import regex
+
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
 from nacre.storage.search.full_text import newest_turns
@@ -37,8 +39,6 @@ def match_turns(
     admits: Callable[[Turn], bool] | None = None, seconds: float = _SECONDS,
 ) -> Matches:  # fmt: skip
     """Turns whose words or deeds match, in any case of letters. Raises QueryInvalid for what is no expression."""
-    import regex  # 60 ms, which only this needs
-
     try:
         pattern = regex.compile(expression, regex.IGNORECASE)
     except regex.error as error:

@@ -30,6 +30,7 @@ from nacre.llm.retry import Setback
 from nacre.settings import Settings, Value, check, load_settings, write_setting
 from nacre.setup import offers
 from nacre.setup.credentials import keep
+from nacre.spending.budget import unpriced
 from nacre.spending.embedding_consent import told_of
 from nacre.spending.models import NONE
 from nacre.values.model_calls import Task
@@ -195,8 +196,6 @@ def _outdone(after: Settings, wish: Wish) -> list[str]:
 
 def _idle(after: Settings) -> list[str]:
     """Whether the model may work in the background, and cannot, since nobody knows what it costs."""
-    from nacre.spending.budget import unpriced  # only where something is set up
-
     name = after["models.default"]
     if not after["models.background"] or name == NONE:
         return []

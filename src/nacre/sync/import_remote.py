@@ -21,13 +21,13 @@ from nacre.home.home import Home
 from nacre.home.operations import intend, operating, running
 from nacre.home.writes import apply_intents, without_secrets
 from nacre.memories.scan import read_written, scan
+from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
 from nacre.spending.models import waits_for_models
 from nacre.storage.vault_index import Intent
 from nacre.sync.merge import Change, Plan, counted
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.values.operation import SYNC
-from nacre.vault.files import file_hash
 from nacre.vault.front_matter import split
 from nacre.vault.identity import id_in
 from nacre.vault.layout import LEDGER, is_memory_file
@@ -205,7 +205,7 @@ def _write(home: Home, part: _Part) -> None:
     intents, direct = [], []
     for path, one in sorted(changes.items(), key=lambda item: item[1].after is None):
         text = _text(one.after)
-        base = None if one.before is None else file_hash(one.before)
+        base = None if one.before is None else bytes_hash(one.before)
         if one.after is None:
             intents.append(Intent("remove", path, base=base, former=without_secrets(home, _text(one.before))))
         elif text is None or without_secrets(home, text) is None:
@@ -235,7 +235,7 @@ def _forget(home: Home, memory: str) -> None:
 
 
 def _write_bytes(home: Home, path: str, change: Change) -> None:
-    base = None if change.before is None else file_hash(change.before)
+    base = None if change.before is None else bytes_hash(change.before)
     try:
         home.vault.write_bytes(path, change.after or b"", base=base)
     except (EditConflict, VaultUnusable) as error:

@@ -18,6 +18,7 @@ from nacre.home.home import Home
 from nacre.home.operations import operating
 from nacre.home.writes import apply_intents, commit, entry, rest
 from nacre.indexing.shards import purge_shards
+from nacre.platform.ids import bytes_hash
 from nacre.spending.spool import fold_notes
 from nacre.storage.erasure import SessionPlace, TurnPlace
 from nacre.storage.sessions import shared_identity
@@ -34,7 +35,6 @@ from nacre.tombstones.tombstones import (
 from nacre.values.forgetting import Tombstone, TombstoneKind
 from nacre.values.memory import Memory
 from nacre.vault import ledger
-from nacre.vault.files import file_hash
 from nacre.vault.layout import LEDGER
 
 FORGETTING = "forgetting"
@@ -200,7 +200,7 @@ def clear_words(home: Home, memory_ids: Iterable[str], quotes: re.Pattern[str] |
     lines = data.decode("utf-8", errors="replace").split("\n")
     changed = [_without_words(line, ids, quotes) for line in lines]
     if changed != lines:
-        home.vault.write(LEDGER, "\n".join(changed), base=file_hash(data))
+        home.vault.write(LEDGER, "\n".join(changed), base=bytes_hash(data))
 
 
 def _without_words(line: str, ids: set[str], quotes: re.Pattern[str] | None) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from nacre.errors import NotFound, Unavailable
+from nacre.platform.lazy import load
 from nacre.transcripts.adapter import Adapter, Head
 from nacre.transcripts.file_source import read_head
 
@@ -140,8 +140,6 @@ def _load_outside(point: EntryPoint) -> Adapter:
     return adapter
 
 
-@cache
 def _load(path: str) -> Adapter:
-    module, _, name = path.partition(":")
-    adapter: Adapter = getattr(import_module(module), name)
+    adapter: Adapter = load(path)
     return adapter

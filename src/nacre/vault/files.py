@@ -14,6 +14,7 @@ from typing import BinaryIO
 from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.platform import private_files
 from nacre.platform.fast_dataclass import dataclass
+from nacre.platform.ids import bytes_hash
 from nacre.values.memory import MAX_BODY_BYTES
 from nacre.vault.layout import FOLDERS, LEDGER, is_memory_file
 
@@ -45,13 +46,6 @@ class FileStat:
     size: int
     modified_ns: int
     refusal: str = ""
-
-
-def file_hash(data: bytes) -> bytes:
-    """16 bytes that identify a file's bytes."""
-    from hashlib import blake2b  # 3 ms that a hook need not pay
-
-    return blake2b(data, digest_size=16).digest()
 
 
 class Vault:
@@ -132,7 +126,7 @@ class Vault:
             data = text.encode("utf-8", errors="replace")
             with contextlib.suppress(OSError, MemoryInvalid), self._folder(path, create=True) as folder:
                 folder.write_temporary(data)
-                self._ahead[path] = file_hash(data)
+                self._ahead[path] = bytes_hash(data)
 
         with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
             list(pool.map(write_one, documents.items()))
@@ -153,14 +147,14 @@ class Vault:
             except FileNotFoundError:
                 current = None
             ahead = self._ahead.pop(path, None)
-            is_based = (file_hash(current) if current is not None else None) == base
+            is_based = (bytes_hash(current) if current is not None else None) == base
             if current == data or not is_based:
                 folder.discard()
             if current == data:
                 return
             if not is_based:
                 raise EditConflict(f"{path} was changed by someone else", hint="read it again, then repeat the edit")
-            if ahead != file_hash(data):
+            if ahead != bytes_hash(data):
                 folder.write_temporary(data)
             folder.replace()
 
@@ -192,7 +186,7 @@ class Vault:
                 file.write((b"\n" if torn else b"") + b"".join(line + b"\n" for line in missing))
                 file.flush()
                 os.fsync(file.fileno())
-            return file.seek(0, os.SEEK_END), file_hash(_last(file, _CHECKED_BYTES))
+            return file.seek(0, os.SEEK_END), bytes_hash(_last(file, _CHECKED_BYTES))
 
     def sync_folders(self, paths: Iterable[str]) -> None:
         """Wait until the names of files lately written or removed are on disk."""
@@ -362,7 +356,7 @@ def _temporary(name: str) -> str:
     whole = f".{name}.tmp"
     if len(os.fsencode(whole)) <= _LONGEST_NAME:
         return whole
-    return f".{file_hash(os.fsencode(name)).hex()}.tmp"
+    return f".{bytes_hash(os.fsencode(name)).hex()}.tmp"
 
 
 def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
@@ -371,7 +365,7 @@ def _tail(file: BinaryIO, known: tuple[int, bytes]) -> bytes:
     start = max(0, size - _CHECKED_BYTES)
     file.seek(start)
     rest = file.read()
-    if size and len(rest) >= size - start and file_hash(rest[: size - start]) == digest:
+    if size and len(rest) >= size - start and bytes_hash(rest[: size - start]) == digest:
         return rest[size - start :]
     file.seek(0)
     return file.read()

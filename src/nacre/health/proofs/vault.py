@@ -12,12 +12,13 @@ from nacre.home.home import Home
 from nacre.home.projects import page_keys, read_pages
 from nacre.home.writes import apply_intents, commit, entry, redacted
 from nacre.memories.scan import scan
+from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Project, SeenMemoryFile
 from nacre.text.passages import shorten
 from nacre.values.memory import Memory
 from nacre.vault import ledger
 from nacre.vault.document import parse
-from nacre.vault.files import FileStat, file_hash
+from nacre.vault.files import FileStat
 from nacre.vault.layout import LEDGER
 
 _TELLING = frozenset({"retire", "restore", "unretire", "import"})
@@ -66,7 +67,7 @@ def _compared(home: Home, stat: FileStat, seen: SeenMemoryFile) -> Iterator[Find
     except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "mend the file")
         return
-    if file_hash(data) != seen.hash:
+    if bytes_hash(data) != seen.hash:
         told = f"{stat.path} was changed without a new time, so the index has other words"
         yield Finding(FAILURE, told, deep_repair(), _reader(seen))
     elif row is None:

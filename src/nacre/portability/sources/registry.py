@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
 
 from nacre.errors import InvalidInput, NotFound
+from nacre.platform.lazy import load
 from nacre.portability.sources.source import ImportSource
 from nacre.portability.sources.tree import Tree
 
@@ -39,6 +39,5 @@ def get_source(name: str) -> ImportSource:
     """A source by name. Raises NotFound."""
     if name not in SOURCES:
         raise NotFound(f"no source is called {name!r}", hint=f"one of: {', '.join(SOURCES)}")
-    module, _, attribute = SOURCES[name].partition(":")
-    source: ImportSource = getattr(import_module(module), attribute)
+    source: ImportSource = load(SOURCES[name])
     return source

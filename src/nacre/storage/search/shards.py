@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from nacre.platform import private_files
@@ -31,6 +32,12 @@ IDENTITY = "1/porter-unicode61-2"
 
 _HEAP_BYTES = 200_000_000
 _SPACES = str.maketrans(dict.fromkeys(" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0", "\x00"))
+
+
+def _tantivy() -> ModuleType:
+    import tantivy  # noqa: PLC0415 - 15 ms that only a large home pays
+
+    return tantivy
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +59,10 @@ class Shard:
     """One shard, open. Raises OSError where its files are missing or not whole."""
 
     def __init__(self, folder: Path) -> None:
-        from tantivy import Index  # 15 ms that only a large home pays
+        tantivy = _tantivy()
 
         try:
-            self._index: Index = Index.open(str(folder))
+            self._index: Index = tantivy.Index.open(str(folder))
             self._index.config_reader("manual")  # nothing changes: no thread has to look
             self._searcher: Searcher = self._index.searcher()
         except ValueError as error:
@@ -79,37 +86,37 @@ class Shard:
         self, stems: Sequence[str], idf: Sequence[float], wanted: Filter, moved: Sequence[int], limit: int
     ) -> list[tuple[float, int]]:
         """The best turns by BM25: (score, row). ``idf`` is what each stem weighs in the whole home."""
-        from tantivy import Occur, Query
+        tantivy = _tantivy()
 
         parts = []
         for stem, weight, count in zip(stems, idf, self.frequencies(stems), strict=True):
             if count:
                 own = math.log(1 + (self.rows - count + 0.5) / (count + 0.5))
-                term = Query.term_query(self._schema, "words", stem, index_option="freq")
-                parts.append((Occur.Should, Query.boost_query(term, weight / own)))
-        return self._search(Query.boolean_query(parts), wanted, moved, limit) if parts else []
+                term = tantivy.Query.term_query(self._schema, "words", stem, index_option="freq")
+                parts.append((tantivy.Occur.Should, tantivy.Query.boost_query(term, weight / own)))
+        return self._search(tantivy.Query.boolean_query(parts), wanted, moved, limit) if parts else []
 
     def with_names(self, names: Sequence[str], wanted: Filter, moved: Sequence[int], limit: int) -> list[int]:
         """Rows of turns that have any of some identifiers, as they are written in the shard."""
-        from tantivy import Query
+        tantivy = _tantivy()
 
-        query = Query.term_set_query(self._schema, "names", list(names))
+        query = tantivy.Query.term_set_query(self._schema, "names", list(names))
         return [row for _, row in self._search(query, wanted, moved, limit)]
 
     def _search(self, query: Query, wanted: Filter, moved: Sequence[int], limit: int) -> list[tuple[float, int]]:
-        from tantivy import Occur, Query
+        tantivy = _tantivy()
 
         required = list(self._required(wanted, moved))
         if required:
-            free = [(Occur.Must, Query.const_score_query(part, 0.0)) for part in required]
-            query = Query.boolean_query([(Occur.Must, query), *free])
+            free = [(tantivy.Occur.Must, tantivy.Query.const_score_query(part, 0.0)) for part in required]
+            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, query), *free])
         hits = self._searcher.search(query, limit=limit, count=False).hits
         rows = self._searcher.fast_field_values("row", [address for _, address in hits])
         return [(float(score), int(row)) for (score, _), row in zip(hits, rows, strict=True) if row is not None]
 
     def _required(self, wanted: Filter, moved: Sequence[int]) -> Iterator[Query]:
         """What a turn must have; its project is looked up in the database again where it was learned later."""
-        from tantivy import FieldType, Occur, Query
+        tantivy = _tantivy()
 
         late = [f"n:{session}" for session in moved]
         if wanted.projects:
@@ -117,8 +124,14 @@ class Shard:
             yield self._marked(among)
         if wanted.exclude_projects:
             others = self._marked([_project(project) for project in wanted.exclude_projects])
-            kept = Query.boolean_query([(Occur.Must, Query.all_query()), (Occur.MustNot, others)])
-            yield Query.boolean_query([(Occur.Should, kept), (Occur.Should, self._marked(late))]) if late else kept
+            kept = tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, tantivy.Query.all_query()), (tantivy.Occur.MustNot, others)]
+            )
+            yield (
+                tantivy.Query.boolean_query([(tantivy.Occur.Should, kept), (tantivy.Occur.Should, self._marked(late))])
+                if late
+                else kept
+            )
         if wanted.tools:
             yield self._marked([f"t:{tool}" for tool in wanted.tools])
         if wanted.user_only:
@@ -127,16 +140,17 @@ class Shard:
             yield self._marked([f"u:{Trust.TRUSTED.value}"])
         since, until = _period(wanted)
         if since is not None or until is not None:
-            yield Query.range_query(
-                self._schema, "time", FieldType.Integer, since, until, include_lower=True, include_upper=False
+            yield tantivy.Query.range_query(
+                self._schema, "time", tantivy.FieldType.Integer, since, until, include_lower=True, include_upper=False
             )
         if wanted.scope is not Scope.PRIVATE:
-            yield Query.empty_query()
+            yield tantivy.Query.empty_query()
 
     def _marked(self, marks: Sequence[str]) -> Query:
-        from tantivy import Query
+        tantivy = _tantivy()
 
-        return Query.term_set_query(self._schema, "marks", list(marks))
+        query: Query = tantivy.Query.term_set_query(self._schema, "marks", list(marks))
+        return query
 
 
 def write_shard(folder: Path, turns: Iterable[ShardTurn]) -> None:
@@ -144,9 +158,9 @@ def write_shard(folder: Path, turns: Iterable[ShardTurn]) -> None:
 
     Where it fails, what there is of the folder is removed.
     """
-    from tantivy import Document, Index, SchemaBuilder, TextAnalyzerBuilder, Tokenizer
+    tantivy = _tantivy()
 
-    builder = SchemaBuilder()
+    builder = tantivy.SchemaBuilder()
     builder.add_unsigned_field("row", fast=True)
     builder.add_integer_field("time", fast=True)
     builder.add_text_field("words", tokenizer_name="cut", index_option="freq")
@@ -154,11 +168,11 @@ def write_shard(folder: Path, turns: Iterable[ShardTurn]) -> None:
     builder.add_text_field("marks", tokenizer_name="cut", index_option="basic")
     private_files.make_folder(folder)
     try:
-        index = Index(builder.build(), path=str(folder))
-        index.register_tokenizer("cut", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
+        index = tantivy.Index(builder.build(), path=str(folder))
+        index.register_tokenizer("cut", tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build())
         writer = index.writer(_HEAP_BYTES, 1)
         for turn in turns:
-            document = Document()
+            document = tantivy.Document()
             document.add_unsigned("row", turn.row)
             if turn.time is not None:
                 document.add_integer("time", turn.time)
