@@ -13,7 +13,7 @@ from benchmarks.load.scale import ScaleResult, measure_scale
 from benchmarks.load.writers import WritersResult, measure_writers
 from benchmarks.running import FOLDER, NEW_FOLDER, workspace
 from nacre.cli.command import command
-from nacre.cli.commands.benchmark import answer_measured
+from nacre.cli.home.benchmark import answer_measured
 from nacre.cli.paper import Paper, dim
 from nacre.cli.run import Run
 

@@ -16,7 +16,7 @@ from benchmarks.retrieval.silence import SilenceResult, measure_silence
 from benchmarks.retrieval.suites import SUITES, load_suite
 from benchmarks.running import FILE, FOLDER, NEW_FOLDER, progress_shown
 from nacre.cli.command import command
-from nacre.cli.commands.benchmark import answer_measured
+from nacre.cli.home.benchmark import answer_measured
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.embed.onnx import load_minilm

@@ -7,14 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nacre.errors import Conflict, InvalidInput
-from nacre.platform import json_values
+from nacre.platform import json_values, lazy
 from nacre.platform.request import Nothing
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Face(StrEnum):
 
 @cache
 def load(place: str) -> Any:
-    """The one door to functions and types: what is at ``module:name`` of nacre, or one of Python's own, as ``str``.
+    """A function or type, by the lazy door: what is at ``module:name`` of nacre, or one of Python's, as ``str``.
 
     Types may be ``list[module:name]`` or ``module:name | None``.
     """
@@ -50,10 +49,9 @@ def load(place: str) -> Any:
         return list[load(place.removeprefix(_LIST).removesuffix("]"))]  # type: ignore[misc] # known at run time alone
     if place.endswith(_OPTIONAL):
         return load(place.removesuffix(_OPTIONAL)) | None
-    module, colon, name = place.partition(":")
-    if not colon:
+    if place in _OWN:
         return _OWN[place]
-    return getattr(import_module(f"nacre.{module}"), name)
+    return lazy.load(f"nacre.{place}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import pytest
 
 from nacre import errors
 from nacre.cli import boundary
-from nacre.cli.commands import memories
+from nacre.cli.memories import show
 from tests.cli.conftest import Nacre, command, environment, said, write_transcript
 from tests.processes import Processes
 
@@ -171,7 +171,7 @@ def test_what_nobody_foresaw_is_one_line_and_a_redacted_log(
     def fail(*_: object, **__: object) -> None:
         raise LookupError(f"the token {secret} is odd")
 
-    monkeypatch.setattr(memories.show, "callback", fail)
+    monkeypatch.setattr(show.show, "callback", fail)
     answer = nacre("show", "x", code=1)
     log = user_home / ".nacre" / "logs" / "errors.log"
     first, hint = answer.err.splitlines()
@@ -194,7 +194,7 @@ def test_what_the_owner_calls_a_secret_stays_out_of_the_log(
         raise LookupError("the badge ACME-77881 is odd")
 
     nacre("config", "set", "redaction.patterns", '["ACME-[0-9]{5}"]')
-    monkeypatch.setattr(memories.show, "callback", fail)
+    monkeypatch.setattr(show.show, "callback", fail)
     answer = nacre("show", "x", code=1)
     assert "ACME-77881" not in answer.err + (user_home / ".nacre" / "logs" / "errors.log").read_text(encoding="utf-8")
 
@@ -203,7 +203,7 @@ def test_a_full_disk_is_one_line(nacre: Nacre, monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "/vault/x.md")
 
-    monkeypatch.setattr(memories.show, "callback", fail)
+    monkeypatch.setattr(show.show, "callback", fail)
     answer = nacre("show", "x", code=5)
     assert answer.err.splitlines() == [
         "error: the disk is full (/vault/x.md)", "hint: free some space and repeat; nothing was lost",
@@ -214,7 +214,7 @@ def test_a_disk_that_breaks_while_a_file_is_written_is_one_line(nacre: Nacre, mo
     def fail(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")  # a write knows no name
 
-    monkeypatch.setattr(memories.show, "callback", fail)
+    monkeypatch.setattr(show.show, "callback", fail)
     assert nacre("show", "x", code=1).err.splitlines() == [
         "error: Input/output error", "hint: check the disk that holds the file, and repeat; nothing was lost",
     ]  # fmt: skip

@@ -26,7 +26,10 @@ def own_commands() -> Iterator[tuple[str, click.Command]]:
         assert found is not None
         yield name, found
         if isinstance(found, click.Group):
-            yield from ((f"{name} {below}", command) for below, command in found.commands.items())
+            for below in found.list_commands(context):
+                command = found.get_command(context, below)
+                assert command is not None
+                yield f"{name} {below}", command
 
 
 COMMANDS = dict(own_commands())

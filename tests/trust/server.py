@@ -7,7 +7,6 @@ parent had open, so every one of them is what a fresh process would be.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import json
 import os
 import select
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from nacre.cli import root
+from nacre.cli.command import load_command
 from nacre.errors import NacreError
 from nacre.home.home import Home
 from nacre.settings import load_settings
@@ -461,7 +461,7 @@ def main() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     for section in root.SECTIONS.values():
         for entry in section.values():
-            importlib.import_module(f"nacre.cli.commands.{entry.place.partition(':')[0]}")
+            load_command(entry.place)
     _warm_up(sandbox / "warm", user)
     server = Server(sandbox)
     for line in sys.stdin:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -48,21 +49,36 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group with ``--json`` and examples; without a command it shows its help."""
+    """A group with ``--json`` and examples; without a command it shows its help.
+
+    Commands in ``places``, by name, are loaded when they are used; see :func:`load_command`.
+    """
 
     command_class = Command
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), places: Mapping[str, str] | None = None, **kwargs: Any
+    ) -> None:
         kwargs.setdefault("context_settings", {"help_option_names": ["-h", "--help"], "max_content_width": _HELP_WIDTH})
         kwargs.setdefault("invoke_without_command", True)
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+        self._places = dict(places or {})
         self.params.append(json_option())
         if not self.has_default:
             self.callback = _show_help
 
     has_default = False
     """Whether the group does something of its own without a command."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted."""
+        return sorted([*super().list_commands(ctx), *self._places])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command's module where that is left until it is used."""
+        place = self._places.get(cmd_name)
+        return load_command(place) if place else super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -99,6 +115,13 @@ def _show_help() -> None:
 def command(name: str, *, examples: Sequence[str], **kwargs: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """Make a function a command; its docstring is the help."""
     return click.command(name, cls=Command, examples=examples, **kwargs)
+
+
+def load_command(place: str) -> click.Command:
+    """Load a command by its place, ``package.module:name`` within ``nacre.cli``."""
+    module, _, name = place.partition(":")
+    found: click.Command = getattr(import_module(f"nacre.cli.{module}"), name)
+    return found
 
 
 def first_sentence(text: str | None) -> str:

@@ -127,7 +127,7 @@ def _filter(run: Run, values: dict[str, Any]) -> Filter:
 
 def _known_project(run: Run, name: str) -> str:
     """The project meant; an unknown one is no error, but worth a word: nothing will be found in it."""
-    from nacre.cli.by_daemon import place_of
+    from nacre.cli.daemon import place_of
 
     place = place_of(run, name)
     if place.project is None:
@@ -137,9 +137,9 @@ def _known_project(run: Run, name: str) -> str:
     return place.project
 
 
-def project_asked(run: Run, name: str | None) -> str | None:
+def find_project(run: Run, name: str | None) -> str | None:
     """The project that a name, an alias or ``.`` means; ``None`` without a name. Raises NotFound."""
-    from nacre.cli.by_daemon import place_of
+    from nacre.cli.daemon import place_of
 
     if not name:
         return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 import click
 
+from nacre.cli.command import load_command
 from nacre.cli.program import Program
 from nacre.cli.run import Run
 
@@ -22,75 +22,82 @@ class Entry:
 
 SECTIONS: dict[str, dict[str, Entry]] = {
     "Start": {
-        "init": Entry("init:init", "Plug nacre into your agents' tools, and out of them."),
-        "quickstart": Entry("quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
-        "ingest": Entry("ingest:ingest", "Read transcripts and learn from them."),
-        "extract": Entry("extracting:extract", "Show what would be learned from a transcript, and store nothing."),
-        "mcp": Entry("mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
-        "serve": Entry("serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
-        "watch": Entry("watch:watch", "Follow your agents' sessions as they happen."),
-        "watcher": Entry("watcher:watcher", "Have the system follow your agents' sessions."),
+        "init": Entry("home.init:init", "Plug nacre into your agents' tools, and out of them."),
+        "quickstart": Entry("home.quickstart:quickstart", "Read what your agents wrote and show what it teaches."),
+        "ingest": Entry("home.ingest:ingest", "Read transcripts and learn from them."),
+        "extract": Entry(
+            "sessions.extract:extract", "Show what would be learned from a transcript, and store nothing."
+        ),
+        "mcp": Entry("services.mcp:mcp", "Serve memory to an agent, over the Model Context Protocol."),
+        "serve": Entry("services.serve:serve", "Hold memory and model warm for hooks, agents and the command line."),
+        "watch": Entry("services.watch:watch", "Follow your agents' sessions as they happen."),
+        "watcher": Entry("services.watcher:watcher", "Have the system follow your agents' sessions."),
     },
     "Ask": {
-        "recall": Entry("recall:recall", "Find the memories that answer a question."),
-        "context": Entry("contexts:context", "Tell an agent what it should know, at its start or with a prompt."),
-        "handoff": Entry("handing:handoff", "Show what the last session hands over, or hand one over now."),
-        "sessions": Entry("sessions:sessions", "List, read and search the sessions with your agents."),
-        "did": Entry("deeds:did", "Tell who changed a file, when and why."),
-        "fix": Entry("deeds:fix", "Tell what was tried against an error before, and what worked."),
-        "list": Entry("memories:list_memories", "List memories, the newest first."),
-        "show": Entry("memories:show", "Show one memory with its evidence and links."),
+        "recall": Entry("memories.recall:recall", "Find the memories that answer a question."),
+        "context": Entry(
+            "memories.context:context", "Tell an agent what it should know, at its start or with a prompt."
+        ),
+        "handoff": Entry("memories.handoff:handoff", "Show what the last session hands over, or hand one over now."),
+        "sessions": Entry("sessions.sessions:sessions", "List, read and search the sessions with your agents."),
+        "did": Entry("sessions.agent_work:did", "Tell who changed a file, when and why."),
+        "fix": Entry("sessions.agent_work:fix", "Tell what was tried against an error before, and what worked."),
+        "list": Entry("memories.list:list_memories", "List memories, the newest first."),
+        "show": Entry("memories.show:show", "Show one memory with its evidence and links."),
     },
     "Keep": {
-        "store": Entry("storing:store", "Store one memory."),
-        "edit": Entry("storing:edit", "Change a memory, with options or in your editor."),
-        "page": Entry("page:page", "Show or write what agents are told of you at the start of every session."),
-        "retire": Entry("retiring:retire", "Take memories out of recall; their files are kept."),
-        "unretire": Entry("retiring:unretire", "Bring back memories that were retired or superseded."),
+        "store": Entry("memories.store:store", "Store one memory."),
+        "edit": Entry("memories.store:edit", "Change a memory, with options or in your editor."),
+        "page": Entry("memories.page:page", "Show or write what agents are told of you at the start of every session."),
+        "retire": Entry("memories.retire:retire", "Take memories out of recall; their files are kept."),
+        "unretire": Entry("memories.retire:unretire", "Bring back memories that were retired or superseded."),
         "forget": Entry(
-            "forgetting:forget", "Delete for good: memories, the turns that show them, and all that was made of them."
+            "memories.forget:forget",
+            "Delete for good: memories, the turns that show them, and all that was made of them.",
         ),
-        "todo": Entry("todo:todo", "List, add and finish todos."),
-        "feedback": Entry("feedback:feedback", "Tell whether recalled memories were of use."),
-        "review": Entry("review:review", "Keep or retire memories that seem of little use."),
-        "conflicts": Entry("conflicts:conflicts", "Settle memories that cannot both hold."),
+        "todo": Entry("memories.todo:todo", "List, add and finish todos."),
+        "feedback": Entry("memories.feedback:feedback", "Tell whether recalled memories were of use."),
+        "review": Entry("memories.review:review", "Keep or retire memories that seem of little use."),
+        "conflicts": Entry("memories.conflicts:conflicts", "Settle memories that cannot both hold."),
     },
     "History": {
-        "log": Entry("history:log", "List what was done to your memories, the newest first."),
-        "diff": Entry("history:diff", "Show what an operation changed."),
-        "undo": Entry("history:undo", "Bring back what an operation changed."),
-        "sync": Entry("sync:sync", "Keep your memories in step with another machine."),
-        "commit": Entry("history:commit", "Put what was done into the vault's git history now."),
+        "log": Entry("memories.history:log", "List what was done to your memories, the newest first."),
+        "diff": Entry("memories.history:diff", "Show what an operation changed."),
+        "undo": Entry("memories.history:undo", "Bring back what an operation changed."),
+        "sync": Entry("home.sync:sync", "Keep your memories in step with another machine."),
+        "commit": Entry("memories.history:commit", "Put what was done into the vault's git history now."),
     },
     "Own": {
-        "export": Entry("portable:export", "Write everything into one file that others can read."),
-        "import": Entry("portable:import_", "Take in what another memory or an account's export holds."),
-        "backup": Entry("backup:backup", "Back up the whole home, prove a backup, bring it back."),
+        "export": Entry("home.export:export", "Write everything into one file that others can read."),
+        "import": Entry("home.imports:import_", "Take in what another memory or an account's export holds."),
+        "backup": Entry("home.backup:backup", "Back up the whole home, prove a backup, bring it back."),
     },
     "Models": {
-        "setup": Entry("setup:setup", "Choose a language model, sign in, and say what it may cost."),
-        "models": Entry("models:models", "Tell which language models are set, and whether they answer."),
-        "auth": Entry("auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
-        "embed": Entry("embed:embed", "Tell which embedding model makes the vectors, and change it."),
-        "cost": Entry("cost:cost", "Tell what language models cost, and what is left of today's budget."),
-        "traces": Entry("traces:traces", "Tell what models and answers went through."),
-        "backfill-claims": Entry("conflicts:backfill_claims", "Have a model tell what older memories claim."),
+        "setup": Entry("models.setup:setup", "Choose a language model, sign in, and say what it may cost."),
+        "models": Entry("models.models:models", "Tell which language models are set, and whether they answer."),
+        "auth": Entry("models.auth:auth", "Tell what nacre can sign in to models with; set and remove keys."),
+        "embed": Entry("models.embed:embed", "Tell which embedding model makes the vectors, and change it."),
+        "cost": Entry("models.cost:cost", "Tell what language models cost, and what is left of today's budget."),
+        "traces": Entry("models.traces:traces", "Tell what models and answers went through."),
+        "backfill-claims": Entry("memories.conflicts:backfill_claims", "Have a model tell what older memories claim."),
     },
     "Care": {
-        "health": Entry("checks:health", "Tell what is remembered and what waits."),
-        "doctor": Entry("checks:doctor", "Check the installation and the home."),
-        "redact": Entry("redacting:redact", "Show a text as it would be stored, and which rules find secrets in it."),
-        "scrub": Entry("redacting:scrub", "Apply the present rules of redaction to everything that is stored."),
-        "archive": Entry("archive:archive", "Look after the transcripts that nacre keeps."),
-        "db": Entry("db:db", "Look after the database."),
-        "config": Entry("config:config", "Show and change settings."),
-        "eval": Entry("evaluating:evaluate", "Ask saved queries of your memory, and see what changed."),
-        "benchmark": Entry("benchmark:benchmark", "Measure how fast nacre is on this machine."),
-        "completion": Entry("completion:completion", "Print the completion script of a shell."),
+        "health": Entry("home.doctor:health", "Tell what is remembered and what waits."),
+        "doctor": Entry("home.doctor:doctor", "Check the installation and the home."),
+        "redact": Entry(
+            "home.redaction:redact", "Show a text as it would be stored, and which rules find secrets in it."
+        ),
+        "scrub": Entry("home.redaction:scrub", "Apply the present rules of redaction to everything that is stored."),
+        "archive": Entry("home.archive:archive", "Look after the transcripts that nacre keeps."),
+        "db": Entry("home.db:db", "Look after the database."),
+        "config": Entry("home.config:config", "Show and change settings."),
+        "eval": Entry("home.evaluation:evaluate", "Ask saved queries of your memory, and see what changed."),
+        "benchmark": Entry("home.benchmark:benchmark", "Measure how fast nacre is on this machine."),
+        "completion": Entry("home.completion:completion", "Print the completion script of a shell."),
     },
 }
 
-HIDDEN = {"chores": Entry("handing:chores", "Do what hooks left to be done.")}
+HIDDEN = {"chores": Entry("memories.handoff:chores", "Do what hooks left to be done.")}
 """What programs run, and people need not know."""
 
 _ENTRIES = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
@@ -108,15 +115,12 @@ class Root(Program):
         entry = _ENTRIES.get(cmd_name) or HIDDEN.get(cmd_name)
         if entry is None:
             return None
-        module, _, attribute = entry.place.partition(":")
-        module = f"nacre.cli.commands.{module}"
         try:
-            found: click.Command = getattr(import_module(module), attribute)
+            return load_command(entry.place)
         except ModuleNotFoundError as error:
-            if error.name and module.startswith(error.name):
+            if error.name and f"nacre.cli.{entry.place}".startswith(error.name):
                 raise click.UsageError(f"{cmd_name!r} is not part of this installation") from error
             raise
-        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The sections with the summaries."""

@@ -88,6 +88,21 @@ class Run:
         """Paper as wide as the terminal, coloured where one reads it."""
         return Paper.of(sys.stderr if stderr else sys.stdout, self.environ)
 
+    def show(self, render: Callable[[Paper], object]) -> None:
+        """Show something on standard error, such as what a question is about."""
+        paper = self.paper(stderr=True)
+        render(paper)
+        click.echo(paper.text(), nl=False, err=True)
+
+    def embed_afterwards(self) -> None:
+        """Make the vectors that are missing once the person has the answer."""
+        self.afterwards.append(self._embed)
+
+    def _embed(self) -> None:
+        from nacre.indexing.vectors import embed_memories
+
+        embed_memories(self.home)
+
     @property
     def environ(self) -> Mapping[str, str]:
         """The environment as the settings saw it; empty where they cannot be read."""
@@ -101,8 +116,15 @@ class Run:
         """Whether a person can be asked."""
         return bool(sys.stdin and sys.stdin.isatty())
 
-    def confirm(self, question: str) -> None:
-        """Ask on a terminal. Raises Abort when the answer is no."""
+    def confirm(self, question: str, *, yes: bool = False, refusal: str = "") -> None:
+        """Ask on a terminal, unless it is answered by ``yes``.
+
+        Raises Abort when the answer is no, UsageError with the refusal, if there is one, where nobody can be asked.
+        """
+        if yes:
+            return
+        if refusal and not self.is_interactive:
+            raise click.UsageError(refusal)
         click.confirm(question, abort=True, err=True)
 
     def flush(self) -> None:

@@ -1,1 +1,0 @@
-"""One file for each group of commands; a file is loaded when one of its commands runs."""

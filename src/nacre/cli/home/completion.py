@@ -1,0 +1,32 @@
+"""``nacre completion``."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from nacre.cli.command import command
+from nacre.cli.run import Run
+
+_VARIABLE = "_NACRE_COMPLETE"
+
+
+@command(
+    "completion",
+    examples=[
+        "nacre completion bash >> ~/.bashrc",
+        "nacre completion zsh >> ~/.zshrc",
+        "nacre completion fish > ~/.config/fish/completions/nacre.fish",
+    ],
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the completion script of a shell."""
+    run: Run = context.obj
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"no completion for {shell}")
+    script = found(context.find_root().command, {}, "nacre", _VARIABLE)
+    source = script.source_template % script.source_vars()
+    run.answer({"shell": shell, "script": source}, lambda paper: paper.verbatim(source.strip("\n")))

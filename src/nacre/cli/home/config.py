@@ -1,0 +1,133 @@
+"""``nacre config``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from nacre.cli.command import TEXT, Group
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+from nacre.errors import NacreError
+from nacre.settings import SETTINGS, known, load_settings, write_setting
+from nacre.setup.visible_settings import hidden
+
+
+@click.group(
+    "config", cls=Group,
+    examples=["nacre config show", "nacre config get recall.limit", "nacre config set recall.limit 20"],
+)  # fmt: skip
+def config() -> None:
+    """Show and change settings."""
+
+
+@config.command("show", examples=["nacre config show", "nacre config show --json"])
+@click.pass_obj
+def show(run: Run) -> None:
+    """Show every setting, its value, and where the value comes from.
+
+    What is a key, or looks like one, is shown by its last four characters.
+    """
+    settings = run.settings
+    shown = {setting.key: hidden(settings, settings[setting.key]) for setting in SETTINGS}
+    record = {
+        "home": str(settings.home), "config": str(settings.config), "database": str(settings.database),
+        "settings": [
+            {
+                "key": setting.key, "value": shown[setting.key], "origin": settings.values[setting.key].origin,
+                "variable": setting.variable, "default": setting.default, "summary": setting.summary,
+            }
+            for setting in SETTINGS
+        ],
+    }  # fmt: skip
+
+    def render(paper: Paper) -> None:
+        paper.facts(
+            (("home", str(settings.home)), ("config", str(settings.config)), ("database", str(settings.database)))
+        )
+        paper.blank()
+        paper.table(
+            [
+                (
+                    bold(setting.key),
+                    _told(shown[setting.key]),
+                    dim(settings.values[setting.key].origin),
+                    dim(setting.summary),
+                )
+                for setting in SETTINGS
+            ],
+            drop=(2,) if not _any_set(run) else (),
+        )
+
+    run.answer(record, render)
+
+
+@config.command("get", examples=["nacre config get recall.limit", "nacre config get embedding.model --json"])
+@click.argument("key", type=TEXT)
+@click.pass_obj
+def get(run: Run, key: str) -> None:
+    """Print one setting's value; of a key its last four characters."""
+    value, origin = hidden(run.settings, run.settings[key]), run.settings.values[key].origin
+    run.answer({"key": key, "value": value, "origin": origin}, lambda paper: paper.verbatim(_told(value)))
+
+
+@config.command(
+    "set",
+    examples=[
+        "nacre config set recall.limit 20",
+        "nacre config set embedding.model none",
+        "nacre config set ingest.roots '[\"~/exports\"]'",
+    ],
+)
+@click.argument("key", type=TEXT)
+@click.argument("value", type=TEXT)
+@click.pass_obj
+def set_value(run: Run, key: str, value: str) -> None:
+    """Write one setting to the config file.
+
+    VALUE is text, a number, true or false; lists and tables are written as in TOML. A table adds to what is there; {}
+    empties it.
+    """
+    path = load_settings(mending=key).config
+    written = write_setting(path, key, value)
+    shown = hidden(run.settings, written)
+    if shown != written:
+        run.warnings.append(f"{path} now holds what looks like a key; nacre setup keeps keys in a better place")
+    variable = known(key).variable
+    if run.settings.values[key].origin == f"${variable}":
+        run.warnings.append(f"${variable} is set and goes before the file")
+    if key == "embedding.model":
+        run.warnings += _told_of(written)
+    run.answer(
+        {"key": key, "value": shown, "path": str(path)},
+        lambda paper: paper.line(bold(key), f" = {_told(shown)}", dim(f"  in {path}")),
+    )
+
+
+@config.command("path", examples=["nacre config path", '$EDITOR "$(nacre config path)"'])
+@click.pass_obj
+def path(run: Run) -> None:
+    """Print where the config file is, or would be."""
+    found = run.settings.config
+    run.answer({"path": str(found), "exists": found.exists()}, lambda paper: paper.verbatim(str(found)))
+
+
+def _told_of(model: str) -> list[str]:
+    """What becomes of texts with an embedding model elsewhere."""
+    from nacre.spending.embedding_consent import told_of  # with the models; only one that is set needs it
+
+    try:
+        told = told_of(load_settings(), model)
+    except NacreError:  # nacre embed tells what is wrong with it
+        return []
+    return [told] if told else []
+
+
+def _told(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _any_set(run: Run) -> bool:
+    return any(value.origin != "default" for value in run.settings.values.values())

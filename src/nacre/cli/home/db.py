@@ -1,0 +1,165 @@
+"""``nacre db``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import Group
+from nacre.cli.formats import count, day, size, stamp
+from nacre.cli.home.ingest_report import ingest_record, render_ingest
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+from nacre.settings import Settings
+
+if TYPE_CHECKING:
+    from nacre.health.database import Stats
+
+
+@click.group("db", cls=Group, examples=["nacre db stats", "nacre db rebuild", "nacre db backup ~/nacre-backup.db"])
+def db() -> None:
+    """Look after the database.
+
+    It can always be made anew: the vault has every memory.
+    """
+
+
+@db.command("stats", examples=["nacre db stats", "nacre db stats --json"])
+@click.pass_obj
+def stats(run: Run) -> None:
+    """Count memories, sessions, vectors and bytes."""
+    from nacre.health import database  # nacre db path goes without
+
+    found = database.stats(run.home)
+    record = asdict(found) | {
+        "tools": [asdict(tool) | {"first": stamp(tool.first), "last": stamp(tool.last)} for tool in found.tools]
+    }
+    run.answer(record, lambda paper: _render_stats(paper, found, run.settings))
+
+
+@db.command("path", examples=["nacre db path", 'sqlite3 "$(nacre db path)" .tables'])
+@click.pass_obj
+def path(run: Run) -> None:
+    """Print where the database is."""
+    settings = run.settings
+    record = {"database": str(settings.database), "home": str(settings.home), "vault": str(settings.vault)}
+    run.answer(record, lambda paper: paper.verbatim(str(settings.database)))
+
+
+@db.command("rebuild", examples=["nacre db rebuild", "nacre db rebuild --yes --no-vectors"])
+@click.option("--no-vectors", is_flag=True, help="Leave the vectors to the next ingest.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def rebuild(run: Run, no_vectors: bool, yes: bool) -> None:
+    """Make the database anew from the vault and the transcripts.
+
+    Memories, ids and links stay the same; how often memories were used starts from neutral. The old file is kept
+    beside the new one, as nacre.db.old. On a terminal it asks first.
+    """
+    from nacre.health import database
+    from nacre.home.home import open_home
+    from nacre.memories.scan import scan
+
+    if run.is_interactive and not yes:
+        run.confirm(f"Make {run.settings.database} anew? The old file is kept.")
+    with progress.shown(run) as notify:
+        report = database.rebuild(run.settings, open_home, notify, vectors=not no_vectors)
+    scan(run.home)  # finds again what rebuild could not read, so that it is told
+    broken = list(run.home.problems)
+    run.exit_code = 1 if broken else 0
+    total = len(run.home.memories.all_ids())
+
+    def render(paper: Paper) -> None:
+        paper.line(
+            bold("Rebuilt"), f" {run.settings.database} from {run.settings.vault}: {count(total, 'memory', 'memories')}"
+        )
+        if report.files or report.problems:
+            render_ingest(paper, report, searched=True)
+
+    record = {"database": str(run.settings.database), "total": total, "broken": broken, **ingest_record(report)}
+    run.answer(record, render)
+
+
+@db.command("backup", examples=["nacre db backup", "nacre db backup /mnt/usb/nacre.db"])
+@click.argument("target", required=False, type=click.Path(path_type=Path))
+@click.pass_obj
+def backup(run: Run, target: Path | None) -> None:
+    """Write a consistent copy of the database.
+
+    Without TARGET, beside the database, named after the time. nacre backup create takes the whole home.
+    """
+    from nacre.health import database
+
+    target = target or run.settings.database.with_name(f"nacre-{datetime.now().astimezone():%Y%m%d-%H%M%S}.db")
+    written = database.backup(run.home, target)
+    number = written.stat().st_size
+    run.answer(
+        {"path": str(written), "bytes": number},
+        lambda paper: paper.line(bold("Wrote"), f" {written} ", dim(f"({size(number)})")),
+    )
+
+
+@db.command("reset", examples=["nacre db reset", "nacre db reset --yes"])
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def reset(run: Run, yes: bool) -> None:
+    """Remove the database; the vault stays, and a copy is kept beside it."""
+    from nacre.health import database
+    from nacre.home.home import open_home
+
+    if not yes:
+        if not run.is_interactive:
+            raise click.UsageError("reset removes the database: add --yes", click.get_current_context())
+        run.confirm(f"Remove {run.settings.database}? A copy is kept.")
+    copy = database.reset(run.settings, open_home)
+
+    def render(paper: Paper) -> None:
+        if copy:
+            paper.line(bold("Removed"), f" {run.settings.database}; the copy is {copy}")
+            paper.line(dim("The vault has every memory: nacre db rebuild"), indent=2)
+        else:
+            paper.line("There is no database to remove.")
+
+    run.answer({"removed": copy is not None, "copy": str(copy) if copy else None}, render)
+
+
+def _render_stats(paper: Paper, stats: Stats, settings: Settings) -> None:
+    """What a home holds."""
+    kinds = {kind: number for kind, number in stats.memories.items() if kind not in ("superseded", "retired")}
+    inactive = ", ".join(
+        f"{stats.memories[state]:,} {state}" for state in ("superseded", "retired") if stats.memories[state]
+    )
+    paper.heading(f"{count(sum(kinds.values()), 'memory', 'memories')}{f' ({inactive})' if inactive else ''}")
+    paper.table([(f"{number:>7,}", kind) for kind, number in kinds.items()])
+    turns = sum(tool.turns for tool in stats.tools)
+    paper.heading(f"{count(sum(tool.sessions for tool in stats.tools), 'session')}, {count(turns, 'turn')}")
+    paper.table(
+        [
+            (
+                f"{tool.sessions:>7,}",
+                tool.tool,
+                count(tool.turns, "turn"),
+                dim(f"{day(tool.first)} to {day(tool.last)}"),
+            )
+            for tool in stats.tools
+        ]
+    )
+    paper.heading("Home")
+    vectors = f"{count(stats.passages, 'passage')}" + (
+        f", {stats.vectors_missing:,} texts wait" if stats.vectors_missing else ""
+    )
+    paper.facts(
+        (
+            ("projects", f"{stats.projects:,}"),
+            ("vectors", f"{vectors} ({stats.model})" if stats.model else vectors),
+            ("vault", f"{settings.vault} ({count(stats.vault_files, 'file')})"),
+            ("database", f"{settings.database} ({size(stats.database_bytes)})"),
+            *([("index", f"{settings.index} ({size(stats.index_bytes)})")] if stats.index_bytes else []),
+        ),
+        indent=2,
+    )

@@ -1,0 +1,260 @@
+"""``nacre eval``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.formats import SHORT_ID, count, day, kind_span, short_id
+from nacre.cli.installed import installed_version
+from nacre.cli.memories.hits import lane_records, render_beginning
+from nacre.cli.memories.memory import memory_record, subject_and_content
+from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.run import Run
+from nacre.evaluation import evaluate as evaluating
+from nacre.evaluation.evaluate import Answer, Baseline, Expectations, Move, SavedQuery, queries_file
+from nacre.home.baseline import baseline_file
+from nacre.home.lookup import is_empty
+
+_QUERIES = click.option(
+    "--queries",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file of saved queries, if it is another one.",
+)
+
+
+@click.group(
+    "eval", cls=DefaultGroup,
+    examples=["nacre eval", "nacre eval --save-baseline", "nacre eval --compare"],
+)  # fmt: skip
+@_QUERIES
+@click.option("--limit", "-n", type=click.IntRange(1, 1000), help="Memories per query; 10, or as many as the baseline.")
+@click.option("--budget", type=click.IntRange(1), default=2000, show_default=True, help="Tokens at a session's start.")
+@click.option("--save-baseline", is_flag=True, help="Keep the answers, to compare with later.")
+@click.option("--compare", is_flag=True, help="Tell what changed since the baseline.")
+@click.pass_context
+def evaluate(
+    context: click.Context, queries: Path | None, limit: int | None, budget: int, save_baseline: bool, compare: bool
+) -> None:
+    """Ask saved queries of your memory, and see what changed.
+
+    The queries are yours: nacre eval add. Three of the ready-made ones mean more than their words: session-start is
+    what a session would begin with, recent-decisions and active-todos list these by date. Asking does not count as use.
+    """
+    if context.invoked_subcommand is not None:
+        return
+
+    run: Run = context.obj
+    saved = evaluating.load_queries(_file(run, queries))
+    before = evaluating.load_baseline(run.home) if compare else None
+    limit = limit or (before.limit if before else evaluating.DEFAULT_LIMIT)
+    with progress.shown(run) as notify:
+        answers = evaluating.ask(
+            run.home, saved, limit=limit, budget=budget, baseline=before, notify=notify or (lambda _: None)
+        )
+    if save_baseline:
+        evaluating.save_baseline(run.home, answers, limit=limit, version=installed_version(), now=run.home.now())
+    kept = str(baseline_file(run.home)) if save_baseline else None
+    expectations = evaluating.expectations(answers, limit)
+    record = _evaluation_record(answers, expectations, limit=limit, baseline=before, saved=kept)
+    if is_empty(run.home):
+        run.answer(record, render_beginning)
+        return
+    run.answer(record, lambda paper: _render_evaluation(paper, answers, expectations, baseline=before, saved=kept))
+
+
+@evaluate.command("list", examples=["nacre eval list", "nacre eval list --json"])
+@_QUERIES
+@click.pass_obj
+def list_queries(run: Run, queries: Path | None) -> None:
+    """List the saved queries."""
+    file = _file(run, queries)
+    saved = evaluating.load_queries(file)
+
+    def render(paper: Paper) -> None:
+        paper.table([(bold(query.id), query.query, dim(_expecting(query))) for query in saved])
+        paper.blank()
+        paper.line(dim(f"in {file}" if file.exists() else "the ready-made ones; nacre eval add saves your own"))
+
+    run.answer({"queries": [_query_record(query) for query in saved], "path": str(file)}, render)
+
+
+@evaluate.command(
+    "add",
+    examples=[
+        'nacre eval add "which database do we use for billing?"',
+        'nacre eval add "when do we deploy?" --id deploys --expect 5f0c2a4d',
+    ],
+)
+@click.argument("question", nargs=-1, required=True, type=TEXT)
+@click.option("--id", "query_id", type=TEXT, help="What to call it; by default made of its words.")
+@click.option(
+    "--expect", "expects", type=TEXT, multiple=True, help="A memory that should answer, by its id or subject."
+)
+@_QUERIES
+@click.pass_obj
+def add(
+    run: Run, question: tuple[str, ...], query_id: str | None, expects: tuple[str, ...], queries: Path | None
+) -> None:
+    """Save a query."""
+    added = evaluating.add_query(run.home, _file(run, queries), " ".join(question), query_id=query_id, expects=expects)
+    run.answer(
+        {"added": _query_record(added)},
+        lambda paper: paper.line("Saved: ", bold(added.id), "  ", added.query, "  ", dim(_expecting(added))),
+    )
+
+
+@evaluate.command("remove", examples=["nacre eval remove architecture"])
+@click.argument("query_id", metavar="ID", type=TEXT)
+@_QUERIES
+@click.pass_obj
+def remove(run: Run, query_id: str, queries: Path | None) -> None:
+    """Forget a saved query."""
+    removed = evaluating.remove_query(_file(run, queries), query_id)
+    run.answer(
+        {"removed": _query_record(removed)},
+        lambda paper: paper.line("Removed: ", bold(removed.id), "  ", removed.query),
+    )
+
+
+def _file(run: Run, queries: Path | None) -> Path:
+    return queries or queries_file(run.home)
+
+
+def _query_record(query: SavedQuery) -> dict[str, object]:
+    return {"id": query.id, "query": query.query, "expects": list(query.expects)}
+
+
+def _expecting(query: SavedQuery) -> str:
+    return f"expects {', '.join(item[-8:] for item in query.expects)}" if query.expects else ""
+
+
+def _render_evaluation(
+    paper: Paper, answers: Sequence[Answer], expectations: Expectations | None, *, baseline: Baseline | None,
+    saved: str | None,
+) -> None:  # fmt: skip
+    """Every query with what it finds, and where each memory was before."""
+    for answer in answers:
+        _render_answer(paper, answer, is_compared=baseline is not None)
+    paper.blank()
+    if baseline:
+        moves = [move for answer in answers for move in answer.moves or ()]
+        sums = [
+            f"{sum(_direction(move) == name for move in moves)} {name}" for name in ("up", "down", "new", "dropped")
+        ]
+        paper.line(bold(joined(sums)), f" since {baseline.saved_at[:16].replace('T', ' ')} in ", _queries(answers))
+    if expectations:
+        hits = [f"hit@{depth} {100 * share:.1f}" for depth, share in expectations.hits.items()]
+        paper.line(
+            bold(joined([*hits, f"MRR {expectations.mrr:.2f}"])), " of ",
+            count(expectations.queries, "query that says", "queries that say"), " what to find",
+        )  # fmt: skip
+    if saved:
+        paper.line("Baseline kept: ", _queries(answers), dim(f"  in {saved}"))
+    for note in dict.fromkeys(lane.note for answer in answers for lane in answer.lanes if lane.note):
+        paper.line(dim(note))
+
+
+def _render_answer(paper: Paper, answer: Answer, *, is_compared: bool) -> None:
+    paper.blank()
+    paper.line(bold(answer.query.id), "  ", dim(answer.query.query))
+    moved = {move.id: move for move in answer.moves or ()}
+    rows = [
+        (
+            f"{rank:>2}", _told_move(moved.get(result.memory.id)),
+            "" if result.score is None else f"{result.score:.2f}", dim(short_id(result.memory)),
+            kind_span(result.memory.kind), f"{result.memory.importance:>2}", dim(day(result.memory.created)),
+            subject_and_content(result.memory),
+        )
+        for rank, result in enumerate(answer.results, start=1)
+    ]  # fmt: skip
+    if rows:
+        paper.table(rows, drop=(5, 6, 3), indent=2)
+    else:
+        paper.line(dim("nothing close enough" if answer.abstained else "nothing"), indent=2)
+    for move in moved.values():
+        if move.now is None:
+            paper.line(
+                Span("dropped", "red"),
+                f"  was {move.before}  ",
+                dim(move.id[-SHORT_ID:]),
+                f"  {move.subject}",
+                indent=2,
+            )
+    for item in answer.expected:
+        if item.rank is None:
+            gone = "" if item.is_active else "  (retired)" if item.subject else "  (no such memory)"
+            paper.line(
+                Span("not found", "red"), "  ", dim(item.id[-SHORT_ID:]), f"  {item.subject or ''}{gone}", indent=2
+            )
+    if is_compared and answer.moves is None:
+        paper.line(dim("not in the baseline"), indent=2)
+
+
+def _told_move(move: Move | None) -> Span | str:
+    if move is None or move.now is None:
+        return ""
+    if move.before is None:
+        return Span("new", "cyan")
+    by = move.before - move.now
+    return Span(f"↑{by}", "green") if by > 0 else Span(f"↓{-by}", "yellow")
+
+
+def _direction(move: Move) -> str:
+    if move.before is None:
+        return "new"
+    if move.now is None:
+        return "dropped"
+    return "up" if move.now < move.before else "down"
+
+
+def _queries(answers: Sequence[Answer]) -> str:
+    return count(len(answers), "query", "queries")
+
+
+def _evaluation_record(
+    answers: Sequence[Answer], expectations: Expectations | None, *, limit: int, baseline: Baseline | None,
+    saved: str | None,
+) -> dict[str, Any]:  # fmt: skip
+    """The answer of ``eval``."""
+    return {
+        "limit": limit,
+        "queries": [_answer_record(answer) for answer in answers],
+        "expectations": {
+            "queries": expectations.queries,
+            "hits": [{"depth": depth, "share": share} for depth, share in expectations.hits.items()],
+            "mrr": expectations.mrr,
+        }
+        if expectations
+        else None,
+        "baseline": {"saved_at": baseline.saved_at, "version": baseline.version} if baseline else None,
+        "saved": saved,
+    }
+
+
+def _answer_record(answer: Answer) -> dict[str, Any]:
+    return {
+        "id": answer.query.id,
+        "query": answer.query.query,
+        "results": [{**memory_record(result.memory), "score": result.score} for result in answer.results],
+        "lanes": lane_records(answer.lanes),
+        "abstained": answer.abstained,
+        "expected": [
+            {"id": item.id, "rank": item.rank, "subject": item.subject, "active": item.is_active}
+            for item in answer.expected
+        ],
+        "moves": None
+        if answer.moves is None
+        else [
+            {
+                "id": move.id, "subject": move.subject, "direction": _direction(move), "before": move.before,
+                "now": move.now,
+            }
+            for move in answer.moves
+        ],
+    }  # fmt: skip

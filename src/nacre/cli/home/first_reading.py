@@ -1,0 +1,77 @@
+"""What ``nacre init`` offers at its end: to read the sessions that are there, and to forget examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.formats import count, size
+from nacre.cli.home.estimate import render_estimate
+from nacre.cli.home.ingest_report import render_ingest
+from nacre.cli.home.quickstart import render_quickstart
+from nacre.cli.paper import bold, dim
+from nacre.cli.run import Run
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.settings import write_setting
+from nacre.setup import examples, first_ingest
+from nacre.setup.first_ingest import RECENT
+from nacre.setup.quickstart import run_quickstart
+
+
+def offer_first_reading(run: Run) -> None:
+    """Where nothing was read yet: tell what there is to read and what that takes, and do it if it is wanted."""
+    if examples.has_others(run.home):
+        return
+    found = first_ingest.look(run.home)
+    if not found.files:
+        return
+    paper = run.paper(stderr=True)
+    paper.line(bold("Your agents' sessions"))
+    paper.line(f"{count(found.files, 'transcript')} of {size(found.bytes)} can be read; they stay where they are.")
+    if found.estimate:
+        render_estimate(paper, found.estimate)
+    else:
+        paper.line(dim("No language model is set, so it costs nothing: rules learn from them. nacre setup sets one."))
+    click.echo(f"\n{paper.text()}", nl=False, err=True)
+    recent = f"week ({count(len(found.recent), 'transcript')} of the last 7 days), " if found.recent else ""
+    said = click.prompt(
+        f"Read them now? all, {recent}later", default="all", err=True, show_choices=False,
+        type=click.Choice(["all", "week", "later"] if found.recent else ["all", "later"]),
+    )  # fmt: skip
+    if said != "all":  # the daemon follows what is new, and leaves to the owner what was put off
+        write_setting(run.settings.config, "watch.changed_since", _since(run, said).isoformat(timespec="milliseconds"))
+    if said == "later":
+        click.echo("New sessions are read as they happen; nacre ingest reads the others whenever you like.", err=True)
+    else:
+        _read(run, found.recent if said == "week" else ())
+
+
+def _since(run: Run, said: str) -> datetime:
+    return run.home.clock() - (RECENT if said == "week" else timedelta())
+
+
+def _read(run: Run, paths: Sequence[Path]) -> None:
+    with progress.shown(run) as notify:
+        if paths:
+            report = ingest(run.home, IngestOptions(paths=tuple(paths), remember_paths=False), notify)
+            run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
+        else:
+            result = run_quickstart(run.home, notify)
+            run.answer({}, lambda paper: render_quickstart(paper, result, run.settings.vault))
+
+
+def offer_to_forget_examples(run: Run) -> None:
+    """Where a first look brought example sessions along: take them out, if wanted, before agents are told them."""
+    if not examples.present(run.home):
+        return
+    click.echo("\nYour memory holds the example sessions of nacre quickstart, and what they taught.", err=True)
+    if click.confirm("Take them out?", default=True, err=True):
+        examples.forget(run.home, examples.plan_to_forget(run.home))
+        click.echo("Gone. nacre recall answers from your own sessions now.", err=True)
+    else:
+        click.echo("nacre forget --examples takes them out whenever you like.", err=True)

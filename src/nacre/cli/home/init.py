@@ -1,0 +1,282 @@
+"""``nacre init``: plug nacre into agents' tools, and out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.formats import Record
+from nacre.cli.home.init_daemon import DaemonMet, end_other_version, end_unneeded, start_for_hosts
+from nacre.cli.home.wiring import Shown, diff_of, render_done, render_plan
+from nacre.cli.paper import dim
+from nacre.cli.run import Run
+from nacre.errors import InvalidInput
+from nacre.platform import private_files
+from nacre.platform.ids import utc_now
+from nacre.values.wiring import LeftAlone, WiringDone, WiringPlan, WiringWish
+from nacre.wiring.apply import alone, apply, rewriting
+from nacre.wiring.codex_trust import UNSEEN, config_file, trust_hooks, trust_in
+from nacre.wiring.plan import plan, plan_removal
+from nacre.wiring.record import load
+from nacre.wiring.ways import FoundHost, found_hosts, host_named, settled
+
+
+@command(
+    "init",
+    examples=[
+        "nacre init",
+        "nacre init --host cursor --project .",
+        "nacre init --uninstall --dry-run",
+    ],
+)
+@click.option(
+    "--host", "hosts", type=TEXT, multiple=True, metavar="NAME[,NAME]", help="Which tools; else all that are here."
+)
+@click.option("--project", type=click.Path(path_type=Path), metavar="PATH", help="For one project only, in its folder.")
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project"]),
+    help="For all of yours (user), or for the project of this folder.",
+)
+@click.option("--plain", is_flag=True, help="Claude Code: by its settings, without a plugin.")
+@click.option("--slot", is_flag=True, help="OpenClaw: take its place for memory as well.")
+@click.option("--tool-hook", is_flag=True, help="Claude Code: also run before each tool call, for news of others.")
+@click.option("--trust-hooks", is_flag=True, help="Codex: have it trust the hooks that are written.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option("--uninstall", is_flag=True, help="Take it out again.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def init(  # noqa: PLR0913 - one a question
+    run: Run, hosts: tuple[str, ...], project: Path | None, scope: str | None, plain: bool, slot: bool,
+    tool_hook: bool, trust_hooks: bool, dry_run: bool, uninstall: bool, yes: bool,
+) -> None:  # fmt: skip
+    """Plug nacre into your agents' tools, and out of them.
+
+    They start their sessions knowing what matters, and leave what they learn. It finds the tools on this machine, shows
+    what it would write where, and asks. What others wrote into those files stays to the byte, and a copy of each is put
+    beside it. Run again, it mends what is missing or has moved.
+    """
+    asks = run.is_interactive and not yes and not dry_run and not run.as_json
+    folder = _folder(project, scope)
+    template = WiringWish("", folder, plain, slot, tool_hook)
+    if not (asks or yes or dry_run):
+        raise click.UsageError(
+            "nobody can be asked: add --yes, or --dry-run to see what would change", click.get_current_context()
+        )
+    named = [name.strip() for part in hosts for name in part.split(",") if name.strip()]
+    chosen = _chosen(run, named, template, uninstall=uninstall, asks=asks)
+    if not chosen and asks and not uninstall:
+        click.echo("Nothing was chosen, and nothing was changed.", err=True)
+        return
+    wishes = [
+        one if isinstance(one, WiringWish) else settled(run.settings, replace(template, host=one)) for one in chosen
+    ]
+    wanted = _planned(run, wishes, uninstall=uninstall)
+    if dry_run:
+        _show(run, wanted)
+        return
+    if asks and not wanted.is_nothing:
+        paper = run.paper(stderr=True)
+        render_plan(paper, wanted, _shown(run))
+        click.echo(f"\n{paper.text()}", err=True)
+        run.confirm("Take it out?" if uninstall else "Write this?")
+    if not uninstall:
+        private_files.make_folder(run.settings.home)
+    with alone(run.settings.home):
+        again = _planned(run, wishes, uninstall=uninstall)  # another one may have done it meanwhile
+        goes_on = asks and not (uninstall or named)
+        _do(run, again if again.is_nothing or not asks else wanted, trusts=trust_hooks, asks=asks, goes_on=goes_on)
+    if goes_on:
+        # with all of ingestion, which only this needs
+        from nacre.cli.home.first_reading import offer_first_reading, offer_to_forget_examples
+
+        offer_to_forget_examples(run)
+        offer_first_reading(run)
+        if run.exit_code == 0 and (started := start_for_hosts(run.settings)):
+            click.echo(started.told, err=True)
+
+
+def _shown(run: Run) -> Shown:
+    """How paths are told."""
+    return Shown(run.settings.user_home, run.settings.home.resolve(), _clean(run))
+
+
+def _clean(run: Run) -> Callable[[str], str]:
+    from nacre.redact.redactor import Redactor  # where something is shown only
+
+    return Redactor(run.settings["redaction.patterns"], run.settings["redaction.allow"]).clean
+
+
+def _folder(project: Path | None, scope: str | None) -> Path | None:
+    """The folder that is wired; ``None`` for all of the user's. Raises InvalidInput, UsageError."""
+    if scope == "user" and project:
+        raise click.UsageError("--scope user goes without --project", click.get_current_context())
+    if scope != "project" and not project:
+        return None
+    folder = (project or Path()).expanduser().resolve()
+    if not folder.is_dir():
+        raise InvalidInput(f"there is no folder {folder}", hint="name the folder of a project: --project PATH")
+    return folder
+
+
+def _chosen(
+    run: Run, named: list[str], template: WiringWish, *, uninstall: bool, asks: bool
+) -> list[WiringWish] | list[str]:
+    """The hosts that are meant: those that are named, else those that are wired, or here, as far as they are wanted."""
+    if named:
+        return [host_named(name).name for name in dict.fromkeys(named)]
+    wired = [one for one in load(run.settings.home).wishes if template.project in (None, one.project)]
+    if uninstall or (wired and not asks):  # asked of nobody, it mends what was chosen before, and chooses no more
+        return wired
+    found = found_hosts(run.settings)
+    if template.project:
+        found = [one for one in found if one.host.by_project]
+    if asks:
+        return _choose_hosts(run, found)
+    if not found:
+        raise InvalidInput("no tool of an agent was found on this machine", hint="name it: nacre init --host NAME")
+    return [one.host.name for one in found]
+
+
+def _planned(run: Run, wishes: list[WiringWish], *, uninstall: bool) -> WiringPlan:
+    wanted = plan_removal(run.settings, wishes) if uninstall else plan(run.settings, wishes)
+    run.exit_code = 1 if wanted.left_alone else 0
+    return wanted
+
+
+def _show(run: Run, wanted: WiringPlan) -> None:
+    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
+    run.answer(_plan_record(wanted, diffs), lambda paper: render_plan(paper, wanted, _shown(run)))
+
+
+def _do(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool, goes_on: bool) -> None:
+    done = apply(run.settings, wanted, utc_now())
+    run.exit_code = 1 if done.failed or done.left_alone or wanted.left_alone else 0
+    trust = None if wanted.is_removal else _trust(run, wanted, trusts=trusts, asks=asks)
+    if trust:
+        notes = tuple(one for one in wanted.notes if one[0] != "codex")
+        done = replace(done, plan=replace(wanted, notes=notes), trusted=trust == "now")
+    diffs = [diff_of(change, _clean(run)) for change in wanted.changes]
+    daemon = _settle_daemon(run, is_removal=wanted.is_removal, starts=run.exit_code == 0 and not goes_on)
+    run.answer(_done_record(done, diffs, daemon), lambda paper: render_done(paper, done, _shown(run), daemon))
+    if not run.as_json:
+        run.flush()
+
+
+def _settle_daemon(run: Run, *, is_removal: bool, starts: bool) -> DaemonMet | None:
+    """End the daemon that nobody needs any more, or that is another nacre's; start one for the hosts that are wired."""
+    home, is_wired = run.settings.home, bool(load(run.settings.home).wishes)
+    if is_removal:
+        return None if is_wired else end_unneeded(home)
+    other = end_other_version(home)
+    may_start = starts and is_wired and (other is None or other.state == "ended")
+    started = start_for_hosts(run.settings) if may_start else None
+    return other or started
+
+
+def _trust(run: Run, wanted: WiringPlan, *, trusts: bool, asks: bool) -> str | None:
+    """Whether Codex trusts the hooks: ``before``, ``now``, since somebody said that it should, or not."""
+    wish = next((one for one in wanted.wishes if one.host == "codex"), None)
+    found = trust_in(run.settings, wish) if wish else None
+    if wish is None or found is None:
+        return None
+    if found.seen and not found.untrusted:
+        return "before"
+    if not (trusts or (asks and _may_trust())):
+        return None
+    with rewriting(run.settings, config_file(run.settings)):
+        problem = trust_hooks(run.settings, wish)
+    if problem:
+        way_out = "" if UNSEEN in problem else "; open codex and type /hooks"
+        run.warnings.append(f"Codex: {problem}{way_out}")
+    return None if problem else "now"
+
+
+def _may_trust() -> bool:
+    """Whether Codex is to trust the hooks; who breaks off here has had the files written, and is told so."""
+    question = "Codex runs hooks only once they are trusted. Have it trust those that were just written?"
+    try:
+        return click.confirm(question, default=True, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False
+
+
+def _choose_hosts(run: Run, found: Sequence[FoundHost]) -> list[str]:
+    """Which of the tools on this machine are to be wired. Raises InvalidInput where there is none."""
+    if not found:
+        raise InvalidInput(
+            "no tool of an agent was found on this machine", hint="name it: nacre init --host NAME; nacre init --help"
+        )
+    paper = run.paper(stderr=True)
+    paper.line("nacre plugs into your agents' tools: they start knowing what matters, and leave what they learn.")
+    paper.heading("Found on this machine")
+    rows = [(f"{number:>4}", one.host.label, dim(_told(one))) for number, one in enumerate(found, start=1)]
+    paper.table(rows)
+    click.echo(f"\n{paper.text()}", err=True)
+    while True:
+        said = str(click.prompt("Which ones? Numbers, all or none", default="all", err=True)).strip().lower()
+        chosen = _numbers(said, len(found))
+        if chosen is not None:
+            return [found[number - 1].host.name for number in chosen]
+        click.echo(f"Type numbers from 1 to {len(found)}, such as 1,2; or all, or none.", err=True)
+
+
+def _numbers(said: str, most: int) -> list[int] | None:
+    """The numbers that were typed; ``None`` where that is nothing of the kind."""
+    if said in ("all", ""):
+        return list(range(1, most + 1))
+    if said in ("none", "0"):
+        return []
+    parts = said.replace(",", " ").split()
+    if not all(part.isdecimal() and 1 <= int(part) <= most for part in parts):
+        return None
+    return list(dict.fromkeys(int(part) for part in parts))
+
+
+def _told(one: FoundHost) -> str:
+    parts = [one.program or "", "wired already" if one.is_wired else ""]
+    return ", ".join(part for part in parts if part)
+
+
+def _plan_record(plan: WiringPlan, diffs: Sequence[str]) -> Record:
+    """What would be, or was, changed."""
+    return {
+        "hosts": [
+            {"host": wish.host, "scope": wish.scope, "project": str(wish.project) if wish.project else None}
+            for wish in plan.wishes
+        ],
+        "files": [
+            {
+                "path": str(change.path), "action": change.action, "hosts": list(change.hosts), "what": change.what,
+                "diff": diff,
+            }
+            for change, diff in zip(plan.changes, diffs, strict=True)
+        ],
+        "left_alone": [_left(one) for one in plan.left_alone],
+        "kept": [_left(one) for one in plan.kept],
+        "commands": [{"command": list(one.words), "what": one.what} for one in plan.commands],
+        "notes": [{"host": host, "note": note} for host, note in plan.notes],
+        "done": False, "backups": [], "old_copies": [], "daemon": None, "failed": [], "trusted": False,
+    }  # fmt: skip
+
+
+def _done_record(done: WiringDone, diffs: Sequence[str], daemon: DaemonMet | None) -> Record:
+    """What was changed."""
+    return _plan_record(done.plan, diffs) | {
+        "done": True,
+        "backups": [str(path) for path in done.backups],
+        "old_copies": [str(path) for path in done.old_copies],
+        "daemon": {"version": daemon.version, "state": daemon.state} if daemon else None,
+        "left_alone": [_left(one) for one in (*done.plan.left_alone, *done.left_alone)],
+        "trusted": done.trusted,
+        "failed": [{"command": command, "said": said} for command, said in done.failed],
+    }
+
+
+def _left(one: LeftAlone) -> Record:
+    return {"path": str(one.path), "host": one.host, "reason": one.reason, "hint": one.hint}

@@ -1,0 +1,150 @@
+"""Wirings of hosts, for people: what would change, as a diff, and what was done."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nacre.cli.formats import count
+from nacre.cli.home.init_daemon import DaemonMet
+from nacre.cli.paper import Paper, Span, bold, dim
+from nacre.hosts import codex
+from nacre.hosts.registry import HOSTS
+from nacre.values.wiring import FileChange, HostCommand, LeftAlone, WiringDone, WiringPlan
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+Clean = Callable[[str], str]
+_LONGEST_LINE = 300
+_NEW_LINES = 12
+"""Of a file that is all new, so many lines are shown."""
+_DONE = {"create": "wrote", "change": "changed", "remove": "removed", "none": "unchanged"}
+_TO_DO = {"create": "would write", "change": "would change", "remove": "would remove", "none": "unchanged"}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How paths are told: those of the user from ``~`` on; and texts: without secrets."""
+
+    user: Path
+    home: Path
+    clean: Clean
+
+    def is_own(self, path: Path) -> bool:
+        """Whether a file lies in nacre's home."""
+        return path.is_relative_to(self.home)
+
+    def short(self, path: Path) -> str:
+        """A path as people write it."""
+        return f"~/{path.relative_to(self.user)}" if path.is_relative_to(self.user) else str(path)
+
+    def words(self, command: HostCommand) -> str:
+        """A command as people type it."""
+        first, *rest = command.words
+        return shlex.join([Path(first).stem, *rest])
+
+
+def diff_of(change: FileChange, clean: Clean) -> str:
+    """How a file changes, as diff -u tells it, without the secrets that settings of others may hold."""
+    before, after = _lines(change.before, clean), _lines(change.after, clean)
+    names = ("before" if change.before is not None else "/dev/null", "after" if after else "/dev/null")
+    return "\n".join(difflib.unified_diff(before, after, *names, lineterm="", n=2))
+
+
+def render_plan(paper: Paper, plan: WiringPlan, places: Shown) -> None:
+    """What would be done."""
+    for change in plan.changes:
+        if change.action != "none" and not places.is_own(change.path):
+            labels = ", ".join(HOSTS[host].label for host in change.hosts)
+            paper.line(bold(f"{_TO_DO[change.action]} {places.short(change.path)}"), dim(f"  {labels}: {change.what}"))
+            for line in _shown(change, places.clean):
+                paper.verbatim("  " + line, _STYLES.get(line[:1], "dim"))
+    _own_files(paper, plan, places, _TO_DO)
+    for command in plan.commands:
+        paper.line(bold("would run "), places.words(command), dim(f"  {command.what}"), hang=2)
+    same = sum(change.action == "none" for change in plan.changes)
+    if same:
+        paper.line(dim(f"{count(same, 'file')} as {'it' if same == 1 else 'they'} should be already"))
+    _left(paper, plan.left_alone, places)
+    _left(paper, plan.kept, places, "kept      ")
+
+
+def render_done(paper: Paper, done: WiringDone, places: Shown, daemon: DaemonMet | None = None) -> None:
+    """What was done, what became of the daemon, and what is left to do."""
+    plan = done.plan
+    left = {one.path for one in done.left_alone}
+    for change in plan.changes:
+        if change.action != "none" and change.path not in left and not places.is_own(change.path):
+            verb = Span(f"{_DONE[change.action]:<8}", "green")
+            paper.line(verb, f" {places.short(change.path)}", dim(f"  {change.what}"))
+    _own_files(paper, plan, places, _DONE)
+    if done.trusted:
+        paper.line(Span(f"{'trusted':<8}", "green"), " the hooks, by Codex")
+    elif plan.is_nothing and not plan.left_alone:
+        paper.line("Nothing to do: ", "none of it is there." if plan.is_removal else "everything is in place.")
+    _copies(paper, done, places)
+    for command, said in done.failed:
+        paper.line(Span("failed", "bold red"), f" {command}: {said}", hang=2)
+    _left(paper, (*plan.left_alone, *done.left_alone), places)
+    _left(paper, plan.kept, places, "kept      ")
+    if daemon:
+        paper.line(daemon.told, hang=2)
+    if plan.is_removal:
+        paper.line(dim(f"Your memories stay in {places.short(places.home)}."))
+        return
+    for host, note in plan.notes:
+        if not plan.is_nothing or host == codex.NAME:  # which is told as long as the hooks are not trusted
+            paper.line(bold(HOSTS[host].label), f": {note}", hang=2)
+    works = "tells what works" if plan.left_alone else "proves that it works"
+    paper.line(dim(f"nacre doctor hosts {works}; nacre init --uninstall takes it out again."))
+
+
+def _copies(paper: Paper, done: WiringDone, places: Shown) -> None:
+    """Where files are as they were: before what was done now, and before nacre came."""
+    for path in done.backups:
+        paper.line(dim(f"as it was: {places.short(path)}"))
+    for path in done.old_copies:
+        paper.line(dim(f"as it was before nacre: {places.short(path)}"))
+
+
+def _own_files(paper: Paper, plan: WiringPlan, places: Shown, verbs: Mapping[str, str]) -> None:
+    """Files in nacre's own folder, a line a host and action."""
+    counted: Counter[tuple[str, str, str]] = Counter(
+        (change.action, change.hosts[0], change.what)
+        for change in plan.changes
+        if change.action != "none" and places.is_own(change.path)
+    )
+    for (action, host, what), number in counted.items():
+        where = places.short(places.home / "hosts" / host)
+        label = f"  {HOSTS[host].label}: {what}"
+        paper.line(bold(f"{verbs[action]:<8}"), f" {count(number, 'file')} in {where}", dim(label))
+
+
+def _shown(change: FileChange, clean: Clean) -> Iterator[str]:
+    lines = [_cut(line) for line in diff_of(change, clean).split("\n")[2:]]
+    if change.action == "change":
+        yield from lines
+        return
+    if change.action == "remove":
+        return
+    yield from lines[1 : _NEW_LINES + 1]
+    if len(lines) > _NEW_LINES + 1:
+        yield f"  … and {len(lines) - _NEW_LINES - 1} lines more"
+
+
+def _cut(line: str) -> str:
+    """A line as far as it is worth reading: some settings are all in one."""
+    return line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…"
+
+
+def _left(paper: Paper, left: Sequence[LeftAlone], places: Shown, label: str = "left alone") -> None:
+    for one in left:
+        told = f" {places.short(one.path)}: {one.reason} ({one.hint})"
+        paper.line(Span(label, "yellow"), told, hang=2)
+
+
+def _lines(content: bytes | None, clean: Clean) -> list[str]:
+    return [] if content is None else clean(content.decode("utf-8", "replace")).splitlines()

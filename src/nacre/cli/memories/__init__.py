@@ -1,0 +1,1 @@
+"""Commands about memories: recall, store, list, retire, review, history and more."""

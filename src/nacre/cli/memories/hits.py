@@ -1,0 +1,188 @@
+"""What answers a question, as JSON and as lines: memories, turns of sessions, and what each lane did."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.cli.formats import (
+    SHORT_ID,
+    Record,
+    count,
+    day,
+    kind_span,
+    place_name,
+    says_the_same,
+    short_id,
+    short_session,
+    speaker_name,
+    stamp,
+    when,
+)
+from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, full_text, memory_record, origin_of
+from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.text.passages import normalise, shorten
+from nacre.values.memory import Memory
+from nacre.values.recall import Evidence, Lane, MemoryHit, RecallResult, TurnHit
+from nacre.values.session import Trust
+
+_QUOTE_CHARACTERS = 180
+_INDENT = 4
+NOTHING = "Nothing in memory answers that."
+NOTHING_SAID = "No session says anything about that."
+EMPTY = "There is nothing in memory yet."
+_TITLE_CHARACTERS = 70
+
+
+def memory_hit_record(hit: MemoryHit) -> Record:
+    """One memory that answers."""
+    return {
+        **memory_record(hit.memory),
+        "score": hit.score,
+        "evidence": [evidence_record(item) for item in hit.evidence],
+        "outdated_by": list(hit.outdated_by),
+        "may_replace": [_older_record(memory) for memory in hit.may_replace],
+        "components": hit.components,
+    }
+
+
+def _older_record(memory: Memory) -> Record:
+    return {
+        "id": memory.id, "subject": memory.subject, "content": memory.content, "trust": memory.trust.value,
+        "created": stamp(memory.created),
+    }  # fmt: skip
+
+
+def turn_hit_record(hit: TurnHit) -> Record:
+    """One turn that answers."""
+    return {
+        "session_id": hit.session.native_id,
+        "turn_id": hit.turn.id,
+        "tool": hit.session.tool,
+        "project": hit.project,
+        "score": hit.score,
+        "excerpt": hit.excerpt,
+        "speaker": hit.turn.speaker.value,
+        "trust": hit.turn.trust.value,
+        "author": hit.turn.author,
+        "time": stamp(hit.turn.time),
+        "title": hit.session.title,
+        "components": hit.components,
+    }
+
+
+def lane_records(lanes: Sequence[Lane]) -> list[Record]:
+    """What each lane did."""
+    return [{"name": lane.name, "state": lane.state.value, "note": lane.note} for lane in lanes]
+
+
+def render_hit(paper: Paper, rank: int, hit: MemoryHit, *, explain: bool) -> None:
+    """One memory that answers, with its evidence."""
+    memory = hit.memory
+    if memory.trust is Trust.UNTRUSTED:
+        paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), hang=_INDENT)
+        paper.framed(full_text(memory), origin_of(memory), indent=_INDENT)
+    else:
+        _render_words(paper, rank, memory)
+    facts = (place_name(memory), when(memory.created), f"importance\u00a0{memory.importance}", short_id(memory))
+    paper.line(dim(joined(facts)), indent=_INDENT)
+    _render_notes(paper, hit)
+    if explain:
+        _render_components(paper, hit.score, hit.components)
+
+
+def _render_words(paper: Paper, rank: int, memory: Memory) -> None:
+    paper.line(bold(f"{rank:>2}"), "  ", kind_span(memory.kind), "  ", bold(memory.subject), hang=_INDENT)
+    if normalise(memory.content) != normalise(memory.subject):
+        paper.line(shorten(memory.content, HIT_CHARACTERS), indent=_INDENT)
+
+
+def _render_notes(paper: Paper, hit: MemoryHit) -> None:
+    memory = hit.memory
+    if hit.outdated_by:
+        newer = joined([one[-SHORT_ID:] for one in hit.outdated_by], ", ")
+        paper.line(Span(f"may be outdated: see {newer}", "yellow"), indent=_INDENT)
+    if hit.evidence:
+        _evidence_line(paper, hit.evidence, memory)
+    for older in hit.may_replace:
+        mark = "untrusted: " if older.trust is Trust.UNTRUSTED else ""
+        told = mark + shorten(older.content, HIT_CHARACTERS)
+        paper.line(dim(f"may replace {short_id(older)} ({day(older.created)}): {told}"), indent=_INDENT, hang=2)
+
+
+def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -> None:
+    first = next((one for one in evidence if one.speaker is memory.speaker), evidence[0])
+    tool, _, native_id = first.session_id.partition(":")
+    more = f" and {count(len(evidence) - 1, 'more turn')}" if len(evidence) > 1 else ""
+    said_by = speaker_name(memory.speaker, memory.author)
+    told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
+    date = when(first.time) if when(first.time) != when(memory.created) else ""
+    quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
+    quoted = "" if says_the_same(first.excerpt, memory.content) else f": “{quote}”"
+    paper.line(dim(f"{joined((told_by, date), ', ')}{quoted}"), indent=_INDENT)
+
+
+def _render_components(paper: Paper, score: float, parts: dict[str, float]) -> None:
+    """What a score is made of: lanes and bonuses add up, ``×`` multiplies, the rest are absolute signals."""
+    names = {name: f"× {name[2:]}" if name.startswith("x_") else name for name in parts}
+    rows = [(dim("score"), dim(f"{score:.4f}"))]
+    rows += [(dim(f"  {names[name]}"), dim(f"{value:.4f}")) for name, value in parts.items()]
+    paper.table(rows, indent=_INDENT)
+
+
+def render_turn_hits(paper: Paper, turns: Sequence[TurnHit], *, explain: bool, offset: int = 0) -> None:
+    """Who said it in which session, and the words."""
+    for rank, hit in enumerate(turns, start=offset + 1):
+        session = hit.session
+        title = f"“{shorten(session.title, _TITLE_CHARACTERS)}”" if session.title else ""
+        place = joined((f"{session.tool} {short_session(session.native_id)}", hit.project, when(hit.turn.time), title))
+        paper.line(bold(f"{rank:>2}"), "  ", dim(place), hang=_INDENT)
+        who = speaker_name(hit.turn.speaker, hit.turn.author)
+        if hit.turn.trust is Trust.UNTRUSTED:
+            told = f"from {who} in {session.tool} {short_session(session.native_id)}"
+            paper.framed(hit.excerpt, told, indent=_INDENT)
+        else:
+            paper.line(Span(f"{who}:", "bold"), " ", hit.excerpt, indent=_INDENT)
+        if explain:
+            _render_components(paper, hit.score, hit.components)
+        paper.blank()
+
+
+def render_beginning(paper: Paper) -> None:
+    """How to begin."""
+    paper.line(bold(EMPTY))
+    paper.facts(
+        (
+            ("nacre ingest", "reads the sessions of the agents on this machine"),
+            ('nacre store "…"', "keeps something you tell it"),
+        ),
+        indent=2,
+    )
+
+
+def render_nothing(paper: Paper, message: str, result: RecallResult) -> None:
+    """That nothing was found, and what to try."""
+    paper.line(bold(message))
+    if result.turns:
+        return
+    if message == NOTHING_SAID:
+        paper.line(dim("Try other words, or fewer filters."), indent=2)
+        return
+    if result.abstained:
+        paper.line(dim("Some memories come near the question; none of them is close enough."), indent=2)
+    paper.line(dim("Try other words, fewer filters, or what was said: nacre sessions search …"), indent=2)
+
+
+def render_lanes(paper: Paper, result: RecallResult, *, explain: bool) -> None:
+    """What each lane did, or only those that did less than they should."""
+    lanes: Sequence[Lane] = result.lanes if explain else result.degraded
+    if not lanes:
+        return
+    told = describe_lanes(lanes)
+    paper.blank()
+    took = f" · {result.took_ms:.0f} ms" if explain else ""
+    paper.line(dim(f"lanes: {told}{took}" if explain else f"degraded: {told}"))
+
+
+def describe_lanes(lanes: Sequence[Lane]) -> str:
+    """What each lane did, in one line."""
+    return "; ".join(f"{lane.name} {lane.state.value}{f' ({lane.note})' if lane.note else ''}" for lane in lanes)

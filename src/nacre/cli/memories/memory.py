@@ -1,0 +1,112 @@
+"""One memory, as JSON and as lines: what every command shows of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
+from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
+from nacre.text.passages import normalise, shorten
+from nacre.values.memory import Memory
+from nacre.values.recall import Evidence
+from nacre.values.session import Trust
+
+HIT_CHARACTERS = 420
+LINE_CHARACTERS = 160
+
+
+def memory_record(memory: Memory) -> Record:
+    """One memory."""
+    tool, session_id = split_session(memory.source.session)
+    return {
+        "id": memory.id,
+        "kind": memory.kind.value,
+        "subject": memory.subject,
+        "content": memory.content,
+        "importance": memory.importance,
+        "expiry": memory.expiry.value,
+        "scope": memory.scope.value,
+        "project": memory.project,
+        "inbox": memory.inbox,
+        "tags": list(memory.tags),
+        "created": stamp(memory.created),
+        "updated": stamp(memory.updated),
+        "speaker": memory.speaker.value,
+        "trust": memory.trust.value,
+        "confidence": memory.confidence.value,
+        "canonical_key": memory.canonical_key,
+        "session": memory.source.session,
+        "session_id": session_id,
+        "tool": tool,
+        "turn_ids": list(memory.source.turns),
+        "superseded_by": memory.superseded_by,
+        "retired": stamp(memory.retired.at) if memory.retired else None,
+    }
+
+
+def evidence_record(evidence: Evidence) -> Record:
+    """Where a memory was said."""
+    tool, session_id = split_session(evidence.session_id)
+    return {
+        "session_id": session_id,
+        "turn_id": evidence.turn_id,
+        "tool": tool,
+        "speaker": evidence.speaker.value,
+        "time": stamp(evidence.time),
+        "excerpt": evidence.excerpt,
+    }
+
+
+def render_table(paper: Paper, memories: Sequence[Memory], *, indent: int = 0) -> None:
+    """One line a memory: id, day, kind, importance, project, subject."""
+    rows = [
+        (
+            dim(short_id(memory)), dim(day(memory.created)), kind_span(memory.kind),
+            Span(f"{memory.importance:>2}", "bold" if memory.importance >= 8 else ""), place_name(memory),
+            subject_and_content(memory),
+        )
+        for memory in memories
+    ]  # fmt: skip
+    paper.table(rows, drop=(3, 1, 4), indent=indent)
+
+
+def subject_and_content(memory: Memory) -> tuple[Part, ...]:
+    """Subject and content, for one line of a table."""
+    if memory.trust is Trust.UNTRUSTED:
+        return Span("untrusted: ", "yellow"), shorten(full_text(memory), LINE_CHARACTERS)
+    if normalise(memory.content).startswith(normalise(memory.subject)):
+        return (shorten(memory.content, LINE_CHARACTERS),)
+    return bold(memory.subject), "  ", shorten(memory.content, LINE_CHARACTERS)
+
+
+def render_outcome(paper: Paper, verb: str, memory: Memory) -> None:
+    """What became of one memory."""
+    facts = joined((place_name(memory), f"importance {memory.importance}", short_id(memory)))
+    paper.line(f"{verb}: ", kind_span(memory.kind), " ", bold(memory.subject), "  ", dim(facts), hang=2)
+
+
+def render_outcomes(paper: Paper, verb: str, memories: Sequence[Memory]) -> None:
+    """What became of several."""
+    for memory in memories:
+        render_outcome(paper, verb, memory)
+
+
+def render_list(paper: Paper, memories: Sequence[Memory], *, total: int, offset: int) -> None:
+    """A page of memories and how many there are."""
+    render_table(paper, memories)
+    shown = offset + len(memories)
+    if shown < total:
+        paper.blank()
+        paper.line(dim(f"{len(memories)} of {count(total, 'memory', 'memories')}; more: --offset {shown}"))
+
+
+def full_text(memory: Memory) -> str:
+    """Subject and content in one, where the content does not begin with the subject."""
+    is_told = normalise(memory.content).startswith(normalise(memory.subject))
+    return shorten(memory.content if is_told else f"{memory.subject}: {memory.content}", HIT_CHARACTERS)
+
+
+def origin_of(memory: Memory) -> str:
+    """Where a memory was learned."""
+    where = memory.source.session or memory.source.file
+    return f"from {where}" if where else "from outside"

@@ -1,0 +1,69 @@
+"""``nacre page``."""
+
+from __future__ import annotations
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.options import read_content
+from nacre.cli.paper import Paper, dim
+from nacre.cli.run import Run
+from nacre.context.pages import PAGES, OwnPage, own_page, write_own_page
+
+
+@command(
+    "page",
+    examples=[
+        "nacre page identity",
+        'nacre page identity "You work for Ada, who keeps bees and writes Python."',
+        "nacre page profile --edit",
+    ],
+)
+@click.argument("name", type=click.Choice(PAGES), metavar="NAME")
+@click.argument("text", type=TEXT, required=False)
+@click.option("--edit", is_flag=True, help="Open it in your editor.")
+@click.option("--remove", is_flag=True, help="Take it away.")
+@click.pass_obj
+def page(run: Run, name: str, text: str | None, edit: bool, remove: bool) -> None:
+    """Show or write what agents are told of you at the start of every session.
+
+    NAME is identity (who they work for) or profile (how you want things done: "Always …", "Prefer …", "Never …"). TEXT
+    takes the place of what the page says; - reads it from standard input. Both are files at the top of the vault, which
+    any editor may change.
+    """
+    if (text is not None) + edit + remove > 1:
+        raise click.UsageError("a text, --edit or --remove: one of them", click.get_current_context())
+    if text is not None and not text.strip():
+        raise click.UsageError("the text is empty; --remove takes the page away", click.get_current_context())
+    before = own_page(run.home, name)
+    if edit:
+        text = _edited(run, before)
+    elif text is not None:
+        text = read_content(text)
+    found = before if text is None and not remove else write_own_page(run.home, name, text or "")
+    did_change = found.text != before.text
+    if found.tokens > found.told_tokens:
+        run.warnings.append(f"{found.tokens} tokens: a session is told some {found.told_tokens}, from the top on")
+    record = {
+        "page": name, "path": str(run.settings.vault / found.path), "text": found.text, "tokens": found.tokens,
+        "told_tokens": found.told_tokens, "changed": did_change,
+    }  # fmt: skip
+    run.answer(record, lambda paper: _show(paper, found, did_change=did_change, is_asked=text is None and not remove))
+
+
+def _edited(run: Run, before: OwnPage) -> str | None:
+    """What the person wrote; ``None`` where they saved nothing."""
+    if not run.is_interactive:
+        raise click.UsageError("there is no terminal to open an editor in", click.get_current_context())
+    return click.edit(before.text, extension=".md")
+
+
+def _show(paper: Paper, found: OwnPage, *, did_change: bool, is_asked: bool) -> None:
+    if not is_asked:
+        gone = "Taken away" if not found.text else "Saved"
+        paper.line(f"{gone}: {found.path}" if did_change else "Nothing changed.")
+        return
+    if not found.text:
+        paper.line(f"There is no {found.name} yet.", dim(f'  nacre page {found.name} "…" writes it'))
+    for line in found.text.splitlines():
+        paper.verbatim(line)

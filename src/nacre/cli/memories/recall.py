@@ -1,0 +1,242 @@
+"""``nacre recall``."""
+
+from __future__ import annotations
+
+import contextlib
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.daemon import ask_daemon, is_empty
+from nacre.cli.formats import Record, day, stamp
+from nacre.cli.memories.hits import (
+    EMPTY,
+    NOTHING,
+    describe_lanes,
+    lane_records,
+    memory_hit_record,
+    render_beginning,
+    render_hit,
+    render_lanes,
+    render_nothing,
+    render_turn_hits,
+    turn_hit_record,
+)
+from nacre.cli.options import MODE, NO_DAEMON, TRACE_PROMPTS, limit_option, with_memory_filter
+from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import option, options
+from nacre.cli.run import Run
+from nacre.retrieval.requests import DeepQuery
+from nacre.values.deep_recall import DecidedBy, DeepResult, Route
+from nacre.values.recall import Filter, Mode, RecallQuery, RecallResult
+
+_WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER: "you"}
+
+
+@command(
+    "recall",
+    examples=[
+        'nacre recall "which database do we use for billing?"',
+        'nacre recall "what did we decide last week" --project . --kind decision',
+        'nacre recall --deep "how do we roll back a release of the web shop?"',
+    ],
+)
+@click.argument("question", nargs=-1, type=TEXT)
+@limit_option(None, "Memories")
+@with_memory_filter
+@option(RecallQuery, "around")
+@option(RecallQuery, "radius_days", "--around-radius")
+@click.option("--mode", type=MODE, help="The lanes to use.")
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="What an agent should know before it answers: of one project, chosen by the model that is set, else by rules.",
+)
+@click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
+@options(RecallQuery, "expand", "rerank")
+@TRACE_PROMPTS
+@option(RecallQuery, "budget_tokens", "--budget")
+@option(RecallQuery, "turns", default=None, show_default=False)
+@click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
+@option(RecallQuery, "update", help="Do not count this as a use of the memories.")
+@option(RecallQuery, "session")
+@option(RecallQuery, "boost", help="Rank by relevance alone, not by age, use and importance.")
+@NO_DAEMON
+def recall(  # noqa: PLR0913 - one parameter an option
+    run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
+    radius_days: float, mode: str | None, deep: bool, browse: bool, expand: bool,
+    rerank: bool, budget_tokens: int | None, turns: int | None,
+    explain: bool, update: bool, boost: bool, session: str | None, no_daemon: bool,
+) -> None:  # fmt: skip
+    """Find the memories that answer a question."""
+    if deep:
+        _refuse_with_deep(
+            {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget_tokens, "--turns": turns,
+             "--limit": limit, "--no-boost": not boost, "--expand": expand, "--rerank": rerank}
+        )  # fmt: skip
+        _recall_deep(run, " ".join(question), wanted, explain=explain, update=update, session=session)
+        return
+    settings = run.settings
+    query = RecallQuery(
+        text=" ".join(question), filter=wanted, limit=limit or settings["recall.limit"], around=around,
+        mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=radius_days,
+        budget_tokens=settings["recall.budget_tokens"] if budget_tokens is None else budget_tokens,
+        turns=settings["recall.turns"] if turns is None else turns, boost=boost, update=update,
+        session=session, expand=expand or settings["recall.expand"],
+        rerank=rerank or settings["recall.reranker"] == "model",
+    )  # fmt: skip
+    result = _answered(run, query, by_itself=no_daemon)
+    message = None
+    if not result.hits:
+        message = EMPTY if is_empty(run) else NOTHING
+    run.answer(
+        recall_record(result, message), lambda paper: _render_recall(paper, result, message=message, explain=explain)
+    )
+
+
+def _answered(run: Run, query: RecallQuery, *, by_itself: bool) -> RecallResult:
+    """The daemon's answer, but where a model is asked, which takes its time and is shown as it goes."""
+    if not (by_itself or query.expand or query.rerank):
+        found = ask_daemon(run, "recall", query, RecallResult)
+        if found:
+            return found
+    from nacre.retrieval import recall as recalling  # 150 ms that the daemon spares
+
+    return recalling.recall(run.home, query)
+
+
+def _refuse_with_deep(given: dict[str, object]) -> None:
+    named = [name for name, value in given.items() if value is not None and value is not False]
+    if named:
+        raise click.UsageError(f"{named[0]} does not go with --deep, which tells five memories at most")
+
+
+def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, update: bool, session: str | None) -> None:
+    # as above: recall by the daemon goes without
+    from nacre.home.location import project_of_folder
+    from nacre.retrieval.deep.recall import deep_recall, recent_of
+
+    context = run.home
+    recent = recent_of(context, session) if session else ()
+    here = None
+    with contextlib.suppress(FileNotFoundError):  # the folder was deleted
+        here = project_of_folder(context, Path.cwd())
+    query = DeepQuery(text=question, filter=wanted, recent=recent, here=here, update=update, session=session)
+    result = deep_recall(context, query)
+    run.answer(_deep_record(result, _message_of(result)), lambda paper: _render_deep(paper, result, explain=explain))
+
+
+def recall_record(result: RecallResult, message: str | None) -> Record:
+    """The answer of ``recall``."""
+    return {
+        "query": result.query,
+        "hits": [memory_hit_record(hit) for hit in result.hits],
+        "turns": [turn_hit_record(hit) for hit in result.turns],
+        "lanes": lane_records(result.lanes),
+        "abstained": result.abstained,
+        "message": message,
+        "truncated": result.truncated,
+        "since": stamp(result.since),
+        "until": stamp(result.until),
+        "around": stamp(result.around),
+        "took_ms": round(result.took_ms, 2),
+    }
+
+
+def _deep_record(result: DeepResult, message: str | None) -> Record:
+    """The answer of ``recall --deep``."""
+    return {
+        "query": result.query,
+        "route": result.route.value,
+        "project": result.project,
+        "clarify": list(result.clarify),
+        "candidates": [{"project": one.slug, "score": one.score, "named": one.named} for one in result.candidates],
+        "hits": [memory_hit_record(hit) for hit in result.hits],
+        "context": result.context,
+        "steps": [
+            {"name": step.name, "by": step.by.value, "outcome": step.outcome, "problem": step.problem}
+            for step in result.steps
+        ],
+        "lanes": lane_records(result.lanes),
+        "model": result.model,
+        "repeated": result.repeated,
+        "message": message,
+        "took_ms": round(result.took_ms, 2),
+    }
+
+
+def _render_recall(paper: Paper, result: RecallResult, *, message: str | None, explain: bool) -> None:
+    """Memories first, then turns, then what was less than it should be."""
+    if message == EMPTY:
+        render_beginning(paper)
+        return
+    for rank, hit in enumerate(result.hits, start=1):
+        render_hit(paper, rank, hit, explain=explain)
+        paper.blank()
+    if message:
+        render_nothing(paper, message, result)
+    if result.turns:
+        paper.heading("From your sessions")
+        render_turn_hits(paper, result.turns, explain=explain)
+    _render_notes(paper, result)
+    render_lanes(paper, result, explain=explain)
+
+
+def _render_notes(paper: Paper, result: RecallResult) -> None:
+    if result.since or result.until:
+        span = f"from {day(result.since)}" if result.since else ""
+        span = joined((span, f"before {day(result.until)}" if result.until else ""), " and ")
+        paper.blank()
+        paper.line(dim(f"Only memories {span}." if result.hits else f"Only memories {span} were asked."))
+    if result.truncated:
+        paper.blank()
+        paper.line(dim("More memories answer; the token budget left them out."))
+
+
+def _message_of(result: DeepResult) -> str | None:
+    """Why there are no hits, where there are none."""
+    if result.hits or result.clarify:
+        return None
+    if result.route is Route.NONE:
+        return "That needs no memory."
+    return "Nothing beside what is known of you." if result.context else NOTHING
+
+
+def _render_deep(paper: Paper, result: DeepResult, *, explain: bool) -> None:
+    """What was found, or which project has to be named, then who decided it."""
+    if result.clarify:
+        paper.line(bold("Which project do you mean?"))
+        for slug in result.clarify:
+            paper.line(f"--project {slug}", indent=2)
+    elif not result.hits:
+        paper.line(bold(_message_of(result) or NOTHING))
+        if result.route is not Route.NONE:
+            paper.line(dim("What draws on text from outside is never told here; nacre recall may show more."), indent=2)
+    elif result.project:
+        paper.line(dim("of the project "), bold(result.project))
+        paper.blank()
+    for rank, hit in enumerate(result.hits, start=1):
+        render_hit(paper, rank, hit, explain=explain)
+        paper.blank()
+    if explain and result.context:
+        paper.heading("For an agent")
+        paper.body(result.context, indent=2)
+    _render_steps(paper, result, explain=explain)
+
+
+def _render_steps(paper: Paper, result: DeepResult, *, explain: bool) -> None:
+    paper.blank()
+    told = [f"{step.name} {step.outcome} (by {_WHO[step.by]})" for step in result.steps]
+    paper.line(dim("; ".join(told)), hang=2)
+    if result.problem:
+        paper.line(Span(f"the model did not help: {result.problem}; rules went on", "yellow"), hang=2)
+    elif result.model is None:
+        paper.line(dim("no language model is set: rules decided all of it (nacre setup)"), hang=2)
+    lanes = result.lanes if explain else result.degraded
+    if lanes:
+        paper.line(dim(f"{'lanes' if explain else 'degraded'}: {describe_lanes(lanes)}"), hang=2)
+    if explain:
+        again = " · answered again from memory" if result.repeated else ""
+        paper.line(dim(f"model: {result.model or 'none'} · {result.took_ms:.0f} ms{again}"))

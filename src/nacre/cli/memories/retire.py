@@ -1,0 +1,166 @@
+"""``nacre retire`` and ``nacre unretire``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from nacre.cli.command import command
+from nacre.cli.formats import SHORT_ID, Record, count, day, short_id, stamp
+from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option, options
+from nacre.cli.run import Run
+from nacre.memories import retire as retiring
+from nacre.memories.requests import ReferencesRequest, RetireRequest
+from nacre.memories.retire import BroughtBack, Chosen
+from nacre.values.forgetting import Match, StandingRetirement
+from nacre.values.memory import Memory
+
+_HOW = {
+    Match.EXACT: "memories about {!r}",
+    Match.CONTAINS: "memories whose subject contains {!r}",
+    Match.PATTERN: "memories whose subject is like {!r}",
+}
+
+
+@command(
+    "retire",
+    examples=[
+        "nacre retire 5f0c2a4d --reason 'we moved to SQLite'",
+        "nacre retire 'session handoff *' --persist --yes",
+        "nacre retire --contains 'old office' --dry-run",
+    ],
+)
+@argument(RetireRequest, "references", metavar="[ID|SUBJECT|PATTERN]...")
+@option(RetireRequest, "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
+@options(RetireRequest, "reason", "persist")
+@click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
+@click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
+@click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def retire(
+    run: Run, references: tuple[str, ...], contains: tuple[str, ...], reason: str | None, persist: bool, dry_run: bool,
+    shows_list: bool, yes: bool,
+) -> None:  # fmt: skip
+    """Take memories out of recall; their files are kept.
+
+    Each is named by its id (four characters or more), its subject, or a pattern in which * stands for any text. They
+    move to retired/ in the vault; nacre unretire brings them back. On a terminal it asks first; elsewhere it wants
+    --yes where a subject or pattern means several.
+    """
+    if shows_list:
+        _list(run)
+        return
+    if not references and not contains:
+        raise click.UsageError("say which memories: ids, subjects, patterns or --contains", click.get_current_context())
+    chosen = retiring.choose(run.home, references, contains, persist=persist)
+    if dry_run:
+        record = {"retired": [], "standing": [], "would_retire": [memory_record(one) for one in chosen.memories]}
+        run.answer(record, lambda paper: _render_retired(paper, chosen.memories, [], is_dry=True))
+        return
+    _ask(run, chosen, persist=persist, yes=yes)
+    retired, rules = retiring.retire_chosen(run.home, chosen, reason, persist=persist)
+    record = {
+        "retired": [memory_record(memory) for memory in retired], "would_retire": [],
+        "standing": [_standing_record(rule) for rule in rules],
+    }  # fmt: skip
+    run.answer(record, lambda paper: _render_retired(paper, retired, rules))
+    run.embed_afterwards()  # what holds again was written anew
+
+
+@command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
+@argument(ReferencesRequest, "references", metavar="ID...")
+@click.pass_obj
+def unretire(run: Run, references: tuple[str, ...]) -> None:
+    """Bring back memories that were retired or superseded.
+
+    A memory that superseded one of them stays beside it: both then hold. The id of a standing retirement (nacre
+    retire --list) ends that.
+    """
+    back = retiring.unretire(run.home, references)
+    record = {
+        "unretired": [memory_record(memory) for memory in back.memories],
+        "ended": [_standing_record(rule) for rule in back.rules],
+    }
+    run.answer(record, lambda paper: _render_unretired(paper, back))
+    run.embed_afterwards()
+
+
+def _list(run: Run) -> None:
+    found, rules = retiring.list_retired(run.home), retiring.list_standing(run.home)
+    reasons = [one.retired.reason if one.retired else None for one in found]
+    record = {
+        "retired": [memory_record(one) | {"reason": why} for one, why in zip(found, reasons, strict=True)],
+        "would_retire": [],
+        "standing": [_standing_record(rule) for rule in rules],
+    }
+    run.answer(record, lambda paper: _render_retired_list(paper, found, rules))
+
+
+def _ask(run: Run, chosen: Chosen, *, persist: bool, yes: bool) -> None:
+    if yes:
+        return
+    if not run.is_interactive:
+        if chosen.is_wider:
+            raise click.UsageError(
+                f"that means {len(chosen.memories)} memories: look with --dry-run, then add --yes",
+                click.get_current_context(),
+            )
+        return
+    run.show(lambda paper: render_table(paper, chosen.memories))
+    run.confirm("Retire, and keep out what is stored later under such a subject?" if persist else "Retire?")
+
+
+def _standing_record(rule: StandingRetirement) -> Record:
+    """One standing retirement."""
+    return {
+        "id": rule.id, "subject_pattern": rule.pattern, "match_type": rule.match.value,
+        "canonical_key": rule.canonical_key, "reason": rule.reason, "suppressed_contexts": list(rule.contexts),
+        "created": stamp(rule.at),
+    }  # fmt: skip
+
+
+def _render_retired(
+    paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement], *, is_dry: bool = False
+) -> None:
+    """What was retired, or would be."""
+    if is_dry:
+        paper.line(
+            f"Would retire {count(len(memories), 'memory', 'memories')}:" if memories else "Would retire nothing."
+        )
+        render_table(paper, memories, indent=2)
+        return
+    render_outcomes(paper, "Retired", memories)
+    for rule in rules:
+        paper.line("From now on: ", _standing(rule), hang=2)
+        paper.line(dim(f"nacre unretire {rule.id[-SHORT_ID:]} ends that"), indent=2)
+
+
+def _render_unretired(paper: Paper, back: BroughtBack) -> None:
+    """What is not retired any more."""
+    render_outcomes(paper, "Brought back", back.memories)
+    for rule in back.rules:
+        paper.line("No longer: ", _standing(rule), hang=2)
+
+
+def _render_retired_list(paper: Paper, memories: Sequence[Memory], rules: Sequence[StandingRetirement]) -> None:
+    """Every retired memory with its reason, and what stands for later ones."""
+    if not memories and not rules:
+        paper.line("Nothing is retired.")
+        return
+    rows = [
+        (dim(short_id(one)), dim(day(one.retired.at)), bold(one.subject), one.retired.reason or "")
+        for one in memories
+        if one.retired
+    ]
+    if rows:
+        paper.table(rows, drop=(1,))
+    if rules:
+        paper.heading("Whenever they are stored")
+        paper.table([(dim(rule.id[-SHORT_ID:]), _standing(rule), dim(rule.reason or "")) for rule in rules], indent=2)
+
+
+def _standing(rule: StandingRetirement) -> str:
+    return _HOW[rule.match].format(rule.pattern) + " are retired as soon as they are stored"

@@ -1,0 +1,160 @@
+"""``nacre review``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import TEXT, DefaultGroup
+from nacre.cli.daemon import ask
+from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
+from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
+from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.run import Run
+from nacre.platform.request import Nothing
+from nacre.text.passages import normalise, shorten
+from nacre.values.memory import Memory
+from nacre.values.review import Reason
+
+if TYPE_CHECKING:
+    from nacre.views import Review
+
+_CONTENT_CHARACTERS = 240
+
+
+@click.group(
+    "review",
+    cls=DefaultGroup,
+    examples=[
+        "nacre review",
+        "nacre review dismiss 5f0c2a4d",
+        "nacre review replace 5f0c2a4d",
+    ],
+)
+@click.pass_context
+def review(context: click.Context) -> None:
+    """Keep or retire memories that seem of little use.
+
+    A memory waits here when it is recalled often and rarely used, when a newer one seems to contradict it, or when you
+    called it bad.
+    """
+    if context.invoked_subcommand is None:
+        _list(context.obj)
+
+
+def _list(run: Run) -> None:
+    waiting = ask(run, "waiting", Nothing()).reviews
+    run.answer({"reviews": [_review_record(item) for item in waiting]}, lambda paper: _render_reviews(paper, waiting))
+
+
+@review.command("list", examples=["nacre review list", "nacre review list --json"])
+@click.pass_obj
+def list_reviews(run: Run) -> None:
+    """List the memories that wait for you, the longest waiting first."""
+    _list(run)
+
+
+@review.command("dismiss", examples=["nacre review dismiss 5f0c2a4d"])
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.pass_obj
+def dismiss(run: Run, references: tuple[str, ...]) -> None:
+    """Keep memories that wait.
+
+    Their quality is raised to .3 where it is lower; a newer memory that seemed to say otherwise holds beside them.
+    """
+    from nacre.review import queue  # what writes: 150 ms that listing through the daemon goes without
+
+    kept = queue.dismiss(run.home, references)
+    run.answer(
+        {"dismissed": [memory_record(memory) for memory in kept]},
+        lambda paper: render_outcomes(paper, "Kept", kept),
+    )
+    run.embed_afterwards()
+
+
+@review.command("replace", examples=["nacre review replace 5f0c2a4d"])
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.pass_obj
+def replace(run: Run, references: tuple[str, ...]) -> None:
+    """Let the newer memory take the place of one that it outdated.
+
+    The older one is found for its own time only; nacre unretire brings it back.
+    """
+    from nacre.review import queue
+
+    replaced = queue.replace_outdated(run.home, references)
+    run.answer(
+        {"replaced": [memory_record(memory) for memory in replaced]},
+        lambda paper: render_outcomes(paper, "Replaced", replaced),
+    )
+    run.embed_afterwards()
+
+
+@review.command(
+    "retire", examples=["nacre review retire 5f0c2a4d", "nacre review retire 5f0c2a4d --reason 'no longer so' --yes"]
+)
+@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.option("--reason", type=TEXT, help="Why; that of the review where it is left out.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def retire(run: Run, references: tuple[str, ...], reason: str | None, yes: bool) -> None:
+    """Retire memories that wait; their files are kept.
+
+    On a terminal it asks first.
+    """
+    from nacre.review import queue
+
+    _confirm_and_retire(run, references, lambda: queue.retire(run.home, references, reason), yes=yes)
+
+
+def _confirm_and_retire(
+    run: Run, references: tuple[str, ...], retire: Callable[[], list[Memory]], *, yes: bool
+) -> None:
+    """Retire after a look at what goes, on a terminal; answer with what went."""
+    from nacre.memories import store
+
+    if run.is_interactive and not yes:
+        memories = [store.get(run.home, reference) for reference in references]
+        run.show(lambda paper: render_table(paper, memories))
+        run.confirm("Retire?")
+    retired = retire()
+    run.answer(
+        {"retired": [memory_record(memory) for memory in retired]},
+        lambda paper: render_outcomes(paper, "Retired", retired),
+    )
+    run.embed_afterwards()  # what holds again was written anew
+
+
+def _review_record(review: Review) -> Record:
+    """One memory that waits for a person."""
+    return {
+        **memory_record(review.memory),
+        "reason": review.entry.reason.value,
+        "detail": review.entry.detail,
+        "suggested": review.entry.suggested.value,
+        "since": stamp(review.entry.since),
+        "quality": round(review.usage.quality, 4),
+        "recall_count": review.usage.recall_count,
+    }
+
+
+def _render_reviews(paper: Paper, waiting: Sequence[Review]) -> None:
+    """What waits, why, and the two ways out."""
+    if not waiting:
+        paper.line("Nothing waits for review.")
+        return
+    for review in waiting:
+        memory = review.memory
+        paper.line(kind_span(memory.kind), "  ", bold(memory.subject), hang=2)
+        if normalise(memory.content) != normalise(memory.subject):
+            paper.line(shorten(memory.content, _CONTENT_CHARACTERS), indent=2)
+        why = joined((review.entry.reason.value.replace("_", " "), review.entry.detail), ": ")
+        paper.line(Span(why, "yellow"), indent=2)
+        facts = (memory.project, f"recalled {count(review.usage.recall_count, 'time')}", when(review.entry.since))
+        paper.line(dim(joined((*facts, short_id(memory)))), indent=2)
+        paper.blank()
+    if any(review.entry.reason is Reason.CONTRADICTED for review in waiting):
+        paper.line(dim("nacre conflicts shows those that contradict each other side by side"))
+    paper.line(dim("nacre review dismiss ID keeps a memory, replace ID lets the newer one hold, retire ID retires it"))

@@ -1,0 +1,193 @@
+"""``nacre store`` and ``nacre edit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from nacre.catalogue import CATALOGUE
+from nacre.cli.command import command
+from nacre.cli.formats import Record, day, short_id
+from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
+from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
+from nacre.cli.paper import Paper, dim, joined
+from nacre.cli.request_options import argument, option, options
+from nacre.cli.run import Run
+from nacre.errors import MemoryInvalid
+from nacre.home.projects import known_or_named, project_of_work
+from nacre.memories import store as remembering
+from nacre.memories.requests import EditRequest, StoreRequest
+from nacre.text.passages import shorten
+from nacre.values.memory import Expiry, Kind, Memory, Scope
+from nacre.values.reports import StoreOutcome
+
+if TYPE_CHECKING:
+    from nacre.home.home import Home
+
+_STORED = {
+    "stored": ("Stored", "Would be stored"),
+    "accepted": ("Accepted", "Would be accepted"),
+    "retired": ("Retired at once", "Would be retired at once"),
+    "updated": ("Made one with", "Would be made one with"),
+    "known": ("Known already", "Would be nothing new"),
+}
+
+
+@command(
+    "store",
+    examples=[
+        'nacre store "We deploy on Fridays" --kind decision --project acme',
+        "pbpaste | nacre store - --subject 'Release checklist'",
+        'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
+    ],
+)
+@argument(StoreRequest, "content")
+@options(StoreRequest, "subject", "kind", "importance", "expiry", "scope")
+@option(StoreRequest, "project", help="The project it belongs to; . is the one of this folder.")
+@option(StoreRequest, "tags", help="A tag.")
+@option(StoreRequest, "canonical_key", "--key")
+@options(StoreRequest, "force", "online_dedup")
+@option(StoreRequest, "aggressive", "--aggressive", is_flag=True)
+@option(StoreRequest, "dedup_threshold")
+@TRACE_PROMPTS
+@click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
+@click.pass_obj
+def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
+    """Store one memory.
+
+    CONTENT is what is to be remembered; - reads it from standard input. What says the same as a memory of the same
+    project is not stored twice; what says otherwise takes its place. With a language model for the background
+    (models.background) or --online-dedup, the model decides where the rules cannot.
+    """
+    slug, folder = _place(run.home, project)
+    values |= {"content": read_content(content), "project": slug, "folder": folder}
+    new: StoreRequest = CATALOGUE["store"].make(values)
+    if dry_run:
+        told = remembering.rehearse(run.home, new)
+        outcome, memory = told.outcome, told.memory
+    else:
+        outcome = remembering.store(run.home, new)
+        memory = remembering.get(run.home, outcome.memory_id)
+    if outcome.note:
+        run.warnings.append(f"{outcome.note}; the rules decided")
+    run.answer(
+        _outcome_record(outcome, memory, dry_run=dry_run),
+        lambda paper: _render_stored(paper, outcome, memory, dry_run=dry_run),
+    )
+
+
+def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
+    """The project that is named, or the folder whose project is meant: that may be a new one."""
+    if project != HERE:
+        return (project_slug(home, project) if project else None), None
+
+    project_slug(home, project, known_or_named)  # a folder that is no project's is refused
+    return None, str(Path.cwd())
+
+
+@command(
+    "edit",
+    examples=[
+        "nacre edit 5f0c2a4d                    # opens the file in your editor",
+        "nacre edit 5f0c2a4d --importance 9 --tag postgres --tag billing",
+        'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
+    ],
+)
+@argument(EditRequest, "reference", metavar="ID")
+@option(EditRequest, "subject", help="A new title.")
+@option(EditRequest, "content", help="New content; - reads it from standard input.")
+@option(EditRequest, "kind", help="Another kind.")
+@options(EditRequest, "importance", "expiry", "scope")
+@option(EditRequest, "project", help='The project it belongs to; "" for none: it holds everywhere.')
+@option(EditRequest, "tags")
+@option(EditRequest, "add_tags", help="A tag beside those it has.")
+@click.pass_obj
+def edit(run: Run, /, reference: str, **options: Any) -> None:
+    """Change a memory, with options or in your editor."""
+    changes = _changes(run, options)
+    memory = remembering.edit(run.home, reference, **changes) if changes else _edit_file(run, reference)
+    run.answer({"memory": memory_record(memory)}, lambda paper: render_outcome(paper, "Saved", memory))
+    run.embed_afterwards()
+
+
+def _changes(run: Run, options: dict[str, Any]) -> dict[str, Any]:
+    changes = {name: value for name, value in options.items() if value is not None and "tags" not in name}
+    for name, kind in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
+        if name in changes:
+            changes[name] = kind(changes[name])
+    if "content" in changes:
+        changes["content"] = read_content(changes["content"])
+    if "project" in changes:
+        named = changes["project"].strip()
+        changes["project"] = project_slug(run.home, named, project_of_work) if named else None
+    if options["tags"]:
+        changes["tags"] = tuple(tag for tag in options["tags"] if tag)
+    if options["add_tags"]:
+        changes["add_tags"] = tuple(tag for tag in options["add_tags"] if tag)
+    return changes
+
+
+def _edit_file(run: Run, reference: str) -> Memory:
+    """Open the memory's file in the person's editor, then read what became of it."""
+    from nacre.memories.views import look_at  # with all of recall; only the editor needs it
+
+    view = look_at(run.home, reference)
+    if not run.is_interactive or view.path is None:
+        raise click.UsageError(
+            "say what to change: there is no terminal to open an editor in", click.get_current_context()
+        )
+    run.home.problems.clear()
+    click.edit(filename=str(run.settings.vault / view.path))
+    after = look_at(run.home, view.memory.id)
+    broken = next((text for text in run.home.problems if text.startswith(f"{view.path}:")), None)
+    if broken:
+        run.home.problems.clear()
+        raise MemoryInvalid(
+            broken, hint=f"nacre edit {reference} opens it again; the last good version is recalled until then"
+        )
+    return after.memory
+
+
+def _outcome_record(outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False) -> Record:
+    """What became of a memory that was to be stored."""
+    by = outcome.superseded_by
+    return {
+        "action": outcome.action,
+        "id": outcome.memory_id,
+        "reason": outcome.reason,
+        "memory": memory_record(memory),
+        "supersedes": [{**memory_record(one.memory), "reason": one.reason} for one in outcome.supersedes],
+        "newer": {**memory_record(by.memory), "reason": by.reason} if by else None,
+        "similar": [memory_record(one) for one in outcome.similar],
+        "decided_by": outcome.decided_by or "rules",
+        "note": outcome.note,
+        "dry_run": dry_run,
+    }
+
+
+def _render_stored(paper: Paper, outcome: StoreOutcome, memory: Memory, *, dry_run: bool = False) -> None:
+    """What became of a memory that was to be stored, or would become, and which others it concerns."""
+    render_outcome(paper, _STORED[outcome.action][dry_run], memory)
+    if outcome.action == "updated":
+        paper.line(shorten(memory.content, HIT_CHARACTERS), indent=2, hang=2)
+    if outcome.action == "accepted":
+        paper.line(dim("durable; it gets its place among the others when another writer is done"), indent=2)
+    if outcome.reason:
+        forced = {"known": "; --force stores it beside", "retired": "; --force stores it all the same"}
+        by = f"{outcome.decided_by}: " if outcome.decided_by else ""
+        paper.line(dim(f"{by}{outcome.reason}{forced.get(outcome.action, '')}"), indent=2)
+    elif dry_run and outcome.action == "stored" and not (outcome.supersedes or outcome.similar):
+        paper.line(dim("rules: no memory says the same or otherwise"), indent=2)
+    for one in outcome.supersedes:
+        _concerned(paper, "supersedes", one.memory, one.reason)
+    if outcome.superseded_by:
+        _concerned(paper, "newer is", outcome.superseded_by.memory, outcome.superseded_by.reason)
+    for similar in outcome.similar:
+        _concerned(paper, "similar", similar, "")
+
+
+def _concerned(paper: Paper, how: str, memory: Memory, reason: str) -> None:
+    facts = joined((reason, day(memory.created), short_id(memory)))
+    paper.line(f"{how}: ", shorten(memory.content, LINE_CHARACTERS), "  ", dim(facts), indent=2, hang=2)

@@ -1,0 +1,1 @@
+"""Commands about language and embedding models: setup, keys, costs, traces."""

@@ -1,0 +1,182 @@
+"""``nacre cost``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import command
+from nacre.cli.daemon import ask
+from nacre.cli.formats import Record, amount, count, duration, minute, seconds, stamp, tokens_record
+from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.run import Run
+from nacre.spending.budget import Sum, added_up, summed
+from nacre.spending.requests import CostRequest
+from nacre.values.spending import DOLLAR, Refusal, dollars
+
+if TYPE_CHECKING:
+    from nacre.views import Budget, CostReport
+
+_BAR = 20
+_SHARE = 10
+_REMARKS = 14
+_WHY = {
+    "budget": "the day's budget was used up",
+    "task budget": "the task's budget was used up",
+    "no price": "nobody knows the price (models.capabilities)",
+    "failing": "the model had failed too often",
+}
+
+
+@command("cost", examples=["nacre cost", "nacre cost --days 7 --by model", "nacre cost --by day --json"])
+@click.option("--days", type=click.IntRange(1, 400), default=30, show_default=True, help="Days, today counted.")
+@click.option(
+    "--by", type=click.Choice(["task", "model", "day"], case_sensitive=False), default="task", show_default=True,
+    help="What calls are added up by.",
+)  # fmt: skip
+@click.pass_obj
+def cost(run: Run, days: int, by: str) -> None:
+    """Tell what language models cost, and what is left of today's budget.
+
+    Budgets hold what models do in the background; what you ask for yourself is counted beside it.
+    """
+    report = ask(run, "cost", CostRequest(days=days))
+    run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, report, by, days))
+
+
+def _cost_record(report: CostReport, by: str) -> Record:
+    """What was spent since a day, and today's budgets."""
+    return {
+        "since": report.since.isoformat(),
+        "today": report.today.isoformat(),
+        "resets": stamp(report.resets),
+        "background": report.is_background_on,
+        "budgets": [
+            {"task": one.task, "most_usd": one.most / DOLLAR, "spent_usd": one.spent / DOLLAR} for one in report.budgets
+        ],
+        "by": by,
+        "spent": [
+            {
+                "name": one.name, "calls": one.calls, "failed": one.failed, "background_calls": one.background,
+                "tokens": tokens_record(one.tokens), "cost_usd": one.cost / DOLLAR,
+                "estimated_usd": one.estimated / DOLLAR, "unpriced": one.unpriced,
+                "seconds": round(one.seconds, 3),
+            }
+            for one in added_up(report.spent, by)
+        ],
+        "cost_usd": sum(one.cost for one in report.spent) / DOLLAR,
+        "refused": [
+            {"day": one.day.isoformat(), "task": one.task, "model": one.model, "reason": one.reason, "times": one.times}
+            for one in report.refused
+        ],
+        "failing": [
+            {"model": one.model, "failures": one.failures, "until": stamp(one.until), "message": one.told}
+            for one in report.failing
+        ],
+    }  # fmt: skip
+
+
+def _render_costs(paper: Paper, report: CostReport, by: str, days: int) -> None:
+    """Today's budget, a table of what was spent, and what was not asked."""
+    sums = [_sum(budget) for budget in report.budgets]
+    width = max(map(len, sums), default=0)
+    for budget, words in zip(report.budgets, sums, strict=True):
+        paper.line(*_budget(budget, words.ljust(width)))
+    if report.is_background_on:
+        paper.line(dim(f"for what models do in the background; begins anew at {minute(report.resets)}"))
+    else:
+        paper.line(dim("no language model works in the background: models.background is off"))
+    if report.spent:
+        whole = summed("in all", report.spent)
+        paper.heading(f"{'Today' if days == 1 else f'The last {days} days'}: {_in_all(whole)}")
+        _table(paper, added_up(report.spent, by), whole, by)
+    else:
+        paper.blank()
+        paper.line(f"No model was asked {'today' if days == 1 else f'in the last {days} days'}: nothing was spent.")
+    _refused(paper, report.refused)
+    for one in report.failing:
+        told = f"{one.model} failed {count(one.failures, 'time')} in a row, and is left alone until {minute(one.until)}"
+        paper.blank()
+        paper.line(Span(told, "yellow"), f": {one.told}")
+        paper.line(dim(f"nacre models test {one.model} asks it at once"))
+
+
+def _sum(budget: Budget) -> str:
+    left = f"{dollars(max(0, budget.most - budget.spent))} left" if budget.most else "nothing is allowed"
+    return f"{dollars(budget.spent)} of {dollars(budget.most)}, {left}"
+
+
+def _budget(budget: Budget, told: str) -> Sequence[Span | str]:
+    share = min(1.0, budget.spent / budget.most) if budget.most else 1.0
+    full = round(share * _BAR)
+    tint = "red" if share >= 0.95 else "yellow" if share >= 0.75 else "green"
+    what = budget.task or "today"
+    return (
+        bold(f"{what:<14}".replace(" ", "\u00a0")), Span("█" * full, tint), dim("░" * (_BAR - full)),
+        f"  {told}  ".replace(" ", "\u00a0"), dim(f"{share:.0%}" if budget.most else ""),
+    )  # fmt: skip
+
+
+def _in_all(whole: Sum) -> str:
+    more = f", and {count(whole.unpriced, 'call')} of unknown price" if whole.unpriced else ""
+    return f"{dollars(whole.cost)}{more}"
+
+
+def _table(paper: Paper, sums: Sequence[Sum], whole: Sum, by: str) -> None:
+    dearest = max(one.cost for one in sums)
+    rows = [_row(one, round(one.cost / dearest * _SHARE) if dearest else 0) for one in sums]
+    if len(sums) > 1:
+        rows.append((*_row(whole, 0)[:-1], ""))  # what is to be said of it stands above
+    head = (by, "calls", "failed", "read", "from cache", "written", "time", "cost", "", "")
+    numbers = range(1, 8)
+    widths = {at: max(len(row[at]) for row in (*rows, head)) for at in numbers}
+    table: list[Sequence[Cell]] = []
+    for row in (head, *rows):
+        padded = [cell.rjust(widths[at]) if at in widths else cell for at, cell in enumerate(row)]
+        if row is head or row[0] == whole.name:
+            style = dim if row is head else bold
+            table.append([style(cell) for cell in padded])
+        else:
+            table.append([*padded[:8], Span(padded[8], "cyan"), padded[9]])
+    paper.table(table, drop=(4, 6, 8, 5), least=_REMARKS)
+    if whole.estimated:
+        paper.line(dim(f"{dollars(whole.estimated)} of it estimated: calls that were sent and not answered in full"))
+
+
+def _row(one: Sum, share: int) -> tuple[str, ...]:
+    tokens = one.tokens
+    read = tokens.input + tokens.cached + tokens.written
+    took = duration(timedelta(seconds=one.seconds)) if one.seconds >= 60 else seconds(one.seconds)
+    return (
+        one.name, f"{one.calls:,}", f"{one.failed:,}" if one.failed else "", amount(read),
+        amount(tokens.cached) if tokens.cached else "", amount(tokens.output), took,
+        "not known" if one.unpriced and not one.cost else dollars(one.cost), "▇" * share, _remarks(one),
+    )  # fmt: skip
+
+
+def _remarks(one: Sum) -> str:
+    told = []
+    if one.background < one.calls:
+        yours = one.calls - one.background
+        told.append(f"{yours:,} asked by you" if one.background else "asked by you")
+    if one.unpriced:
+        told.append(f"{one.unpriced:,} of unknown price")
+    return ", ".join(told)
+
+
+def _refused(paper: Paper, refused: Sequence[Refusal]) -> None:
+    if not refused:
+        return
+    times: dict[tuple[str, str, str], int] = {}
+    for one in refused:
+        key = (one.task, one.model, one.reason)
+        times[key] = times.get(key, 0) + one.times
+    paper.heading("Not asked, done without a model")
+    rows = [
+        (count(number, "call"), task, model, _WHY.get(reason, reason))
+        for (task, model, reason), number in sorted(times.items(), key=lambda item: -item[1])
+    ]
+    paper.table(rows, indent=2)

@@ -1,0 +1,278 @@
+"""``nacre embed``."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import TEXT, Group
+from nacre.cli.formats import Record, count, float_or_none, size
+from nacre.cli.paper import Cell, Paper, Span, bold, dim
+from nacre.cli.run import Run
+from nacre.indexing import model_switch
+from nacre.indexing.model_switch import Lot, Plan, Standing, Trial
+from nacre.values.spending import DOLLAR, dollars
+
+if TYPE_CHECKING:
+    from nacre.indexing.vectors import Embedded
+    from nacre.spending.embedding_consent import Place
+
+_STATES = {"in_use": "in use", "making": "in the making", "kept": "kept: nacre embed switch --back"}
+
+
+class _Embed(Group):
+    has_default = True
+
+
+@click.group(
+    "embed", cls=_Embed,
+    examples=["nacre embed", "nacre embed switch openai:text-embedding-3-small --estimate", "nacre embed resume"],
+)  # fmt: skip
+@click.pass_context
+def embed(ctx: click.Context) -> None:
+    """Tell which embedding model makes the vectors, and change it."""
+    if not ctx.invoked_subcommand:
+        ctx.invoke(status)
+
+
+@embed.command("status", examples=["nacre embed status", "nacre embed status --json"])
+@click.pass_obj
+def status(run: Run) -> None:
+    """Tell which model made which vectors, how many texts wait, and where texts go."""
+    found = model_switch.status(run.home)
+    run.answer(_standing_record(found), lambda paper: _render_standing(paper, found))
+
+
+@embed.command(
+    "switch",
+    examples=[
+        "nacre embed switch openai:text-embedding-3-small --estimate",
+        "nacre embed switch ollama:nomic-embed-text",
+        "nacre embed switch --back",
+    ],
+)
+@click.argument("name", type=TEXT, default="", metavar="[MODEL]")
+@click.option("--estimate", is_flag=True, help="Tell what it takes, send nothing and change nothing.")
+@click.option("--back", is_flag=True, help="Go back to the model of before; at once, as its vectors are kept.")
+@click.option("--forget-old", is_flag=True, help="Drop the vectors that are kept; after the switch, with MODEL.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def switch(run: Run, /, name: str, estimate: bool, back: bool, forget_old: bool, yes: bool) -> None:
+    """Have another model make the vectors.
+
+    MODEL is minilm (bundled, offline), onnx:FOLDER, or PROVIDER:MODEL, with @N for N dimensions: of openai, gemini,
+    voyage, ollama, lmstudio, or any provider of models. Its vectors are made beside those in use, by which recall goes
+    until none is missing. You may interrupt it: nacre embed resume, the next ingest or the watcher goes on.
+    """
+    if bool(name) == back and not (forget_old and not name):
+        raise click.UsageError("name one model, or say --back or --forget-old", click.get_current_context())
+    if back:
+        planned = model_switch.plan_back(run.home)
+        if estimate:
+            _answer_plan(run, planned)
+            return
+        if planned.wants_yes:
+            _ask(run, planned, yes=yes)
+        with progress.shown(run) as notify:
+            setting, made = model_switch.back(run.home, notify or (lambda _: None))
+        _answer(run, setting, made)
+    elif name:
+        planned = model_switch.plan(run.home, name)
+        if estimate:
+            _answer_plan(run, planned)
+            return
+        trial = model_switch.try_one(run.home, name)
+        if planned.texts or planned.wants_yes:
+            _ask(run, planned, trial, yes=yes)
+        with progress.shown(run) as notify:
+            made = model_switch.switch(run.home, name, notify or (lambda _: None), forgets_old=forget_old)
+        _answer(run, planned.setting, made)
+    else:
+        _forget(run)
+
+
+@embed.command("resume", examples=["nacre embed resume", "nacre embed resume --estimate"])
+@click.option("--estimate", is_flag=True, help="Tell what is left to do, send nothing and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def resume(run: Run, estimate: bool, yes: bool) -> None:
+    """Go on with the vectors that are missing.
+
+    It asks first where texts would leave this machine and nobody said yes to that, as after nacre config set. No budget
+    holds it: you ask for it.
+    """
+    if run.settings["embedding.model"] != "none":
+        planned = model_switch.plan(run.home, run.settings["embedding.model"])
+        if estimate:
+            _answer_plan(run, planned)
+            return
+        if planned.wants_yes:
+            _ask(run, planned, yes=yes)
+    with progress.shown(run) as notify:
+        made = model_switch.resume(run.home, notify or (lambda _: None))
+    _answer(run, run.settings["embedding.model"], made)
+
+
+def _ask(run: Run, planned: Plan, trial: Trial | None = None, *, yes: bool) -> None:
+    """Before texts leave this machine."""
+    if yes or planned.place.is_local:
+        return
+    if not run.is_interactive:
+        raise click.UsageError(
+            f"{_describe_sending(planned)}: look with --estimate, then add --yes", click.get_current_context()
+        )
+    run.show(lambda paper: _render_plan(paper, planned, trial))
+    run.confirm("Go on?")
+
+
+def _answer_plan(run: Run, planned: Plan) -> None:
+    run.answer(_plan_record(planned), lambda paper: _render_plan(paper, planned))
+
+
+def _answer(run: Run, setting: str, made: Embedded) -> None:
+    run.exit_code = 1 if made.left and made.note else 0
+    run.answer(_made_record(setting, made), lambda paper: _render_made(paper, setting, made))
+
+
+def _forget(run: Run) -> None:
+    freed = model_switch.forget_old(run.home)
+    run.answer(
+        {"dropped_bytes": freed},
+        lambda paper: paper.line(f"Dropped {size(freed)} of vectors." if freed else "No other vectors were kept."),
+    )
+
+
+def _standing_record(standing: Standing) -> Record:
+    """How the vectors stand."""
+    problem, held = standing.problem, standing.held
+    return {
+        "wanted": standing.wanted, "switching": standing.switching,
+        "host": standing.place.host or None, "local": standing.place.is_here,
+        "in_use": _lot_record(standing.in_use), "other": _lot_record(standing.other),
+        "problem": {"message": problem.message, "hint": problem.hint} if problem else None,
+        "held": {"reason": held.reason, "message": held.message, "hint": held.hint} if held else None,
+    }  # fmt: skip
+
+
+def _lot_record(lot: Lot | None) -> Record | None:
+    if lot is None:
+        return None
+    return {
+        "setting": lot.setting, "model": lot.model, "state": lot.state, "dimensions": lot.dimensions,
+        "passages": lot.passages, "memories": lot.memories, "waiting": lot.waiting, "bytes": lot.bytes,
+    }  # fmt: skip
+
+
+def _plan_record(plan: Plan) -> Record:
+    """What a switch takes."""
+    return {
+        "setting": plan.setting, "model": plan.model, "from": plan.used, "host": plan.place.host or None,
+        "local": plan.place.is_here, "texts": plan.texts, "tokens": plan.tokens,
+        "cost_usd": float_or_none(plan.cost), "asks": plan.wants_yes,
+        "left_usd": plan.left / DOLLAR,
+    }  # fmt: skip
+
+
+def _made_record(setting: str, made: Embedded) -> Record:
+    """What was made."""
+    return {"setting": setting, "made": made.made, "left": made.left, "tokens": made.tokens, "note": made.note}
+
+
+def _render_standing(paper: Paper, standing: Standing) -> None:
+    """The model that is set, then the vectors there are."""
+    paper.line(
+        bold(standing.wanted), "  ", dim(_where(standing.place) if standing.wanted != "none" else "vectors are off")
+    )
+    if standing.problem:
+        paper.line(Span(standing.problem.message, "red"), indent=2)
+        paper.line(dim(standing.problem.hint or ""), indent=2)
+    if standing.held:
+        paper.line(Span(standing.held.message, "yellow"), indent=2)
+        paper.line(dim(standing.held.hint or ""), indent=2)
+    for lot in (standing.in_use, standing.other):
+        if lot:
+            paper.blank()
+            state = "begun, and given up" if lot.state == "making" and not standing.switching else _STATES[lot.state]
+            paper.line(bold(lot.setting), "  ", dim(state))
+            paper.facts(_facts(lot), indent=2)
+    if standing.in_use is None:
+        paper.line(dim("no vectors yet: nacre ingest makes them"), indent=2)
+    if standing.switching:
+        paper.blank()
+        paper.line("Recall goes by the vectors in use until the others are whole.")
+        if not standing.held:
+            paper.line(dim("nacre embed resume, nacre ingest or the watcher goes on with them"))
+
+
+def _facts(lot: Lot) -> list[tuple[str, Cell]]:
+    made = f"{count(lot.passages, 'passage')}, {count(lot.memories, 'memory', 'memories')}"
+    facts: list[tuple[str, Cell]] = [("model", lot.model)] if lot.model != lot.setting else []
+    facts.append(("vectors", f"{made}; {lot.dimensions:,} numbers each, {size(lot.bytes)}"))
+    if lot.waiting and lot.state != "kept":
+        facts.append(("waiting", f"{count(lot.waiting, 'text')}"))
+    return facts
+
+
+def _where(place: Place) -> str:
+    if not place.host:
+        return "texts stay on this machine"
+    return f"texts go to {place.host}" + (", on this machine" if place.is_here else "")
+
+
+def _describe_sending(plan: Plan) -> str:
+    """What would be sent, in a sentence."""
+    now = f"{count(plan.texts, 'text')} ({plan.tokens:,} tokens, {_cost(plan.cost)})"
+    return f"{now} go to {plan.place.host}, and what comes later, questions too"
+
+
+def _render_plan(paper: Paper, plan: Plan, trial: Trial | None = None) -> None:
+    """What a switch takes."""
+    paper.line(bold(plan.setting), "  ", dim(_where(plan.place)))
+    answers = [("answers", f"{trial.dimensions:,} numbers, in {trial.seconds:.2f} s")] if trial else []
+    paper.facts(
+        [
+            *answers,
+            ("instead of", plan.used or "no vectors yet") if plan.used != plan.setting else ("goes on with", "its own"),
+            ("texts", f"{plan.texts:,}"),
+            ("tokens", f"about {plan.tokens:,}"),
+            ("cost", _cost(plan.cost)),
+            ("later", _later(plan)),
+        ],
+        indent=2,
+    )
+
+
+def _later(plan: Plan) -> str:
+    """What becomes of texts that come afterwards, by themselves."""
+    if plan.place.is_local:
+        return ""
+    if plan.cost is None:
+        return "new texts wait for nacre embed resume until models.capabilities says the price"
+    if not plan.place.price:
+        return "new texts, and each question, go there too"
+    return f"new texts, and each question, go there within the budget of a day; {dollars(plan.left)} of today's is left"
+
+
+def _cost(cost: Decimal | None) -> str:
+    if cost is None:
+        return "price not known"
+    return f"about ${cost:,.2f}" if cost >= Decimal("0.01") else "less than a cent" if cost else "free"
+
+
+def _spent(made: Embedded) -> Span:
+    return dim(f" · {made.tokens:,} tokens" if made.tokens else "")
+
+
+def _render_made(paper: Paper, setting: str, made: Embedded) -> None:
+    """What became of it."""
+    if made.left:
+        paper.line(bold(setting), f": {made.made:,} vectors made, {count(made.left, 'text')} still wait", _spent(made))
+        paper.line(dim("nacre embed resume goes on; until then recall goes by what is there"))
+    else:
+        got = f"; {count(made.made, 'text')} got vectors" if made.made else ""
+        paper.line(Span("✓ ", "green"), bold(setting), f" is in use{got}", _spent(made))
+    if made.note:
+        paper.line(dim(made.note))

@@ -1,0 +1,201 @@
+"""``nacre setup``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import TEXT, command
+from nacre.cli.formats import Record, seconds
+from nacre.cli.models import setup_dialog
+from nacre.cli.models.auth import MOST_KEY_CHARACTERS, checked_key
+from nacre.cli.models.setup_choices import SetupOptions, settle
+from nacre.cli.paper import Paper, Part, Span, bold, dim
+from nacre.cli.run import Run
+from nacre.errors import ModelRefused
+from nacre.setup.models import REFUSED, SKIPPED, Done, Tried, Wish, apply, changes, try_model
+from nacre.setup.visible_settings import hidden
+
+METHODS = ("anthropic-api-key", "anthropic-token", "anthropic-oauth", "openai-api-key", "openai-subscription")
+_OUTCOMES = {
+    "answered": Span("answered", "green"),
+    "unusable": Span("answered, but not in the shape that was asked for", "yellow"),
+    "unreachable": Span("not tested: no answer of use now", "yellow"),
+    "refused": Span("refused", "red"),
+    "skipped": Span("not tested", "dim"),
+}
+
+
+@command(
+    "setup",
+    examples=[
+        "nacre setup",
+        "nacre setup --auth anthropic-api-key --key-env ANTHROPIC_API_KEY --model claude-haiku-5-5 --yes",
+        "nacre setup --none",
+    ],
+)
+@click.option("--provider", type=TEXT, help="Who answers: anthropic, openai, ollama, claude-cli … or a name of yours.")
+@click.option("--auth", type=click.Choice(METHODS), help="How to sign in to Anthropic or OpenAI.")
+@click.option("--key-env", type=TEXT, metavar="VAR", help="Keep the key that this environment variable holds.")
+@click.option("--key-stdin", is_flag=True, help="Keep the key that comes on standard input.")
+@click.option("--model", type=TEXT, metavar="NAME", help="Which model, with or without its provider.")
+@click.option("--base-url", type=TEXT, metavar="URL", help="Where a provider answers that speaks as OpenAI does.")
+@click.option(
+    "--embedding", type=TEXT, metavar="MODEL", help="Model for the vector lane: minilm (bundled), none, or another."
+)
+@click.option("--background/--no-background", default=None, help="Let the model work while sessions are read, or not.")
+@click.option("--daily-budget", type=click.FloatRange(0), metavar="USD", help="What that may cost a day.")
+@click.option("--none", "goes_without", is_flag=True, help="Go back to no model.")
+@click.option("--test/--no-test", "tests", default=True, show_default=True, help="Ask the model one short question.")
+@click.option("--yes", "-y", is_flag=True, help="Ask nothing: take what is proposed.")
+@click.pass_obj
+def setup(  # noqa: PLR0913 - one a question
+    run: Run, provider: str | None, auth: str | None, key_env: str | None, key_stdin: bool, model: str | None,
+    base_url: str | None, embedding: str | None, background: bool | None, daily_budget: float | None,
+    goes_without: bool, tests: bool, yes: bool,
+) -> None:  # fmt: skip
+    """Choose a language model, sign in, and say what it may cost.
+
+    nacre works without one; with one it writes better memories. On a terminal it asks for what the options leave open.
+    Keys go into the system's keyring, where none works into credentials.toml, and never into the config. Run again,
+    it changes only what it is asked to.
+    """
+    if goes_without and any((provider, auth, key_env, key_stdin, model, base_url)):
+        raise click.UsageError("--none goes without a provider, a key and a model", click.get_current_context())
+    if goes_without:
+        wish = Wish("none", embedding=embedding, daily_budget=daily_budget)
+    else:
+        secret = _given_key(run, key_env, key_stdin=key_stdin)
+        asked = SetupOptions(provider, auth, model, base_url, embedding, background, daily_budget, secret, yes)
+        wish = _wish(run, asked, may_ask=run.is_interactive and not yes and not key_stdin)
+    changes(run.settings, wish)  # what cannot be set is told before anything is asked of the network
+    tried = _try(run, wish, tests=tests, may_ask=run.is_interactive and not yes)
+    _finish(run, wish, tried)
+
+
+def _wish(run: Run, asked: SetupOptions, *, may_ask: bool) -> Wish:
+    if not asked.is_nothing:
+        return settle(run.settings, asked, setup_dialog.Dialog(run) if may_ask else None)
+    if may_ask:
+        return setup_dialog.walk(run)
+    raise click.UsageError(
+        "nothing says what to set up, and nobody can be asked: add --provider and --model (and --key-env or "
+        "--key-stdin where it needs a key), or --none, --embedding, --background, --daily-budget",
+        click.get_current_context(),
+    )
+
+
+def _given_key(run: Run, variable: str | None, *, key_stdin: bool) -> str | None:
+    """The key that the options point to. It never is an argument: those are kept in histories and seen by others."""
+    if variable and key_stdin:
+        raise click.UsageError("--key-env or --key-stdin, not both", click.get_current_context())
+    if key_stdin:
+        secret = sys.stdin.read(MOST_KEY_CHARACTERS).strip()
+        where = "standard input"
+    elif variable:
+        secret = run.environ.get(variable, "").strip()
+        is_name = re.fullmatch(r"[A-Z][A-Z0-9_]*", variable)  # else it may be the key itself
+        where = f"${variable}" if is_name else "the variable that --key-env names"
+    else:
+        return None
+    return checked_key(secret, where)
+
+
+def _try(run: Run, wish: Wish, *, tests: bool, may_ask: bool) -> Tried:
+    """Ask the model, where one is to be set. Raises ModelRefused where it says no, and nobody wants it all the same."""
+    if not tests or not wish.provider:
+        return Tried(SKIPPED, message="nobody asked for a test" if wish.provider else "")
+    with progress.waiting(run, f"Asking {wish.model}") as hear:
+        tried = try_model(run.home, wish, hear)
+    if tried.outcome != REFUSED:
+        return tried
+    if may_ask:
+        click.echo(f"{tried.message}\n{tried.hint}".strip(), err=True)
+        run.confirm("Set it all the same?")
+        return tried
+    raise ModelRefused(f"{tried.message}; nothing was changed", hint=f"{tried.hint}; --no-test sets it all the same")
+
+
+def _finish(run: Run, wish: Wish, tried: Tried) -> None:
+    if not wish.provider and wish.secret:
+        wish = replace(wish, secret=None)
+    done = apply(run.settings, wish)
+    run.warnings += done.notes
+    run.answer(_setup_record(done, tried), lambda paper: _render_setup(paper, done, tried))
+
+
+def _setup_record(done: Done, tried: Tried) -> Record:
+    """What holds now, what was changed where, and how the test went."""
+    settings = done.settings
+    return {
+        "model": settings["models.default"],
+        "auth": settings["models.auth"] or None,
+        "embedding": settings["embedding.model"],
+        "background": settings["models.background"],
+        "daily_budget_usd": settings["models.daily_budget_usd"],
+        "changed": [{"key": key, "value": hidden(settings, value)} for key, value in done.changed.items()],
+        "config": str(settings.config),
+        "credential": {"kept": done.kept, "masked": done.masked} if done.kept else None,
+        "test": {
+            "outcome": tried.outcome, "seconds": round(tried.seconds, 3), "message": tried.message or None,
+            "hint": tried.hint or None,
+        },
+    }  # fmt: skip
+
+
+def _render_setup(paper: Paper, done: Done, tried: Tried) -> None:
+    """What holds now, where it was written, and how to go on."""
+    settings = done.settings
+    has_model = settings["models.default"] != "none"
+    paper.facts(
+        (
+            ("model", bold(settings["models.default"]) if has_model else "none: nacre works without one"),
+            ("test", _test(tried) if has_model else ""),
+            ("key", f"{done.masked}, kept in {_place(done.kept)}" if done.kept else ""),
+            ("vectors", settings["embedding.model"]),
+            ("background", _background(done) if has_model else ""),
+            ("written", f"{', '.join(done.changed)} in {settings.config}" if done.changed else "nothing: it was so"),
+        )
+    )
+    paper.blank()
+    for words, why in _next(done):
+        paper.line(bold(words), dim(f"  {why}"))
+
+
+def _test(tried: Tried) -> list[Part]:
+    parts: list[Part] = [_OUTCOMES[tried.outcome]]
+    if tried.outcome == "answered":
+        parts.append(f" in {seconds(tried.seconds)}")
+    if tried.message:
+        parts.append(f": {tried.message}")
+    if tried.hint:
+        parts.append(dim(f" ({tried.hint})"))
+    return parts
+
+
+def _place(kept: str) -> str:
+    return "the keyring" if kept == "keyring" else f"{kept}, yours alone"
+
+
+def _background(done: Done) -> str:
+    if not done.settings["models.background"]:
+        return "off: the model works only when you ask for it"
+    budget = done.settings["models.daily_budget_usd"]
+    if not budget:
+        return "on, but the budget is US$ 0 a day: nothing is asked"
+    return f"on: it works while sessions are read, for at most US$ {budget:,.2f} a day"
+
+
+def _next(done: Done) -> list[tuple[str, str]]:
+    if done.settings["models.default"] == "none":
+        return [("nacre ingest", "reads what is new, by rules alone"), ("nacre auth status", "what keys are left")]
+    if done.settings["models.background"]:
+        return [("nacre ingest", "reads what is new, with the model")]
+    return [
+        ("nacre setup --background --daily-budget 1", "lets the model work while sessions are read"),
+        ("nacre auth status", "what nacre signs in with"),
+    ]

@@ -1,0 +1,261 @@
+"""The questions of ``nacre setup``, on standard error: the answer alone goes to standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import click
+
+from nacre.cli.models.auth import checked_key, kept_in, programs
+from nacre.cli.models.setup_choices import through, with_key
+from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.run import Run
+from nacre.errors import NacreError
+from nacre.llm.capabilities import capabilities_of
+from nacre.llm.credentials.keys import credential_for
+from nacre.llm.credentials.methods import BEARER, methods
+from nacre.llm.proposals import listed_here, proposed
+from nacre.llm.providers import Provider, is_built_in, provider_of, providers
+from nacre.settings import Settings
+from nacre.setup import credentials, models
+from nacre.setup.models import Wish
+from nacre.spending.models import NONE
+
+_OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One way to a model: its provider, how it signs in, and what was found of it."""
+
+    provider: str
+    label: str
+    auth: str = ""
+    note: str = ""
+
+
+def walk(run: Run) -> Wish:
+    """Ask for everything, with what holds now or what was found as the default. Raises NacreError."""
+    dialog = Dialog(run)
+    found = credentials.status(run.settings)
+    local = {name: names for name, names in _local(run.settings).items() if names is not None}
+    dialog.show_found(found, local)
+    option = dialog.choose(_options(run.settings, found, local))
+    if option.provider == NONE:
+        return Wish(NONE)
+    wish = Wish(f"{option.provider}:", option.auth or None)
+    if option.provider == _OTHER:
+        wish = dialog.other()
+    if models.needs_key(run.settings, wish) or dialog.wants_another(wish):
+        wish = with_key(wish, dialog.key(run.settings, wish))
+    model = dialog.model(run.settings, wish.provider, wish.base_url)
+    wish = replace(wish, model=models.full_name(run.settings, model, wish.provider))
+    return dialog.bounds(replace(wish, embedding=dialog.embedding()))
+
+
+class Dialog:
+    """Questions on a terminal."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._settings = run.settings
+
+    def show_found(self, found: credentials.SigningIn, local: dict[str, list[str]]) -> None:
+        """What there is on this machine."""
+        paper = self._run.paper(stderr=True)
+        paper.line("A language model is optional. With one, nacre writes better memories and merges them better.")
+        paper.heading("Found on this machine")
+        paper.facts(
+            (
+                ("credentials", ", ".join(_told(way) for way in found.ways if way.state != "missing") or "none"),
+                ("commands", programs(found)),
+                ("servers", "; ".join(_server(name, names) for name, names in local.items()) or "none that answers"),
+                ("keys go", kept_in(found)),
+                ("model now", self._settings["models.default"]),
+            ),
+            indent=2,
+        )
+        self._show(paper)
+
+    def choose(self, options: Sequence[Option]) -> Option:
+        """Which way."""
+        rows = [(option.label, option.note) for option in options]
+        return options[self._number("How should nacre reach a model?", rows, _first(self._settings, options))]
+
+    def other(self) -> Wish:
+        """A provider that is not in the list: one that nacre knows, or an address."""
+        known = [name for name, one in providers(self._settings).items() if one.api == "chat"]
+        paper = self._paper()
+        paper.line(f"Known: {', '.join(known)}. For another server that speaks as OpenAI does, give it a name.")
+        self._show(paper)
+        name = str(click.prompt("Provider", err=True)).strip().lower()
+        if is_built_in(name) or name in self._settings["models.providers"]:
+            return Wish(f"{name}:")
+        url = str(click.prompt("Its address (https://…/v1)", err=True)).strip()
+        wish = Wish(f"{name}:", base_url=url)
+        secret = self._hidden("Its key, if it wants one (not shown; empty for none)", may_be_empty=True)
+        return replace(wish, secret=secret or None)
+
+    def wants_another(self, wish: Wish) -> bool:
+        """Whether the key that is there is to be replaced."""
+        method = methods().get(wish.auth or "")
+        if wish.secret or (method and method.kind == BEARER and method.login):
+            return False
+        after = models.wished(self._settings, wish)
+        if not provider_of(after, wish.provider).needs_key:
+            return False
+        taken = credential_for(after, wish.provider)
+        if taken is None:
+            return True
+        return not click.confirm(f"Use the key {taken.masked} from {taken.origin}?", default=True, err=True)
+
+    def key(self, settings: Settings, wish: Wish) -> str:
+        """A key, typed without being shown."""
+        method = methods().get(wish.auth or "")
+        what = "Token (claude setup-token makes one" if method and method.kind == BEARER else "API key ("
+        label = what + ("; not shown)" if method and method.kind == BEARER else "not shown)")
+        while True:
+            secret = self._hidden(f"{label} for {provider_of(models.wished(settings, wish), wish.provider).label}")
+            try:
+                with_key(wish, secret)
+            except NacreError as error:
+                click.echo(f"{error.message}: {error.hint}", err=True)
+                continue
+            return secret
+
+    def model(self, settings: Settings, provider: str, base_url: str | None) -> str:
+        """A model's name: one that is proposed, by its number, or any other."""
+        wish = Wish(f"{provider}:", base_url=base_url)
+        able = provider_of(models.wished(settings, wish), provider)
+        names = proposed(able)
+        present = settings["models.default"]
+        if present.partition(":")[0] == provider:
+            names = list(dict.fromkeys([present.partition(":")[2], *names]))
+        paper = self._paper()
+        paper.line(bold("Which model?"), dim("  a number, or any other name"))
+        paper.table(
+            [(f"{number:>4}", name, dim(_price(settings, able, name))) for number, name in enumerate(names, start=1)]
+        )
+        self._show(paper)
+        while True:
+            said = str(click.prompt("Model", default="1" if names else None, err=True)).strip()
+            if not said.isdecimal():
+                return said
+            if 0 < int(said) <= len(names):
+                return names[int(said) - 1]
+            click.echo(f"There is no number {said}.", err=True)
+
+    def embedding(self) -> str:
+        """The model for the vector lane."""
+        present = self._settings["embedding.model"]
+        self._explain(
+            "Vectors find what is said in other words. minilm is bundled and works offline; none does without."
+        )
+        return str(click.prompt("Vectors", default=present, err=True)).strip()
+
+    def bounds(self, wish: Wish) -> Wish:
+        """Whether the model works in the background, and what that may cost."""
+        self._explain(
+            "In the background: while sessions are read, nacre asks the model to write memories. "
+            "Otherwise it only works when you ask for it."
+        )
+        present = self._settings["models.background"]
+        if not click.confirm("Let it work in the background?", default=present, err=True):
+            return replace(wish, background=False)
+        budget = click.prompt(
+            "At most so many US dollars a day", default=self._settings["models.daily_budget_usd"],
+            type=click.FloatRange(0), err=True,
+        )  # fmt: skip
+        return replace(wish, background=True, daily_budget=float(budget))
+
+    def _number(self, question: str, rows: Sequence[tuple[str, str]], default: int) -> int:
+        paper = self._paper()
+        paper.line(bold(question))
+        paper.table([(f"{number:>4}", label, dim(note)) for number, (label, note) in enumerate(rows, start=1)])
+        self._show(paper)
+        chosen = click.prompt("Number", default=default + 1, type=click.IntRange(1, len(rows)), err=True)
+        return int(chosen) - 1
+
+    def _hidden(self, question: str, *, may_be_empty: bool = False) -> str:
+        while True:
+            default = "" if may_be_empty else None
+            secret = str(click.prompt(question, default, hide_input=True, show_default=False, err=True)).strip()
+            try:
+                return checked_key(secret, "what was typed") if secret or not may_be_empty else ""
+            except NacreError as error:
+                click.echo(error.message, err=True)
+
+    def _explain(self, text: str) -> None:
+        paper = self._paper()
+        paper.line(text)
+        self._show(paper)
+
+    def _paper(self) -> Paper:
+        return self._run.paper(stderr=True)
+
+    def _show(self, paper: Paper) -> None:
+        click.echo(f"\n{paper.text()}", nl=False, err=True)
+
+
+def _local(settings: Settings) -> dict[str, list[str] | None]:
+    """The models of each server on this machine, ``None`` where it does not answer."""
+    return {name: listed_here(one) for name, one in providers(settings).items() if _is_local(one)}
+
+
+def _is_local(provider: Provider) -> bool:
+    return provider.api == "chat" and not provider.needs_key
+
+
+def _options(settings: Settings, found: credentials.SigningIn, local: dict[str, list[str]]) -> list[Option]:
+    states = {way.method: way.state for way in found.ways if way.method}
+    options = []
+    for name, method in methods().items():
+        provider = through(settings, name)
+        by = f", by its command {provider.removesuffix('-cli')}" if provider != method.provider else ""
+        note = "" if states[name] == "missing" else states[name]
+        options.append(Option(provider, method.label + by, name, note))
+    servers = list(dict.fromkeys(["ollama", *local]))
+    for name in servers:
+        note = _server("", local[name]).strip(": ") if name in local else "does not answer now"
+        options.append(Option(name, f"{provider_of(settings, name).label}, on this machine", note=note))
+    options.append(Option(_OTHER, "Another provider", note="OpenRouter, Gemini, Groq, your own server …"))
+    options.append(Option(NONE, "None", note="nacre works without a model"))
+    return options
+
+
+def _first(settings: Settings, options: Sequence[Option]) -> int:
+    """The option to propose: what is set now, else the first of which something was found, else none."""
+    present, auth = settings["models.default"].partition(":")[0], settings["models.auth"]
+    same = [at for at, one in enumerate(options) if one.provider == present and one.auth in ("", auth)]
+    there = [at for at, one in enumerate(options) if one.note == "found" or (one.note and _models_of(one))]
+    if present == NONE:
+        return next(iter([*there, len(options) - 1]))
+    return next(iter([*same, *there, len(options) - 2]))
+
+
+def _models_of(option: Option) -> bool:
+    return option.note.startswith("answers")
+
+
+def _price(settings: Settings, provider: Provider, model: str) -> str:
+    """What a model costs, in words; empty where that is not known."""
+    price = capabilities_of(settings, provider, model).price
+    if price is None:
+        return ""
+    if not (price.input or price.output):
+        return "free"
+    return f"US$ {price.input:.2f} for a million tokens read, {price.output:.2f} written"
+
+
+def _server(name: str, names: Sequence[str]) -> str:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return f"{name}: answers, with {shown}" if names else f"{name}: answers, with no model yet"
+
+
+def _told(way: credentials.Way) -> str:
+    best = way.best
+    if best is None or best.credential is None:
+        return f"{way.method or way.provider} ({way.state})"
+    state = "" if way.state == "found" else f", {way.state}"
+    return f"{way.method or way.provider} ({best.credential.masked}{state})"

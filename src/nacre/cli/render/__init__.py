@@ -1,1 +1,0 @@
-"""What people read: answers as lines on a :class:`~nacre.cli.paper.Paper`."""

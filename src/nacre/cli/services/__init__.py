@@ -1,0 +1,1 @@
+"""Commands that keep running: the daemon, the watcher, the server for agents."""

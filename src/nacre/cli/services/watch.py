@@ -1,0 +1,146 @@
+"""``nacre watch``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from nacre.cli import progress
+from nacre.cli.command import command
+from nacre.cli.formats import Record, count, size
+from nacre.cli.home.ingest_report import ingest_record, render_ingest
+from nacre.cli.home.problems import problem_records
+from nacre.cli.installed import installed_version
+from nacre.cli.paper import Paper, bold, dim, printable, unsteered
+from nacre.cli.run import Run
+from nacre.cli.services.events import event_line, event_record
+from nacre.cli.services.signals import stopped_by_signals
+from nacre.home.home import open_home
+from nacre.settings import load_settings
+from nacre.watching.log import Log
+from nacre.watching.requests import RoundRequest
+from nacre.watching.rounds import go_round
+from nacre.watching.survey import Survey, survey
+from nacre.watching.watcher import Watcher, WatchEvent, WatchOptions
+
+_BACKGROUND_NICENESS = 10
+
+
+@command(
+    "watch",
+    examples=[
+        "nacre watch",
+        "nacre watch ~/exports --interval 30",
+        "nacre watcher install        # have the system do it",
+    ],
+)
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--once", is_flag=True, help="Read what is new, learn, make vectors, and end.")
+@click.option("--interval", type=click.FloatRange(1, 86_400), help="Seconds between two looks at all transcripts.")
+@click.option("--polling", is_flag=True, help="Look again and again instead of being told: for network drives.")
+@click.option("--no-learn", is_flag=True, help="Make sessions searchable; write no memories, make no vectors.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be followed, and what waits to be read.")
+@click.option("--log", is_flag=True, help="Write into the home's logs/watcher.log instead of here.")
+@click.option("--background", is_flag=True, hidden=True, help="With --once: give way to everything else.")
+@click.option("--no-read", is_flag=True, hidden=True, help="With --once: only learn, and make vectors.")
+@click.option("--seconds", type=float, hidden=True, help="With --once: make vectors no longer than this.")
+@click.pass_obj
+def watch(  # noqa: PLR0913 - its options
+    run: Run, paths: tuple[Path, ...], once: bool, interval: float | None, polling: bool, no_learn: bool,
+    dry_run: bool, log: bool, background: bool, no_read: bool, seconds: float | None,
+) -> None:  # fmt: skip
+    """Follow your agents' sessions as they happen.
+
+    What is written is searchable within two seconds; what it teaches follows. Without PATHS, everything the agents on
+    this machine write; with PATHS, those files and folders. It runs until Ctrl-C, or nacre watcher stop. With --json
+    it prints one object for each event, each on a line of its own.
+    """
+    if dry_run:
+        _survey(run, paths)
+    elif once:
+        _go_round(run, paths, background=background, reads=not no_read, learns=not no_learn, seconds=seconds)
+    else:
+        _follow(run, paths, interval, polling=polling, learns=not no_learn, to_log=log)
+
+
+def _survey(run: Run, paths: tuple[Path, ...]) -> None:
+    found = survey(run.home, paths)
+    run.answer(_survey_record(found), lambda paper: _render_survey(paper, found))
+
+
+def _go_round(
+    run: Run, paths: tuple[Path, ...], *, background: bool, reads: bool, learns: bool, seconds: float | None
+) -> None:
+    if background:
+        _give_way()
+    with progress.shown(run) as notify:
+        report = go_round(run.home, RoundRequest(paths=paths, reads=reads, seconds=seconds, learns=learns), notify)
+    if report.problems and not background:
+        run.exit_code = 1
+    run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))
+
+
+def _give_way() -> None:
+    """Run only where nobody else wants to, and end like with Ctrl-C when asked to: between two steps."""
+    if hasattr(os, "nice"):
+        os.nice(_BACKGROUND_NICENESS)
+
+    def interrupt(_: int, __: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+
+
+def _follow(
+    run: Run, paths: tuple[Path, ...], interval: float | None, *, polling: bool, learns: bool, to_log: bool
+) -> None:
+    options = WatchOptions(paths, interval, polling, learns)
+    write: Callable[[str], None] = Log(run.settings.home).write if to_log else click.echo
+    stop = stopped_by_signals()
+
+    def tell(event: WatchEvent) -> None:
+        with suppress(BrokenPipeError):
+            write(_line(run, event, with_day=to_log))
+
+    run.keeps_history = False
+    Watcher(lambda: open_home(load_settings()), options, tell, installed_version()).run(stop)
+
+
+def _line(run: Run, event: WatchEvent, *, with_day: bool) -> str:
+    if run.as_json:
+        return unsteered(json.dumps(event_record(event)))
+
+    return printable(event_line(event, with_day=with_day))
+
+
+def _survey_record(found: Survey) -> Record:
+    """The answer of ``watch --dry-run``."""
+    return {
+        "dry_run": True,
+        "watched": [{"path": str(one.path), "tool": one.tool, "exists": one.is_there} for one in found.watched],
+        "files": found.files,
+        "unread": {"files": found.unread_files, "bytes": found.unread_bytes},
+        "problems": problem_records(found.problems),
+    }
+
+
+def _render_survey(paper: Paper, found: Survey) -> None:
+    """What would be watched, then what waits there."""
+    there = [one for one in found.watched if one.is_there]
+    paper.line(bold("Would follow"))
+    paper.table([(one.tool or "named", str(one.path)) for one in there], indent=2)
+    missing = len(found.watched) - len(there)
+    if missing:
+        words = f"and {count(missing, 'more folder')} as soon as a tool makes {'it' if missing == 1 else 'them'}"
+        paper.line(dim(words), indent=2)
+    unread = f"{count(found.unread_files, 'transcript')} ({size(found.unread_bytes)})"
+    paper.line(f"{count(found.files, 'transcript')} there; {unread} would be read now.")
+    for problem in found.problems:
+        paper.line(f"  {problem.path}: {problem.message}")

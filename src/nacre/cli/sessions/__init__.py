@@ -1,0 +1,1 @@
+"""Commands about the sessions with agents, and what was done in them."""

@@ -1,0 +1,299 @@
+"""``nacre did`` and ``nacre fix``: what agents did, and what came of it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import TEXT, command
+from nacre.cli.daemon import ask, is_empty
+from nacre.cli.formats import Record, count, short_session, speaker_name, stamp, when
+from nacre.cli.memories.hits import memory_hit_record, render_beginning, render_hit, render_turn_hits, turn_hit_record
+from nacre.cli.options import MOMENT, OFFSET, find_project, limit_option, read_content
+from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.run import Run
+from nacre.cli.sessions.session import call_record
+from nacre.sessions.requests import DidQuery, FixQuery
+from nacre.text.passages import one_line, shorten
+from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
+from nacre.values.filters import DeedFilter
+from nacre.values.session import Session, SessionKind, Speaker, ToolCall, Trust, Turn
+
+if TYPE_CHECKING:
+    from nacre.views import FixResult
+
+_INDENT = 4
+_WORDS = 280
+_CALL = 120
+_PATHS_SHOWN = 6
+
+
+@command(
+    "did",
+    examples=[
+        "nacre did src/billing/retry.py",
+        "nacre did docs --since 2w --project .",
+        "nacre did Makefile --reads --commands --json",
+    ],
+)
+@click.argument("path", type=TEXT)
+@limit_option(10, "Changes")
+@OFFSET
+@click.option("--reads", is_flag=True, help="Also when it was only read.")
+@click.option("--commands", is_flag=True, help="Also commands that name it.")
+@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
+@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
+@click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@click.option("--until", type=MOMENT, help="Before then.")
+@click.pass_obj
+def did(  # noqa: PLR0913 - one parameter an option
+    run: Run, path: str, limit: int, offset: int, reads: bool, commands: bool, tool: str | None, project: str | None,
+    since: datetime | None, until: datetime | None,
+) -> None:  # fmt: skip
+    """Tell who changed a file, when and why.
+
+    PATH is a file or folder, as you would name it: src/app.py finds it in whatever folder agents worked.
+    """
+    slug = find_project(run, project)
+    wanted = DeedFilter(project=slug, tool=tool, since=since, until=until)
+    history = ask(
+        run, "did", DidQuery(path=path, wanted=wanted, reads=reads, commands=commands, limit=limit, offset=offset)
+    )
+    empty = not history.changes and is_empty(run)
+    run.answer(
+        _history_record(history, offset), lambda paper: _render_history(paper, history, offset=offset, empty=empty)
+    )
+
+
+@command(
+    "fix",
+    examples=[
+        "nacre fix \"ModuleNotFoundError: No module named 'yaml'\"",
+        "npm run build 2>&1 | nacre fix -",
+        'nacre fix "connection refused" --project . --since 2w',
+    ],
+)
+@click.argument("error", nargs=-1, type=TEXT)
+@limit_option(3, "Errors")
+@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
+@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
+@click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march.")
+@click.pass_obj
+def fix(
+    run: Run, error: tuple[str, ...], limit: int, tool: str | None, project: str | None, since: datetime | None
+) -> None:
+    """Tell what was tried against an error before, and what worked.
+
+    ERROR is one line or a whole trace; - reads it from standard input.
+    """
+    slug = find_project(run, project)
+    query = FixQuery(
+        error=read_content(" ".join(error)), wanted=DeedFilter(project=slug, tool=tool, since=since), limit=limit
+    )
+    result = ask(run, "fix", query)
+    empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
+    run.answer(_fix_record(result), lambda paper: _render_fix(paper, result, empty=empty))
+
+
+def _history_record(history: FileHistory, offset: int) -> Record:
+    """The answer of ``did``."""
+    return {
+        "path": history.asked,
+        "files": list(history.paths),
+        "edits": history.edits,
+        "reads": history.reads,
+        "sessions": history.sessions,
+        "changes": [_change_record(change) for change in history.changes],
+        "more": history.more,
+        "offset": offset,
+    }
+
+
+def _fix_record(result: FixResult) -> Record:
+    """The answer of ``fix``."""
+    return {
+        "error": result.error,
+        "troubles": [_trouble_record(trouble) for trouble in result.troubles],
+        "lessons": [memory_hit_record(hit) for hit in result.lessons],
+        "talk": [turn_hit_record(hit) for hit in result.talk],
+    }
+
+
+def _change_record(change: FileChange) -> Record:
+    return {
+        **_place_record(change.session, change.project),
+        "path": change.path,
+        "seq": change.seq,
+        "time": stamp(change.time),
+        "edits": change.edits,
+        "reads": change.reads,
+        "failed": change.failed,
+        "commands": [call_record(call) for call in change.commands],
+        "request": _said_record(change.request),
+        "words": _said_record(change.words),
+    }
+
+
+def _trouble_record(trouble: Trouble) -> Record:
+    return {
+        "error": trouble.error,
+        "trust": "untrusted",
+        "likeness": trouble.likeness,
+        "times": trouble.times,
+        "sessions": trouble.sessions,
+        "mended": trouble.mended,
+        "repairs": [_repair_record(repair) for repair in trouble.repairs],
+    }
+
+
+def _repair_record(repair: Repair) -> Record:
+    return {
+        **_place_record(repair.session, repair.project),
+        "seq": repair.seq,
+        "time": stamp(repair.time),
+        "failed": call_record(repair.failed),
+        "worked": repair.worked,
+        "attempts": repair.attempts,
+        "steps": [call_record(call) for call in repair.steps],
+        "words": _said_record(repair.words),
+    }
+
+
+def _place_record(session: Session, project: str | None) -> Record:
+    return {
+        "session_id": session.native_id,
+        "tool": session.tool,
+        "model": session.model,
+        "project": project,
+        "branch": session.branch,
+        "kind": session.kind.value,
+        "title": session.title,
+    }
+
+
+def _said_record(turn: Turn | None) -> Record | None:
+    if turn is None:
+        return None
+    return {
+        "turn_id": turn.id, "speaker": turn.speaker.value, "trust": turn.trust.value, "time": stamp(turn.time),
+        "text": turn.text,
+    }  # fmt: skip
+
+
+def _render_history(paper: Paper, history: FileHistory, *, offset: int, empty: bool) -> None:
+    """What was done to a file, the newest first."""
+    if empty:
+        render_beginning(paper)
+        return
+    if not history.paths and not history.changes:
+        paper.line(bold(f"No agent is known to have touched {history.asked}."))
+        return
+    paths = history.paths[:_PATHS_SHOWN]
+    paper.line(bold(paths[0] if len(paths) == 1 else history.asked))
+    told = joined(
+        (f"edited {_times(history.edits)}", f"read {_times(history.reads)}", f"in {count(history.sessions, 'session')}")
+    )
+    paper.line(dim(told))
+    if len(history.paths) > 1:
+        for path in paths:
+            paper.line(dim(path), indent=2)
+        if len(history.paths) > len(paths):
+            paper.line(dim(f"and {len(history.paths) - len(paths):,} more"), indent=2)
+    if not history.changes:
+        paper.blank()
+        paper.line("It was never changed, only read: --reads shows when.")
+    for rank, change in enumerate(history.changes, start=offset + 1):
+        paper.blank()
+        _render_change(paper, rank, change, names_file=len(history.paths) > 1)
+    if history.more:
+        paper.blank()
+        paper.line(dim(f"more: --offset {offset + len(history.changes)}"))
+
+
+def _render_fix(paper: Paper, result: FixResult, *, empty: bool) -> None:
+    """What followed errors like this one."""
+    if empty:
+        render_beginning(paper)
+        return
+    for number, trouble in enumerate(result.troubles):
+        if number:
+            paper.blank()
+        _render_trouble(paper, trouble)
+    if result.talk:
+        paper.line(bold("No command failed with this, but it was talked about:"))
+        paper.blank()
+        render_turn_hits(paper, result.talk, explain=False)
+    if result.lessons:
+        paper.heading("Learned before")
+        for rank, hit in enumerate(result.lessons, start=1):
+            render_hit(paper, rank, hit, explain=False)
+    if not (result.troubles or result.talk or result.lessons):
+        paper.line(bold("This error was never met in your sessions."))
+
+
+def _render_change(paper: Paper, rank: int, change: FileChange, *, names_file: bool) -> None:
+    paper.line(
+        bold(f"{rank:>2}"), "  ", dim(_describe_place(change.session, change.project, when(change.time))), hang=_INDENT
+    )
+    if names_file and change.path:
+        paper.line(change.path, indent=_INDENT, hang=2)
+    _render_said(paper, change.request, "asked", change.session)
+    _render_said(paper, change.words, "said", change.session)
+    done = [f"edited {_times(change.edits)}"] if change.edits else []
+    done += [f"read {_times(change.reads)}"] if change.reads and not change.edits else []
+    done += [f"{change.failed} of it failed"] if change.failed else []
+    if done:
+        paper.line(dim(joined(done)), indent=_INDENT)
+    for call in change.commands[:3]:
+        _render_call(paper, call, indent=_INDENT)
+
+
+def _render_trouble(paper: Paper, trouble: Trouble) -> None:
+    paper.framed(trouble.error, "what a tool put out")
+    met = joined((f"met {_times(trouble.times)}", f"in {count(trouble.sessions, 'session')}"))
+    paper.line(dim(met if trouble.mended else f"{met} · nothing is known to have worked"))
+    for repair in trouble.repairs:
+        paper.blank()
+        _render_repair(paper, repair)
+
+
+def _render_repair(paper: Paper, repair: Repair) -> None:
+    mark = Span("✓", "bold green") if repair.worked else Span("✗", "bold red")
+    paper.line(mark, "   ", dim(_describe_place(repair.session, repair.project, when(repair.time))), hang=_INDENT)
+    _render_call(paper, repair.failed, indent=_INDENT)
+    again = f"failed {_times(repair.attempts)} more" if repair.attempts else ""
+    if repair.worked:
+        paper.line(dim(joined((again, "then worked:")) if again else "then worked:"), indent=_INDENT)
+        for call in repair.steps:
+            _render_call(paper, call, indent=_INDENT + 2)
+    else:
+        paper.line(dim(joined((again, "not seen to work after"))), indent=_INDENT)
+    _render_said(paper, repair.words, "said", repair.session)
+
+
+def _render_said(paper: Paper, turn: Turn | None, verb: str, session: Session) -> None:
+    if turn is None or not turn.text:
+        return
+    who = "the other agent" if verb == "asked" and turn.speaker is Speaker.AGENT else speaker_name(turn.speaker)
+    text = shorten(one_line(turn.text), _WORDS)
+    if turn.trust is Trust.UNTRUSTED:
+        paper.framed(text, f"{who} in {session.tool} {short_session(session.native_id)}", indent=_INDENT)
+    else:
+        paper.line(Span(f"{who}:", "bold"), " ", text, indent=_INDENT)
+
+
+def _render_call(paper: Paper, call: ToolCall, *, indent: int) -> None:
+    outcome = f" → {shorten(call.outcome, 60)}" if call.failed and call.outcome else ""
+    paper.line(dim(f"{call.name}: {shorten(call.input, _CALL)}{outcome}"), indent=indent, hang=2)
+
+
+def _describe_place(session: Session, project: str | None, time: str) -> str:
+    kind = "" if session.kind is SessionKind.MAIN else session.kind.value
+    name = f"{session.tool} {short_session(session.native_id)}"
+    return joined((name, kind, project, session.branch, session.model, time))
+
+
+def _times(number: int) -> str:
+    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number:,} times")

@@ -1,0 +1,142 @@
+"""``nacre sessions``, and ``nacre sessions list``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from nacre.cli.command import TEXT, Group
+from nacre.cli.daemon import ask, is_empty
+from nacre.cli.formats import amount, day, duration, short_session
+from nacre.cli.memories.hits import render_beginning
+from nacre.cli.options import EVERYTHING, JSON_LINES, MOMENT, OFFSET, find_project, limit_option, pages
+from nacre.cli.paper import Cell, Paper, dim
+from nacre.cli.run import Run
+from nacre.cli.sessions.session import session_line_record, session_title
+from nacre.sessions.requests import SessionsRequest
+from nacre.text.passages import shorten
+from nacre.values.filters import SessionFilter
+from nacre.values.session import SessionKind
+
+if TYPE_CHECKING:
+    from nacre.views import SessionLine, SessionPage
+
+_KIND = click.Choice([kind.value for kind in SessionKind], case_sensitive=False)
+_COLUMNS = ("session", "last", "tool", "project", "branch", "model", "  at work", "turns", "tokens", "")
+_LEAST_TITLE = 44
+_BRANCH = 20
+_MODEL = 20
+
+
+_PLACES = {
+    "show": "sessions.session:show",
+    "tail": "sessions.session:tail",
+    "search": "sessions.search:search",
+    "summary": "sessions.summary:summary",
+    "export": "sessions.export:export_session",
+    "restore": "sessions.restore:restore",
+}
+
+
+@click.group(
+    "sessions",
+    cls=Group,
+    places=_PLACES,
+    examples=[
+        'nacre sessions search "migration failed"',
+        "nacre sessions list --project .",
+        "nacre sessions summary 7f3a1c2d",
+    ],
+)
+def sessions() -> None:
+    """List, read and search the sessions with your agents."""
+
+
+@sessions.command(
+    "list",
+    examples=[
+        "nacre sessions list",
+        "nacre sessions list --tool codex --since 2w",
+        "nacre sessions list --project . --branch main retries",
+    ],
+)
+@click.argument("words", nargs=-1, type=TEXT)
+@limit_option(20, "Sessions")
+@OFFSET
+@click.option("--tool", type=TEXT, help="Only sessions with this tool, e.g. claude-code.")
+@click.option("--project", type=TEXT, help="Only this project; . is the one of this folder.")
+@click.option("--since", type=MOMENT, help="That went on after then: 2026-11-20, 3d, 2w, yesterday, march.")
+@click.option("--until", type=MOMENT, help="That began before then.")
+@click.option("--branch", type=TEXT, help="Only sessions that began on this branch.")
+@click.option("--model", type=TEXT, help="Only sessions with a model whose name holds this, e.g. opus.")
+@click.option("--kind", type=_KIND, help="Only sessions of this kind.")
+@click.option("--subagents", is_flag=True, help="Sessions of sub-agents and schedulers as well.")
+@EVERYTHING
+@JSON_LINES
+@click.pass_obj
+def list_sessions(  # noqa: PLR0913 - one parameter an option
+    run: Run, words: tuple[str, ...], limit: int, offset: int, tool: str | None, project: str | None,
+    since: datetime | None, until: datetime | None, branch: str | None, model: str | None, kind: str | None,
+    subagents: bool, everything: bool, as_lines: bool,
+) -> None:  # fmt: skip
+    """List sessions, the newest first.
+
+    With WORDS only those that have them in the title, or, without a title, in what you said first.
+    """
+    wanted = SessionFilter(
+        tool=tool, project=find_project(run, project), since=since, until=until, subagents=subagents, branch=branch,
+        model=model,
+        kind=SessionKind(kind) if kind else None, words=" ".join(words) or None,
+    )  # fmt: skip
+    has_more, most = False, None if everything else limit
+
+    def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
+        nonlocal has_more
+        answer: SessionPage = ask(run, "sessions", SessionsRequest(filter=wanted, limit=size, offset=at))
+        has_more = answer.more
+        return answer.lines, has_more
+
+    lines = pages(page, most, offset)
+    if as_lines:
+        run.answer_lines(session_line_record(line) for line in lines)
+        return
+    found = list(lines)
+    record = {
+        "sessions": [session_line_record(line) for line in found],
+        "more": has_more,
+        "limit": most,
+        "offset": offset,
+    }
+
+    def render(paper: Paper) -> None:
+        if found:
+            _render_sessions(paper, found, has_more=has_more, offset=offset)
+        elif is_empty(run):
+            render_beginning(paper)
+        else:
+            paper.line("No session fits.")
+
+    run.answer(record, render)
+
+
+def _render_sessions(paper: Paper, lines: Sequence[SessionLine], *, has_more: bool, offset: int) -> None:
+    """One line a session: id, day, tool, project, branch, model, how long, turns, tokens, title."""
+    rows = [_row(line) for line in lines]
+    names = [dim(name) if any(row[at] for row in rows) else "" for at, name in enumerate(_COLUMNS)]
+    paper.table([names, *rows], drop=(5, 8, 4, 6, 1, 7, 3), least=_LEAST_TITLE)
+    if has_more:
+        paper.blank()
+        paper.line(dim(f"more: --offset {offset + len(lines)}"))
+
+
+def _row(line: SessionLine) -> tuple[Cell, ...]:
+    stored, session = line.session, line.session.session
+    return (
+        dim(short_session(session.native_id)), dim(day(stored.ended or session.started)), session.tool,
+        stored.project or "", dim(shorten(session.branch or "", _BRANCH)), dim(shorten(session.model or "", _MODEL)),
+        f"{duration(line.active):>9}" if line.active else "", f"{stored.turns:>5}",
+        dim(f"{amount(session.tokens.total):>6}") if session.tokens else "", session_title(line),
+    )  # fmt: skip
