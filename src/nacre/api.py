@@ -208,7 +208,7 @@ class MemoryHome:
         none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
         last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
         """
-        said = tuple(Said(choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
+        said = tuple(Said(choose(Speaker, speaker, QueryInvalid), words) for speaker, words in recent)
         here = project_of_folder(self._home, Path(folder)) if folder else None
         query = DeepQuery(text=text, filter=in_utc(filter), recent=said, here=here, update=update, session=session)
         return deep_recalling.deep_recall(self._home, query)

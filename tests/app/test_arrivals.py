@@ -61,7 +61,7 @@ def by_sync(world: World, tmp_path: Path) -> None:
                 put(context, OLD)
     for machine in (*machines, world):
         with home(machine, NACRE_MODELS_BACKGROUND="true" if machine is world else "false") as (context, _):
-            sync(context, SyncRequest(remote=str(remote), timeout=20.0))
+            sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
 
 
 ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "accept": by_accept, "sync": by_sync}
@@ -167,11 +167,11 @@ def test_where_much_more_comes_than_is_here_what_is_here_is_judged(world: World,
     with home(other, NACRE_MODELS_BACKGROUND="false") as (context, _):
         for at in range(101):
             put(context, f"Remark {at} is that box {at} holds {at} apples.", force=True)
-        sync(context, SyncRequest(remote=str(remote), timeout=20.0))
+        sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
     with home(world) as (context, _):
         here = put(context, OLD)
         judge_waiting(context)
-        sync(context, SyncRequest(remote=str(remote), timeout=20.0))
+        sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
         assert len(context.memories.all_ids()) == 102
         assert [one.memory for one in context.claims.due(2**60, 1000)] == [here]
 

@@ -552,7 +552,7 @@ def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remot
     one = machine(tmp_path, remote, "one")
     one.world.environ["GIT_SSH_COMMAND"] = str(silent)
     with pytest.raises(RemoteUnreachable, match="did not answer within 1 second"):
-        one.sync(remote="owner@example.invalid:memories.git", timeout=1.0)
+        one.sync(remote="owner@example.invalid:memories.git", timeout_seconds=1.0)
 
 
 def test_credentials_that_are_refused_are_told_and_never_asked_for(tmp_path: Path, remote: Path) -> None:

@@ -52,7 +52,7 @@ def sync_beside(one: Machine, visit: Callable[[Home, int], object]) -> Synced:
     try:
         scan(home.context)
         home.turns, home.visit = 0, lambda turn: visit(visitor, turn)
-        done = sync(home.context, SyncRequest(timeout=20.0))
+        done = sync(home.context, SyncRequest(timeout_seconds=20.0))
         home.visit = lambda _: None
         assert home.turns >= MANY
         is_well(home.context)
