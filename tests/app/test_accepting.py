@@ -73,6 +73,16 @@ def test_what_is_accepted_is_compared_in_the_order_in_which_it_was_said(world: W
     is_well(world)
 
 
+def test_a_store_that_places_what_was_accepted_makes_the_vectors_of_both(world: World) -> None:
+    accepted_while_busy(world, "The bell is rung at noon.")
+    assert not world.embedder.embedded
+    with world.open() as memory:
+        assert memory.store("The rope is new.").action == "stored"
+    home = world.context()
+    assert len(home.vectors.memories_to_embed(9)) == 0
+    home.database.close()
+
+
 def test_accepted_with_force_it_lies_beside_what_says_the_same(world: World) -> None:
     with world.open() as memory:
         memory.store("The stairs are slippery.")

@@ -43,7 +43,7 @@ class Home(MemoryHome):
 
     @property
     def context(self) -> Any:
-        return self._context
+        return self._home
 
 
 @contextmanager

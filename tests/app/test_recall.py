@@ -112,6 +112,7 @@ def test_browse_needs_no_question_and_orders_by_importance_and_date(stocked: Wor
 
 
 def test_a_time_in_the_question_narrows_the_answer(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"  # by words alone neither doubts the other
     with world.open() as memory:
         memory.store("The cache was switched to write-through.", subject="Cache then", kind="event")
         world.clock.pass_days(40)
@@ -456,8 +457,10 @@ class Meanwhile:
 
 
 def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(world: World) -> None:
+    world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     other = world.context()
     stored = store.store(other, StoreRequest(content="We deploy on fridays in the morning."))
+    del world.environ["NACRE_EMBEDDING_MODEL"]
     change = Meanwhile(world, lambda: store.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs."))
     context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: change)
     embed_pending(context, lambda _: None)

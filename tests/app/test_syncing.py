@@ -66,7 +66,7 @@ class Machine:
             context.database.close()
 
     def sync(self, **wanted: object) -> Synced:
-        return self.do(sync, SyncRequest(**{"timeout": 20.0, **wanted}))  # type: ignore[no-any-return, arg-type]
+        return self.do(sync, SyncRequest(**{"timeout_seconds": 20.0, **wanted}))  # type: ignore[no-any-return, arg-type]
 
     def store(self, content: str, **values: object) -> str:
         return self.do(store, StoreRequest(content=content, force=True, **values)).memory_id  # type: ignore[no-any-return, arg-type]

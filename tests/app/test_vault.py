@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,46 @@ def test_a_stored_memory_is_a_markdown_file_in_the_folder_of_its_project_and_kin
     assert text.endswith("---\nWe run billing on PostgreSQL: the ledger needs transactions.\n")
     assert file.stat().st_mode & 0o777 == 0o600
     assert world.home.stat().st_mode & 0o777 == 0o700
+
+
+def test_times_keep_their_milliseconds_in_the_file_the_ledger_and_after_a_rebuild(world: World) -> None:
+    world.clock.now += timedelta(microseconds=45_678)
+    with world.open() as memory:
+        outcome = memory.store("The ferry leaves at noon.", subject="Ferry")
+        world.clock.now += timedelta(milliseconds=2)
+        memory.retire(outcome.memory_id)
+    text = world.memory_file(outcome.memory_id).read_text(encoding="utf-8")
+    assert "created: 2026-11-20T12:00:00.045Z\nupdated: 2026-11-20T12:00:00.045Z\n" in text
+    assert "at: 2026-11-20T12:00:00.047Z" in text
+    ledger = (world.vault / "ledger.jsonl").read_text(encoding="utf-8")
+    assert '"at": "2026-11-20T12:00:00.047Z", "action": "retire"' in ledger
+    with world.open() as memory:
+        before = memory.get(outcome.memory_id)
+    world.rebuild()
+    with world.open() as memory:
+        assert memory.get(outcome.memory_id) == before
+    assert before.created == datetime(2026, 11, 20, 12, 0, 0, 45_000, tzinfo=UTC)
+    assert world.memory_file(outcome.memory_id).read_text(encoding="utf-8") == text
+
+
+@pytest.mark.parametrize(
+    "created",
+    [
+        "2026-11-20T03:12:00Z",
+        "2026-11-20T03:12:00.000Z",
+        "2026-11-20T03:12:00.250Z",
+        "2026-11-20T03:12:00.123456Z",
+        "2026-11-20T04:12:00+01:00",
+        "2026-11-20",
+    ],
+)
+def test_a_time_that_does_not_change_stays_as_it_is_written(world: World, created: str) -> None:
+    path = world.write("global/fact/ferry.md", f"---\nsubject: Ferry\ncreated: {created}\n---\nIt leaves at noon.\n")
+    with world.open() as memory:
+        memory.edit("Ferry", tags=("harbour",))
+    text = path.read_text(encoding="utf-8")
+    assert "tags: [harbour]" in text
+    assert f"created: {created}\n" in text
 
 
 def test_two_memories_with_one_subject_get_files_of_their_own(world: World) -> None:

@@ -158,6 +158,33 @@ def test_two_memories_that_doubt_each_other_are_one_entry(
             file.write_text(text.replace("confidence: extracted", f"confidence: extracted\n{link}"), encoding="utf-8")
     (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
     assert (pair["older"]["id"], pair["newer"]["id"]) == (older, newer)
+    assert [one["id"] for one in nacre("review", "--json").json["reviews"]] == [older]
     nacre("conflicts", "resolve", pair["conflict"], "keep-both")
     assert nacre("conflicts", "list", "--json").json == {"conflicts": []}
     assert active(nacre) == {OLD, NEW}
+
+
+def test_a_pair_whose_older_memory_was_edited_is_one_entry_with_the_judgement_of_the_model(
+    nacre: Nacre, doubted: dict[str, Any], user_home: Path
+) -> None:
+    verdict = {"number": 1, "relation": "contradicts", "confidence": 0.8, "explanation": "Two limits for one thing."}
+
+    def answer(request: Request) -> Any:
+        claim = {"entity": "uploads", "attribute": "limit", "predicate": "is", "object": "x", "confidence": 0.9}
+        return {"verdicts": [verdict]} if "The others:" in str(request.body) else claim
+
+    edited = "Uploads may be 12 MB"
+    with FakeProvider(answer) as provider:
+        config = provider.config(more="background = true")
+        (user_home / ".nacre" / "config.toml").write_text(config, encoding="utf-8")
+        nacre("edit", doubted["older"]["id"], "--content", edited)
+        assert nacre("conflicts", "judge", "--json").json["conflicts"] == 1
+    (pair,) = nacre("conflicts", "list", "--json").json["conflicts"]
+    assert (pair["older"]["content"], pair["newer"]["content"]) == (NEW, edited)
+    assert (pair["relation"], pair["judge"], pair["why"]) == ("contradicts", "fake:m", "Two limits for one thing.")
+    vault = user_home / ".nacre" / "vault"
+    assert sum("rel: contradicts" in file.read_text(encoding="utf-8") for file in vault.rglob("*.md")) == 1
+    assert [one["content"] for one in nacre("review", "--json").json["reviews"]] == [NEW]
+    nacre("conflicts", "resolve", pair["conflict"], "keep-new")
+    assert active(nacre) == {edited}
+    assert nacre("review", "--json").json == {"reviews": []}

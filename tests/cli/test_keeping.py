@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -189,26 +188,25 @@ def test_what_is_stored_next_is_compared_by_meaning_also_without_a_daemon(nacre:
     assert [one["content"] for one in told["supersedes"]] == [first]
 
 
-def test_times_keep_their_milliseconds_in_the_file_and_after_a_rebuild(process: Nacre, user_home: Path) -> None:
-    process("store", "The ferry leaves at noon", "--subject", "Ferry")
-    created = process("show", "Ferry", "--json").json["created"]
-    file = user_home / ".nacre" / "vault" / "global" / "fact" / "ferry.md"
-    text = file.read_text(encoding="utf-8")
-    assert f"created: {created}" in text
-    assert re.search(r"\.\d{3}Z$", created)
-    process("db", "rebuild")
-    assert process("show", "Ferry", "--json").json["created"] == created
-    assert file.read_text(encoding="utf-8") == text
+@pytest.mark.embedding
+def test_what_replaces_another_by_meaning_doubts_it_no_more(nacre: Nacre, user_home: Path) -> None:
+    nacre("store", "Uploads may be 10 MB", "--project", "acme")
+    told = nacre("store", "The upload limit is 25 MB", "--project", "acme", "--json").json
+    assert [one["content"] for one in told["supersedes"]] == ["Uploads may be 10 MB"]
+    assert told["similar"] == []
+    (file,) = (user_home / ".nacre" / "vault").rglob("the-upload-limit*.md")
+    assert "contradicts" not in file.read_text(encoding="utf-8")
 
 
-def test_a_file_whose_times_are_whole_seconds_keeps_them(nacre: Nacre, user_home: Path) -> None:
-    nacre("store", "The ferry leaves at noon", "--subject", "Ferry")
-    file = user_home / ".nacre" / "vault" / "global" / "fact" / "ferry.md"
-    text = re.sub(r"\.\d{3}Z", "Z", file.read_text(encoding="utf-8"))
-    file.write_text(text, encoding="utf-8")
-    nacre("edit", "Ferry", "--tag", "harbour")
-    (created,) = re.findall(r"created: (.*)", text)
-    assert f"created: {created}\n" in file.read_text(encoding="utf-8")
+@pytest.mark.embedding
+def test_where_the_embedding_model_is_not_there_a_store_works_by_words(
+    nacre: Nacre, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NACRE_EMBEDDING_MODEL", f"onnx:{tmp_path / 'nowhere'}")
+    first = nacre("store", "The ledger is kept for seven years.", "--json").json
+    assert first["action"] == "stored"
+    assert nacre("store", "The ledger is kept for seven years.", "--json").json["action"] == "known"
+    assert nacre("recall", "how long is the ledger kept?", "--json").json["hits"][0]["id"] == first["id"]
 
 
 def test_what_the_agent_said_is_shown_as_said_by_the_agent(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
@@ -220,3 +218,17 @@ def test_what_the_agent_said_is_shown_as_said_by_the_agent(nacre: Nacre, tmp_pat
     shown = nacre("recall", "gate code").out
     assert "said by agent" in shown
     assert "said by you" not in shown
+
+
+def test_words_of_the_owner_are_not_quoted_as_said_by_the_agent(nacre: Nacre, tmp_path: Path, user_home: Path) -> None:
+    asked = said("user", "Remember: the gate code is changed every June.", 1)
+    nacre("ingest", str(write_transcript(tmp_path / "talk.jsonl", [asked])), "--no-vectors")
+    (file,) = (user_home / ".nacre" / "vault").rglob("*gate*.md")
+    front = file.read_text(encoding="utf-8").rpartition("---\n")[0]
+    own = "The gate code rotates yearly; ask the harbour office for it."
+    file.write_text(f"{front}---\n{own}\n", encoding="utf-8")
+    assert "said by you in claude-code 7f3a1c2d: “Remember: the gate code" in nacre("recall", "gate code").out
+    file.write_text(f"{front.replace('speaker: owner', 'speaker: agent')}---\n{own}\n", encoding="utf-8")
+    shown = nacre("recall", "gate code").out
+    assert "said by agent in claude-code 7f3a1c2d" in shown
+    assert "“Remember" not in shown

@@ -71,6 +71,14 @@ def test_each_side_changes_another_field_and_both_hold() -> None:
     assert outcomes(result) == [Outcome.MERGED]
 
 
+def test_of_one_second_the_later_millisecond_has_its_way_also_against_a_time_of_whole_seconds() -> None:
+    one = memory()
+    ours, theirs = later(one, importance=9), later(one, 1 + 0.25 / 3600, importance=4)
+    assert b"updated: 2026-11-01T01:00:00.250Z" in files(theirs)["projects/harbour/fact/bridge.md"]
+    found = the_only(merged(files(one), files(ours), files(theirs)))
+    assert (found.importance, found.updated) == (4, theirs.updated)
+
+
 def test_the_later_version_has_its_way_where_both_change_one_field() -> None:
     one = memory()
     result = merged(

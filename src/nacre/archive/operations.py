@@ -194,7 +194,7 @@ def _tool(tool: str, states: list[Archived]) -> ArchivedTool:
 
 
 def _moment(nanoseconds: int) -> datetime:
-    return datetime.fromtimestamp(max(0, nanoseconds) / 1e9, UTC).replace(microsecond=0)
+    return datetime.fromtimestamp(max(0, nanoseconds) // 1_000_000 / 1000, UTC)
 
 
 def _damage(home: Home, state: Archived) -> str | None:

@@ -158,4 +158,5 @@ def tokens_record(tokens: CallTokens) -> Record:
 
 
 def float_or_none(cost: Decimal | None) -> float | None:
+    """A cost as JSON has it, in US dollars."""
     return None if cost is None else float(cost)

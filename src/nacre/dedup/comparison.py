@@ -96,7 +96,7 @@ def last_said(memory: Memory) -> datetime:
 
 
 def _compared(memory: Memory, other: Memory, cosine: float | None, limits: Calibration) -> Comparison:
-    is_later = vouches(memory, other) or memory.last_said >= other.last_said  # of one second, what comes in is later
+    is_later = vouches(memory, other) or memory.last_said >= other.last_said  # at one moment: the new one
     earlier, later = (other, memory) if is_later else (memory, other)
     if vouches(other, memory):
         return Comparison(other, _UNTRUSTED, is_later)

@@ -6,7 +6,7 @@ all. Call with the vault lock held.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from nacre.dedup.cues import kinds_of_things, names_of_kind
 from nacre.dedup.decision_prompt import Action, Decision, refusal
 from nacre.dedup.judge import Relation, Verdict
 from nacre.dedup.retirement_rules import retired_by, standing_for
-from nacre.dedup.supersession import active_again, doubted, ended
+from nacre.dedup.supersession import active_again, doubted, ended, without_doubt
 from nacre.errors import EditConflict
 from nacre.home.home import Home
 from nacre.home.writes import commit, redacted
@@ -159,8 +159,7 @@ def put(home: Home, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome
     gone = [done for one in replaced if (done := _replace(home, one, memory))]
     links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
     memory = replace(memory, links=(*memory.links, *links))
-    for one in found:
-        memory = doubted(memory, one.other.id, one.verdict.reason) if one.doubts and not by else memory
+    memory = _with_doubts(memory, found, {one.memory.id for one in gone}, is_ended=by is not None)
     commit(home, [memory])
     for one in found:
         if one.is_doubted and not by:
@@ -171,6 +170,16 @@ def put(home: Home, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome
     return StoreOutcome(
         "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
     )  # fmt: skip
+
+
+def _with_doubts(memory: Memory, found: Sequence[Comparison], gone: Container[str], *, is_ended: bool) -> Memory:
+    """A memory with its doubts about others: none about what it replaced, nor about what now doubts it."""
+    for one in found:
+        if one.is_doubted or one.other.id in gone:
+            memory = without_doubt(memory, one.other.id)
+        elif one.doubts and not is_ended:
+            memory = doubted(memory, one.other.id, one.verdict.reason)
+    return memory
 
 
 def confirm(home: Home, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:

@@ -244,6 +244,8 @@ def embed_memories(home: Home, *, begins: bool = False) -> dict[str, StoreOutcom
             return outcomes
         embedder = embedder_in_use(home)
         if isinstance(embedder, RemoteEmbedder):
+            if not is_measured(embedder.name) and not home.vectors.seen():
+                return outcomes  # what its cosines mean is learned in the next ingest
             embedder = embedder.within(_AFTER_A_STORE_SECONDS)
         deadline = time.monotonic() + _AFTER_A_STORE_SECONDS
         while time.monotonic() < deadline and (rows := _embed_memories(home.vectors, embedder)):

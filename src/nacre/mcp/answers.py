@@ -120,8 +120,9 @@ def record_of(memory: Memory) -> dict[str, Any]:
         "id": memory.id, "kind": memory.kind.value, "subject": memory.subject, "content": memory.content,
         "importance": memory.importance, "expiry": memory.expiry.value, "scope": memory.scope.value,
         "project": memory.project, "inbox": memory.inbox, "tags": list(memory.tags),
-        "created": memory.created.isoformat(), "updated": memory.updated.isoformat(), "speaker": memory.speaker.value,
-        "trust": memory.trust.value,
+        "created": memory.created.isoformat(timespec="milliseconds"),
+        "updated": memory.updated.isoformat(timespec="milliseconds"),
+        "speaker": memory.speaker.value, "trust": memory.trust.value,
         "session": memory.source.session, "superseded_by": memory.superseded_by,
         "retired": memory.retired is not None,
     }  # fmt: skip

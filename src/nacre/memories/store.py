@@ -55,8 +55,9 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
     by whoever writes or recalls next.
 
     What says the same as a memory of the same project is not stored twice, and what says otherwise takes its place;
-    ``force`` stores it beside whatever is there. In a home with vectors these are compared, too. Where the rules cannot
-    tell, a language model may be asked first (``asking``), for ``dedup.model_seconds`` at most. Raises MemoryInvalid.
+    ``force`` stores it beside whatever is there. Once it is durable it gets its vector, where the model is there, and
+    is compared by meaning, too. Where the rules cannot tell, a language model may be asked first (``asking``), for
+    ``dedup.model_seconds`` at most. Raises MemoryInvalid.
     """
     memory = _to_memory(home, new, project_of_work)
     decided = _decided(home, memory, new)
@@ -64,12 +65,22 @@ def store(home: Home, new: StoreRequest) -> StoreOutcome:
     outcome = _store_now(home, memory, beside=new.force, decision=decision)
     if outcome is None:
         accept(home, memory, beside=new.force, decision=decision)
-        return replace(_wait_for_place(home, memory), note=decided.note)
+        is_placed_here = _wait_for_place(home, memory)
+        outcome = outcome_of(home, memory.id)
+        if not is_placed_here:
+            return replace(outcome, note=decided.note)
     outcome = replace(outcome, note=decided.note)
     found = embed_memories(home, begins=True).get(memory.id)
     if new.force or outcome.action != "stored" or found is None:
         return outcome
-    told = replace(found, supersedes=(*outcome.supersedes, *found.supersedes), similar=outcome.similar)
+    return _with_meaning(outcome, found)
+
+
+def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
+    """What became of a memory by its words, with what then became of it by its vector."""
+    supersedes = (*outcome.supersedes, *found.supersedes)
+    gone = {one.memory.id for one in supersedes}
+    told = replace(found, supersedes=supersedes, similar=tuple(one for one in outcome.similar if one.id not in gone))
     if found.action != outcome.action:
         return told  # it was the vectors that told
     return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
@@ -158,19 +169,23 @@ def _store_now(
         home.vault_lock.release()
 
 
-def _wait_for_place(home: Home, memory: Memory) -> StoreOutcome:
-    """What becomes of an accepted memory, if that is known soon; the first one whose turn it is places all."""
+def _wait_for_place(home: Home, memory: Memory) -> bool:
+    """Wait a short time for an accepted memory's place; the first process whose turn it is places all.
+
+    Returns whether this process placed it. Another one that did is busy writing, and is not to be waited for again.
+    """
     until = time.monotonic() + _PATIENCE_SECONDS
+    is_placed_here = False
     while waits(home, memory.id) and time.monotonic() < until:
         if home.vault_lock.acquire():
             try:
                 scan(home)
-                place_accepted(home)
+                is_placed_here = place_accepted(home) > 0 and not waits(home, memory.id)
             finally:
                 home.vault_lock.release()
         else:
             time.sleep(_PAUSE_SECONDS)
-    return outcome_of(home, memory.id)
+    return is_placed_here
 
 
 def get(home: Home, reference: str) -> Memory:

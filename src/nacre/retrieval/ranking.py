@@ -123,7 +123,8 @@ def confident(ranked: Sequence[ScoredMemory], query: RecallQuery, question: Ques
 
 def doubts(home: Home, hits: Sequence[ScoredMemory]) -> list[tuple[str, str]]:
     """Which of some memories are likely to be outdated, by which: (older, newer)."""
-    return [(doubt.older, doubt.newer) for doubt in home.reviews.doubts([item.memory.id for item in hits])]
+    found = home.reviews.doubts([item.memory.id for item in hits], both_ways=True)
+    return [(doubt.older, doubt.newer) for doubt in found]
 
 
 def diverse(ranked: Sequence[ScoredMemory], query: RecallQuery) -> list[ScoredMemory]:

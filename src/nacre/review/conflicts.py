@@ -39,9 +39,12 @@ def pending(home: Home) -> list[Pair]:
     memories = {memory.id: memory for memory in home.memories.in_any_state(ids)}
     judged = home.claims.judged()
     return [
-        Pair(memories[doubt.older], memories[doubt.newer], doubt.reason, judged.get((doubt.older, doubt.newer)))
+        Pair(
+            memories[doubt.older], memories[doubt.newer], doubt.reason,
+            judged.get((doubt.older, doubt.newer)) or judged.get((doubt.newer, doubt.older)),
+        )
         for doubt in doubts
-    ]
+    ]  # fmt: skip
 
 
 def find(home: Home, reference: str) -> Pair:

@@ -256,7 +256,7 @@ class _Change:
     others: dict[str, Memory] = field(default_factory=dict)
     entries: list[ledger.Entry] = field(default_factory=list)
     kept: list[tuple[Memory, Memory, Found]] = field(default_factory=list)
-    calmed: list[str] = field(default_factory=list)
+    calmed: list[tuple[Memory, Memory]] = field(default_factory=list)
     superseded: int = 0
     pending: int = 0
     todos: int = 0
@@ -266,17 +266,18 @@ class _Change:
         if self.memory.superseded_by:
             return
         other = self.home.memories.find(one.other.id) or one.other
-        earlier, later = in_order(self.memory, other)
+        before = in_order(self.memory, other)
+        earlier, later = without_doubt(before[0], before[1].id), without_doubt(before[1], before[0].id)
         if one.outcome is Outcome.SUPERSEDED:
-            self._end(earlier, without_doubt(later, earlier.id), one)
+            self._end(earlier, later, one)
         elif one.outcome is Outcome.PENDING:
-            self._doubt(earlier, without_doubt(later, earlier.id), one)
-        elif one.judged.says_both_hold and without_doubt(later, earlier.id) != later:
-            self._calm(earlier, without_doubt(later, earlier.id), one)
+            self._doubt(earlier, later, one)
+        elif one.judged.says_both_hold and (earlier, later) != before:
+            self._calm(earlier, later, one)
 
     def _calm(self, earlier: Memory, later: Memory, one: Found) -> None:
         """What the rules doubted holds, as the model sees it."""
-        self._set(later)
+        self._set(earlier, later)
         told = {"choice": "keep-both", "relation": one.judged.bearing.value, "confidence": one.judged.confidence}
         self.entries.append(
             entry(
@@ -284,7 +285,7 @@ class _Change:
                 **told,
             )
         )  # fmt: skip
-        self.calmed.append(earlier.id)
+        self.calmed.append((earlier, later))
 
     def _end(self, earlier: Memory, later: Memory, one: Found) -> None:
         reason = one.judged.explanation or one.judged.bearing.value
@@ -332,9 +333,10 @@ class _Change:
             home.claims.keep(earlier.id, later.id, judged, at)
             if one.judged.bearing is Bearing.CONTRADICTS and not outranks(earlier, later):
                 home.claims.contradict(earlier.id)
-        for memory_id in self.calmed:
-            if not home.reviews.doubts([memory_id]):
-                home.reviews.dismiss_doubt(memory_id, at)
+        pairs = [*self.calmed, *((earlier, later) for earlier, later, _ in self.kept)]
+        for memory in {memory.id: memory for pair in pairs for memory in pair}:
+            if not home.reviews.doubts([memory]):
+                home.reviews.dismiss_doubt(memory, at)
         explain(home, self._why())
 
     def _why(self) -> str | None:

@@ -108,7 +108,8 @@ class Claims:
         }
 
     def keep(self, older: str, newer: str, judged: Judged, at: int) -> None:
-        """A pair waits for a person."""
+        """A pair waits for a person; it was judged once, whichever is the newer one by now."""
+        self.settled(older, newer)
         self._db.run(
             "insert_conflict", older=older, newer=newer, relation=judged.relation, confidence=judged.confidence,
             model=judged.model, at=at,

@@ -67,13 +67,14 @@ class Reviews:
         """Active memories below the border: (memory, quality, recall count)."""
         return [(row[0], row[1], row[2]) for row in self._db.all("list_low_quality")]
 
-    def doubts(self, memory_ids: Sequence[str] | None = None) -> list[Doubt]:
+    def doubts(self, memory_ids: Sequence[str] | None = None, *, both_ways: bool = False) -> list[Doubt]:
         """Which memories are likely to be outdated by which, the oldest doubt first; of some memories, or of all.
 
-        A pair counts once, also where each of the two doubts the other: the later memory is the newer one.
+        A pair counts once, also where each of the two doubts the other: the later memory is the newer one. With
+        ``both_ways`` it counts twice then.
         """
         ids = None if memory_ids is None else json.dumps(list(memory_ids))
-        return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids)]
+        return [Doubt(*row) for row in self._db.all("list_doubts", ids=ids, both_ways=both_ways)]
 
     def contradicted(self) -> list[tuple[str, int]]:
         """Active memories that were contradicted more than once: (memory, how often)."""

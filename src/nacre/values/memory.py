@@ -171,7 +171,7 @@ class Memory:
         return (self.project, self.inbox) == (other.project, other.inbox)
 
     def is_said_after(self, other: Memory) -> bool:
-        """Whether it was said later. Of one second: what was said again after what was new, and by when it was stored
+        """Whether it was said later. At one moment: what was said again after what was new, then by when it was stored
         (ids tell).
         """
         return self._place() > other._place()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import PurePosixPath
@@ -47,6 +48,8 @@ MANAGED = (
 )  # fmt: skip
 """The keys nacre knows, in the order in which it writes them."""
 
+_TIMES = ("created", "updated")
+
 
 def render(memory: Memory) -> str:
     """A new file for a memory."""
@@ -61,7 +64,11 @@ def rewrite(text: str, memory: Memory) -> str:
         return f"---\n{front_matter.dump(to_front(memory))}---\n{_new_body(body, memory)}"
     before = front_matter.load(front)
     wanted = {**memory.extra, **to_front(memory)}
-    changed = {key: value for key, value in wanted.items() if as_text(value) != before.get(key)}
+    changed = {
+        key: value
+        for key, value in wanted.items()
+        if as_text(value) != before.get(key) and not (key in _TIMES and _is_same_time(key, before, wanted))
+    }
     removed = [key for key in before if key in MANAGED and key not in wanted]
     if changed or removed:
         front = front_matter.merge(front, changed, removed)
@@ -397,6 +404,13 @@ def _number(values: dict[str, Any], key: str) -> float | None:
     if not math.isfinite(number):
         raise MemoryInvalid(f"{key} must be a number, not {text[:80]!r}")
     return number
+
+
+def _is_same_time(key: str, before: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether a time stays, however it is written: to the second, with another zone, as a day."""
+    with suppress(MemoryInvalid):
+        return _time(before, key) == _time(wanted, key)
+    return False
 
 
 def _time(values: dict[str, Any], key: str) -> datetime | None:

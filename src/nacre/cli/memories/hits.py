@@ -117,7 +117,8 @@ def _evidence_line(paper: Paper, evidence: Sequence[Evidence], memory: Memory) -
     told_by = f"said by {said_by} in {tool} {short_session(native_id)}{more}"
     date = when(first.time) if when(first.time) != when(memory.created) else ""
     quote = shorten(first.excerpt, _QUOTE_CHARACTERS)
-    quoted = "" if says_the_same(first.excerpt, memory.content) else f": “{quote}”"
+    is_own = first.speaker is memory.speaker  # words of another are not quoted as the memory's speaker's
+    quoted = f": “{quote}”" if is_own and not says_the_same(first.excerpt, memory.content) else ""
     paper.line(dim(f"{joined((told_by, date), ', ')}{quoted}"), indent=_INDENT)
 
 

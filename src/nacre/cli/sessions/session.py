@@ -204,6 +204,7 @@ def call_record(call: ToolCall) -> Record:
 
 
 def session_title(line: SessionLine) -> tuple[Span | str, ...]:
+    """A session's kind, and its title or its first request."""
     session = line.session.session
     kind = dim(f"{session.kind.value}: ") if session.kind is not SessionKind.MAIN else ""
     return kind, session.title or dim(line.opening or "nothing was said")

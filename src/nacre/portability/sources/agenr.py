@@ -65,7 +65,7 @@ def _read(tree: Tree) -> Iterator[Item]:
         tags = _grouped(database, "tags", "entry_id", "tag")
         links = _links(database)
         entries = list(database.rows("entries", _COLUMNS))
-        modified = datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
+        modified = datetime.fromtimestamp(path.stat().st_mtime_ns // 1_000_000 / 1000, UTC)
         known = {str(entry["id"]): _id(entry) for entry in entries}
         for entry in entries:
             yield _found(entry, path, modified, tags.get(str(entry["id"]), []), links.get(str(entry["id"]), []), known)

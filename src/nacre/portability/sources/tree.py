@@ -169,7 +169,7 @@ def _leaf(path: Path, name: str) -> Leaf:
         with path.open("rb") as file:
             return file.read(MOST_BYTES if limit is None else limit)
 
-    return Leaf(found.st_size, datetime.fromtimestamp(int(found.st_mtime), UTC), read, name)
+    return Leaf(found.st_size, datetime.fromtimestamp(found.st_mtime_ns // 1_000_000 / 1000, UTC), read, name)
 
 
 def _from_zip(path: Path, name: str) -> Callable[[int | None], bytes]:

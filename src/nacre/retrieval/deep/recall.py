@@ -338,7 +338,7 @@ def _hits(run: _Run, wanted: Filter) -> tuple[MemoryHit, ...]:
 
 def _hits_of(run: _Run, chosen: Sequence[Memory], ranked: Sequence[MemoryHit]) -> tuple[MemoryHit, ...]:
     known = {hit.memory.id: hit for hit in ranked}
-    doubts = run.home.reviews.doubts([memory.id for memory in chosen])
+    doubts = run.home.reviews.doubts([memory.id for memory in chosen], both_ways=True)
     hits = []
     for memory in chosen:
         evidence = evidence_of(run.home, memory) if run.query.filter.scope is Scope.PRIVATE else ()

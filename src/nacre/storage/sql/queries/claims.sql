@@ -83,7 +83,7 @@ DELETE FROM conflicts WHERE older = :id OR newer = :id;
 
 -- delete_conflict --
 -- It is settled.
-DELETE FROM conflicts WHERE older = :older AND newer = :newer;
+DELETE FROM conflicts WHERE (older, newer) IN (VALUES (:older, :newer), (:newer, :older));
 
 -- contradict_memory --
 -- Something was said that contradicts it.

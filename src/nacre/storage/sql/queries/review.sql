@@ -29,16 +29,16 @@ WHERE u.quality < 0.2 AND u.recall_count >= 10;
 
 -- list_doubts --
 -- Which active memory is likely to have outdated which: (older, newer, reason); of the older ones given, or of all.
--- Where two doubt each other, the link of the later one counts.
+-- Where two doubt each other, the link of the one that was written later counts, or with :both_ways each.
 SELECT l.target, l.source, l.reason FROM links l
 JOIN active_memories newer ON newer.id = l.source JOIN active_memories older ON older.id = l.target
 WHERE l.rel = 'contradicts' AND l.origin = 'manual'
     AND (:ids IS NULL OR l.target IN (SELECT value FROM json_each(:ids)))
-    AND NOT EXISTS (
+    AND (:both_ways OR NOT EXISTS (
         SELECT 1 FROM links back
         WHERE back.source = l.target AND back.target = l.source AND back.rel = 'contradicts' AND back.origin = 'manual'
-            AND (older.created, older.id) > (newer.created, newer.id)
-    )
+            AND (max(older.created, older.updated), older.id) > (max(newer.created, newer.updated), newer.id)
+    ))
 ORDER BY newer.created, l.source;
 
 -- list_contradicted --
