@@ -36,8 +36,8 @@ from nacre.embed.minilm import MODEL_NAME  # noqa: E402
 from nacre.embed.onnx import load_minilm  # noqa: E402
 from nacre.home.home import Home, open_home  # noqa: E402
 from nacre.indexing.vectors import embed_pending  # noqa: E402
+from nacre.memories.requests import StoreRequest  # noqa: E402
 from nacre.memories.store import store  # noqa: E402
-from nacre.requests import NewMemory  # noqa: E402
 from nacre.retrieval.confidence import Signals  # noqa: E402
 from nacre.retrieval.lanes import QueryVector  # noqa: E402
 from nacre.retrieval.memories import MemoryRecall, Ranking  # noqa: E402
@@ -134,7 +134,7 @@ def observations(haystack: Haystack, told: dict, cache: Path) -> tuple[Home, dic
     evidence: dict[str, list[str]] = {}
     for people in told.values():
         for observed in (entry for entries in people.values() for entry in entries):
-            stored = store(context, NewMemory(content=observed[0]))
+            stored = store(context, StoreRequest(content=observed[0]))
             places = observed[1] if isinstance(observed[1], list) else [observed[1]]
             evidence.setdefault(stored.memory_id, []).extend(
                 f"{haystack.id}/{place}" for place in parse_evidence(places)

@@ -23,7 +23,8 @@ from nacre.context.build import build
 from nacre.errors import InvalidInput
 from nacre.examples import example_files
 from nacre.home.home import EmbedderLoader, Home, open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.platform import private_files
 from nacre.settings import load_settings
 from nacre.values.context import ContextBlock, ContextRequest, Moment

@@ -18,10 +18,11 @@ from nacre.dedup.comparison import CONTRADICTS
 from nacre.errors import NotFound
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.protocols import Embedder
-from nacre.requests import NewMemory
 from nacre.retrieval.recall import recall
 from nacre.settings import load_settings
 from nacre.spending.embedders import configured_embedder
@@ -221,7 +222,7 @@ def _fill_by_store(context: Home, clock: _Clock, statements: Sequence[tuple[str,
     ids = {}
     for at, (key, said) in enumerate(statements):
         clock.moment = datetime.combine(said.date, datetime.min.time(), UTC) + timedelta(hours=9, seconds=at)
-        new = NewMemory(said.text, subject=said.subject, kind=said.kind, project=said.project)
+        new = StoreRequest(content=said.text, subject=said.subject, kind=said.kind, project=said.project)
         ids[key] = store(context, new).memory_id
         notify(Progress("storing", at + 1, len(statements)))
     return {key: memory for key, found in ids.items() if (memory := context.memories.find(found))}
@@ -238,7 +239,7 @@ def _fill_by_sessions(context: Home, clock: _Clock, statements: Sequence[tuple[s
             "timestamp": f"{said.date}T09:00:00Z", "cwd": f"/projects/{said.project}",
         }  # fmt: skip
         (folder / f"{at:05}.jsonl").write_text(json.dumps(line, ensure_ascii=False) + "\n", encoding="utf-8")
-    ingest(context, IngestOptions((folder,), remember_paths=False, vectors=False), notify)
+    ingest(context, IngestOptions(paths=(folder,), remember_paths=False, vectors=False), notify)
     embed_pending(context, notify)
     learned: Kept = {}
     for memory_id in context.memories.all_ids():

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from nacre.home.home import Home
-from nacre.storage.sessions import SessionFilter
 from nacre.text.passages import shorten
+from nacre.values.filters import SessionFilter
 from nacre.values.session import Speaker, Turn
 
 _CHARACTERS = 400

@@ -26,7 +26,8 @@ from benchmarks.retrieval.suites import load_suite
 from benchmarks.running import Notify
 from nacre.errors import InvalidInput, NotFound
 from nacre.home.home import Home, load_configured_model, open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories.store import list_active
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
@@ -132,7 +133,7 @@ def _ingest(
 ) -> dict[str, str]:
     """Read and learn; returns why sessions could not be read. Vectors of what was read would change nothing here."""
     options = IngestOptions(
-        tuple(files.values()), remember_paths=False, vectors=False, extract=learns, in_chunks=in_chunks
+        paths=tuple(files.values()), remember_paths=False, vectors=False, extract=learns, in_chunks=in_chunks
     )  # fmt: skip
     problems = {problem.path: problem.message for problem in ingest(context, options, notify).problems}
     return {slug: problems[str(path)] for slug, path in files.items() if str(path) in problems}

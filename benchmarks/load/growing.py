@@ -17,7 +17,8 @@ from datetime import timedelta
 from benchmarks.running import Notify
 from nacre.home.home import Home
 from nacre.speed.material import scatter_vectors
-from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.storage.sessions import StoredSession
+from nacre.values.filters import SessionFilter
 from nacre.values.reports import Progress
 from nacre.values.session import Speaker, Turn
 

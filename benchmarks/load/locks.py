@@ -16,8 +16,9 @@ from benchmarks.figures import Spread, spread
 from benchmarks.load.lock_material import PROJECT, HashEmbedder, change_notes, write_notes, write_sessions
 from benchmarks.running import Notify
 from nacre.extraction.learn import learn
-from nacre.forgetting.forget import ForgetRequest, forget, plan
-from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.forgetting.forget import forget, plan
+from nacre.forgetting.requests import ForgetRequest, ScrubOptions
+from nacre.forgetting.scrub import scrub
 from nacre.health import database
 from nacre.health.prove import prove
 from nacre.history import undo
@@ -25,16 +26,19 @@ from nacre.history.commit import commit_operations
 from nacre.history.operations import log
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.memories.requests import StoreRequest
 from nacre.memories.retire import choose, retire_chosen
 from nacre.memories.scan import scan
 from nacre.memories.store import store
 from nacre.memories.usage import fold_usage, spool_use
 from nacre.portability import backup, importing
-from nacre.portability.exporting import ExportOptions, export
-from nacre.requests import NewMemory
+from nacre.portability.exporting import export
+from nacre.portability.requests import ExportOptions, ImportOptions
 from nacre.settings import Settings, load_settings
-from nacre.sync.sync import Wanted, sync
+from nacre.sync.requests import SyncRequest
+from nacre.sync.sync import sync
 from nacre.values.reports import Progress
 
 _JOBS = 18
@@ -96,12 +100,12 @@ def measure_locks(folder: Path, *, size: int = 2000, notify: Notify = lambda _: 
         remote = folder / "remote.git"
         subprocess.run(["git", "init", "--quiet", "--bare", str(remote)], check=True, env={"PATH": os.defpath})
         watch.run("commit", lambda: commit_operations(context))
-        sync(context, Wanted(str(remote)))
+        sync(context, SyncRequest(remote=str(remote)))
         with watch.home("second") as other:
-            watch.run("sync, all is new", lambda: sync(other, Wanted(str(remote))))
+            watch.run("sync, all is new", lambda: sync(other, SyncRequest(remote=str(remote))))
             _retire_and_undo(watch, context)
             sync(context)
-            store(other, NewMemory("The second machine has a word of its own."))
+            store(other, StoreRequest(content="The second machine has a word of its own."))
             watch.run("sync, both changed", lambda: sync(other))
         _carry(watch, context)
     with watch.home("first", model="hash-2") as context:
@@ -115,7 +119,7 @@ def measure_locks(folder: Path, *, size: int = 2000, notify: Notify = lambda _: 
 
 def _learn(watch: _Watch, context: Home) -> None:
     folder = write_sessions(watch.folder / "sessions", watch.size)
-    options = IngestOptions((folder,), extract=False, vectors=False)
+    options = IngestOptions(paths=(folder,), extract=False, vectors=False)
     watch.run("read sessions", lambda: ingest(context, options))
     watch.run("learn from them", lambda: learn(context, lambda _: None))
     watch.run("make vectors, compare", lambda: embed_pending(context, lambda _: None))
@@ -144,7 +148,7 @@ def _carry(watch: _Watch, context: Home) -> None:
     target = watch.folder / "export.jsonl"
     export(context, target, ExportOptions(project=PROJECT))
     with watch.home("third") as other:
-        planned = importing.plan_import(other, importing.ImportOptions(target, trust=True))
+        planned = importing.plan_import(other, ImportOptions(path=target, trust=True))
         watch.run("import", lambda: importing.carry_out(other, planned))
 
 

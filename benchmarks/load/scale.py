@@ -14,7 +14,8 @@ from benchmarks.load.growing import gather, grow, scatter
 from benchmarks.running import Notify
 from nacre.home.home import Home, open_home
 from nacre.indexing.shards import fill_shards
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.speed.material import draw_questions
@@ -96,7 +97,7 @@ def measure_scale(paths: Sequence[Path], folder: Path, *, turns: int, notify: No
     sizes = []
     try:
         context.database.relax()
-        ingest(context, IngestOptions(tuple(paths), extract=False, vectors=False, remember_paths=False))
+        ingest(context, IngestOptions(paths=tuple(paths), extract=False, vectors=False, remember_paths=False))
         material = gather(context)
         questions = draw_questions(context, _QUESTIONS)
         have = material.turns

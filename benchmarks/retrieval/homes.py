@@ -25,7 +25,8 @@ from nacre.home.home import Home, open_home
 from nacre.indexing import shards as sharding
 from nacre.indexing import vectors as embedding
 from nacre.ingestion import ingest as ingesting
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.parsing import parse
 from nacre.protocols import Embedder
 from nacre.settings import Settings, load_settings
@@ -104,7 +105,7 @@ def _fill(context: Home, haystack: Haystack, folder: Path, notify: Notify) -> No
     transcripts.mkdir(parents=True)
     for at, session in enumerate(haystack.sessions):
         (transcripts / f"{at:06}.jsonl").write_text(as_jsonl(session), encoding="utf-8")
-    report = ingest(context, IngestOptions((transcripts,), extract=False, remember_paths=False), notify)
+    report = ingest(context, IngestOptions(paths=(transcripts,), extract=False, remember_paths=False), notify)
     if report.problems:
         raise TranscriptUnreadable(f"{report.problems[0].path}: {report.problems[0].message}")
     (folder / _FILLED).touch()

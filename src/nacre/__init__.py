@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nacre.api import MemoryHome, open_memory
+    from nacre.api import MemoryHome, call, open_memory
     from nacre.errors import NacreError
     from nacre.extraction.propose import Proposal
     from nacre.values.context import ContextBlock
@@ -45,13 +45,14 @@ _EXPORTS = {
     "StoreOutcome": "nacre.values.reports",
     "Turn": "nacre.values.session",
     "TurnHit": "nacre.values.recall",
+    "call": "nacre.api",
     "open_memory": "nacre.api",
 }
 
 __all__ = [
     "ContextBlock", "DeepResult", "Expiry", "FeedbackReport", "Filter", "FlushReport", "HandoffView", "IngestReport",
     "Kind", "Memory", "MemoryHit", "MemoryHome", "Mode", "NacreError", "Proposal", "RecallResult", "Scope", "Session",
-    "StoreOutcome", "Turn", "TurnHit", "open_memory",
+    "StoreOutcome", "Turn", "TurnHit", "call", "open_memory",
 ]  # fmt: skip
 
 

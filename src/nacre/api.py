@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from datetime import UTC, datetime
-from enum import StrEnum
+from contextlib import closing
+from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from types import FunctionType, TracebackType
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, Unpack
 
+from nacre.catalogue import CATALOGUE
 from nacre.chores import flush as flushing
+from nacre.chores.requests import FlushRequest
 from nacre.context import on_request, session_state
 from nacre.context.handoff import requests
+from nacre.context.requests import HandoffRequest
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid
 from nacre.extraction import propose
-from nacre.extraction.by_model.pipeline import Way
 from nacre.extraction.propose import Proposal
+from nacre.extraction.requests import ProposalRequest, Way
 from nacre.forgetting import forget as forgetting
-from nacre.forgetting.forget import ForgetRequest, pattern_of
+from nacre.forgetting.requests import ForgetRequest
 from nacre.history import commit as committing
 from nacre.history import operations
 from nacre.history import undo as undoing
@@ -28,46 +30,35 @@ from nacre.history.undo import Undoing
 from nacre.home.home import EmbedderLoader, Home, ModelLoader, open_home
 from nacre.home.location import project_of_folder
 from nacre.ingestion import ingest as ingesting
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories import retire as retiring
 from nacre.memories import store as remembering
 from nacre.memories.lineage import history_of
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.views import read_memory
+from nacre.operation import Needs, Operation
 from nacre.platform.ids import Clock, Ids, utc_now
-from nacre.requests import Asking, NewMemory
+from nacre.python_values import Changes, changes_given, checked_importance, choose, in_utc, tags_of, utc
 from nacre.retrieval import feedback
 from nacre.retrieval import recall as recalling
 from nacre.retrieval.deep import recall as deep_recalling
+from nacre.retrieval.requests import DeepQuery
 from nacre.review import queue
 from nacre.settings import load_settings
 from nacre.sync import sync as syncing
-from nacre.sync.sync import Synced, Wanted
+from nacre.sync.requests import SyncRequest
+from nacre.sync.sync import Synced
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
-from nacre.values.deep_recall import DeepQuery, DeepResult, Said
+from nacre.values.deep_recall import DeepResult, Said
 from nacre.values.forgetting import ForgetPlan, ForgetReport, Forgotten
-from nacre.values.handoff import FlushReport, FlushRequest, HandoffRequest, HandoffView
+from nacre.values.handoff import FlushReport, HandoffView
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.recall import DEFAULT_LIMIT, DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
 from nacre.values.reports import IngestReport, StoreOutcome
 from nacre.values.review import FeedbackReport
 from nacre.values.session import Speaker
 from nacre.views import Listed, Review, Step
-
-Choice = TypeVar("Choice", bound=StrEnum)
-
-
-class Changes(TypedDict, total=False):
-    """The fields of a memory that an edit may change."""
-
-    subject: str
-    content: str
-    kind: Kind | str
-    importance: int
-    expiry: Expiry | str
-    scope: Scope | str
-    project: str | None
-    tags: Sequence[str]
-    add_tags: Sequence[str]
 
 
 def _one_at_a_time(home: type[MemoryHome]) -> type[MemoryHome]:
@@ -116,6 +107,15 @@ class MemoryHome:
         """The home's folder."""
         return self._home.settings.home
 
+    def call(self, operation: str, /, *, on_progress: Callable[[Any], object] | None = None, **fields: Any) -> Any:
+        """Run any operation of :mod:`nacre.catalogue` by its name; ``fields`` are those of its request.
+
+        Raises InvalidInput for a field that is unknown or out of bounds, Conflict for an operation that needs the home
+        closed (:func:`call` runs it), and what the operation raises.
+        """
+        found = _found(operation)
+        return found.run_in(self._home, found.make(fields), on_progress)
+
     def ingest(
         self, *paths: str | Path, extract: bool = True, vectors: bool = True,
         on_progress: ingesting.OnProgress | None = None,
@@ -126,7 +126,7 @@ class MemoryHome:
         the report's ``problems``. Raises NotFound for a path that does not exist.
         """
         named = tuple(Path(path) for path in paths)
-        options = ingesting.IngestOptions(paths=named, extract=extract, vectors=vectors)
+        options = IngestOptions(paths=named, extract=extract, vectors=vectors)
         return ingesting.ingest(self._home, options, on_progress)
 
     def extract(
@@ -143,9 +143,9 @@ class MemoryHome:
         """
         if path is None and not session:
             raise QueryInvalid("nothing to extract from", hint="name a transcript, or a session that was read")
-        wanted = propose.ProposalRequest(
-            None if path is None else Path(path), session, model, _choose(Way, way, QueryInvalid),
-            user_only=user_only, with_related=related,
+        wanted = ProposalRequest(
+            path=None if path is None else Path(path), session=session, model=model,
+            way=choose(Way, way, QueryInvalid), user_only=user_only, related=related,
         )  # fmt: skip
         return propose.propose(self._home, wanted)
 
@@ -167,17 +167,17 @@ class MemoryHome:
         """
         return remembering.store(
             self._home,
-            NewMemory(
-                content=content, subject=subject, kind=_choose(Kind, kind, MemoryInvalid),
-                importance=_importance(importance), expiry=_choose(Expiry, expiry, MemoryInvalid),
-                scope=_choose(Scope, scope, MemoryInvalid), project=project, tags=_tags(tags),
+            StoreRequest(
+                content=content, subject=subject, kind=choose(Kind, kind, MemoryInvalid),
+                importance=checked_importance(importance), expiry=choose(Expiry, expiry, MemoryInvalid),
+                scope=choose(Scope, scope, MemoryInvalid), project=project, tags=tags_of(tags),
                 canonical_key=canonical_key, force=force,
-                asking=Asking(online_dedup, aggressive, dedup_threshold),
+                online_dedup=online_dedup, aggressive=aggressive, dedup_threshold=dedup_threshold,
             ),
         )  # fmt: skip
 
     def recall(
-        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        self, text: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None, radius_days: float = DEFAULT_RADIUS_DAYS,
         budget_tokens: int | None = None, boost: bool = True, update: bool = True, turns: int = 0,
         session: str | None = None, expand: bool = False, rerank: bool = False,
@@ -192,14 +192,14 @@ class MemoryHome:
         return recalling.recall(
             self._home,
             RecallQuery(
-                text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
-                around=_utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
+                text=text, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
+                around=utc(around), radius_days=radius_days, budget_tokens=budget_tokens, boost=boost, update=update,
                 turns=turns, session=session, expand=expand, rerank=rerank,
             ),
         )  # fmt: skip
 
     def deep_recall(
-        self, question: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
+        self, text: str, *, filter: Filter | None = None, recent: Sequence[tuple[Speaker | str, str]] = (),  # noqa: A002
         folder: str | Path | None = None, update: bool = True, session: str | None = None,
     ) -> DeepResult:  # fmt: skip
         """What an agent should know before it answers: at most five memories of one project, as a block of text.
@@ -208,9 +208,9 @@ class MemoryHome:
         none is, or where it fails. ``recent`` are the messages before, as (``owner`` or ``agent``, text), the latest
         last; ``folder`` is where the question is asked. Only what is trusted is told. Raises QueryInvalid.
         """
-        said = tuple(Said(_choose(Speaker, speaker, QueryInvalid), text) for speaker, text in recent)
+        said = tuple(Said(choose(Speaker, speaker, QueryInvalid), words) for speaker, words in recent)
         here = project_of_folder(self._home, Path(folder)) if folder else None
-        query = DeepQuery(question, _in_utc(filter), said, here, update=update, session=session)
+        query = DeepQuery(text=text, filter=in_utc(filter), recent=said, here=here, update=update, session=session)
         return deep_recalling.deep_recall(self._home, query)
 
     def context(
@@ -224,10 +224,10 @@ class MemoryHome:
         works. What the host's ``session`` (``<tool>:<id>``) was given is not given again: call :meth:`context_told`
         once the agent has the text. ``text`` is empty where nothing is worth telling. Raises InvalidInput.
         """
-        when = _choose(Moment, moment, InvalidInput) if moment else Moment.PROMPT if prompt.strip() else Moment.START
+        when = choose(Moment, moment, InvalidInput) if moment else Moment.PROMPT if prompt.strip() else Moment.START
         request = ContextRequest(
-            when, _choose(Occasion, occasion, InvalidInput), prompt, str(Path(folder).absolute()) if folder else None,
-            session, budget_tokens, tuple(_choose(Part, part, InvalidInput) for part in parts), lexical,
+            when, choose(Occasion, occasion, InvalidInput), prompt, str(Path(folder).absolute()) if folder else None,
+            session, budget_tokens, tuple(choose(Part, part, InvalidInput) for part in parts), lexical,
         )  # fmt: skip
         return on_request.context_for(self._home, request)
 
@@ -244,7 +244,7 @@ class MemoryHome:
 
     def handoff(self, folder: str | Path = ".") -> HandoffView:
         """The latest handoff in the project of a folder, and whether it waits for a session."""
-        return requests.handoff(self._home, HandoffRequest(str(Path(folder).absolute())))
+        return requests.handoff(self._home, HandoffRequest(folder=str(Path(folder).absolute())))
 
     def hand_over(
         self, words: str | None = None, *, session: str | None = None, folder: str | Path = "."
@@ -254,7 +254,7 @@ class MemoryHome:
         In ``words``, else in what the owner said last, or as a model sums it up where one is set for that. Raises
         NotFound for a session of which nothing was read.
         """
-        asked = HandoffRequest(str(Path(folder).absolute()), True, session, words)
+        asked = HandoffRequest(folder=str(Path(folder).absolute()), store=True, session=session, words=words)
         return requests.handoff(self._home, asked)
 
     def flush(
@@ -265,16 +265,16 @@ class MemoryHome:
         ``transcript`` is the file of the session, where nacre has not met it; ``seconds`` bounds what was left.
         """
         file = str(Path(transcript).absolute()) if transcript else None
-        return flushing.flush(self._home, FlushRequest(session, file, seconds))
+        return flushing.flush(self._home, FlushRequest(session=session, transcript=file, seconds=seconds))
 
     def search_sessions(
-        self, question: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
+        self, text: str, *, filter: Filter | None = None, limit: int = DEFAULT_LIMIT,  # noqa: A002
         mode: Mode | str = Mode.HYBRID, around: datetime | None = None,
     ) -> RecallResult:  # fmt: skip
         """The turns of all sessions that answer a question, the best first. Raises QueryInvalid."""
         query = RecallQuery(
-            text=question, filter=_in_utc(filter), mode=_choose(Mode, mode, QueryInvalid), limit=limit,
-            around=_utc(around),
+            text=text, filter=in_utc(filter), mode=choose(Mode, mode, QueryInvalid), limit=limit,
+            around=utc(around),
         )  # fmt: skip
         return recalling.search_sessions(self._home, query)
 
@@ -315,7 +315,7 @@ class MemoryHome:
         ``add_tags`` adds to those that are there, whoever else is adding some at the same time.
         Raises NotFound, EditConflict, MemoryInvalid.
         """
-        return remembering.edit(self._home, reference, **_converted(changes))
+        return remembering.edit(self._home, reference, **changes_given(changes))
 
     def history(self, reference: str) -> list[Step]:
         """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
@@ -347,8 +347,14 @@ class MemoryHome:
 
         Raises QueryInvalid, NotFound, Conflict.
         """
-        pattern = pattern_of(match, is_regex=regex) if match is not None else None
-        wanted = ForgetRequest(tuple(sessions), tuple(memories), project, pattern, _utc(before))
+        wanted = ForgetRequest(
+            sessions=tuple(sessions),
+            memories=tuple(memories),
+            project=project,
+            match=match,
+            regex=regex,
+            before=utc(before),
+        )
         return forgetting.plan(self._home, wanted)
 
     def forget(self, plan: ForgetPlan) -> ForgetReport:
@@ -384,69 +390,12 @@ class MemoryHome:
 
         Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, EditConflict, RepositoryUnusable.
         """
-        return syncing.sync(self._home, Wanted(remote, dry_run, timeout_seconds))
+        return syncing.sync(self._home, SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout_seconds))
 
     def list(self, *, filter: Filter | None = None, limit: int = 50, offset: int = 0) -> list[Memory]:  # noqa: A002
         """Active memories, the newest first."""
-        found, _ = remembering.list_active(self._home, _in_utc(filter), limit=max(0, limit), offset=max(0, offset))
+        found, _ = remembering.list_active(self._home, in_utc(filter), limit=max(0, limit), offset=max(0, offset))
         return found
-
-
-def _choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
-    try:
-        return options(given)
-    except ValueError:
-        choices = ", ".join(options)
-        raise error(f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}") from None
-
-
-def _converted(changes: Changes) -> dict[str, Any]:
-    """What was given for an edit, as the fields of a memory. Raises MemoryInvalid."""
-    unknown = next((name for name in changes if name not in Changes.__annotations__), None)
-    if unknown:
-        fields = ", ".join(Changes.__annotations__)
-        raise MemoryInvalid(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
-    converted: dict[str, Any] = dict(changes)
-    for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
-        if name in converted:
-            converted[name] = _choose(options, converted[name], MemoryInvalid)
-    for name in ("subject", "content"):
-        if name in converted:
-            converted[name] = _said(name, converted[name])
-    if "importance" in converted:
-        converted["importance"] = _importance(converted["importance"])
-    if "project" in converted:
-        converted["project"] = converted["project"] or None
-    for name in ("tags", "add_tags"):
-        if name in converted:
-            converted[name] = _tags(converted[name])
-    return converted
-
-
-def _said(name: str, text: object) -> str:
-    if not isinstance(text, str) or not text.strip():
-        raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
-    return text.strip()
-
-
-def _importance(given: object) -> int:
-    if not isinstance(given, int) or isinstance(given, bool):
-        raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
-    return given
-
-
-def _tags(given: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
-        raise MemoryInvalid(f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']")
-    return tuple(dict.fromkeys(given))
-
-
-def _in_utc(wanted: Filter | None) -> Filter:
-    return replace(wanted, since=_utc(wanted.since), until=_utc(wanted.until)) if wanted else Filter()
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment
 
 
 def open_memory(
@@ -462,3 +411,27 @@ def open_memory(
     return MemoryHome(
         open_home(load_settings(home), clock=clock, ids=ids, load_embedder=load_embedder, load_model=load_model)
     )
+
+
+def call(
+    operation: str, /, *, home: str | Path | None = None, on_progress: Callable[[Any], object] | None = None,
+    **fields: Any,
+) -> Any:  # fmt: skip
+    """Run an operation of :mod:`nacre.catalogue` on a home that is opened for it, if it needs to be open at all.
+
+    ``home`` is as for :func:`open_memory`, ``fields`` are those of the operation's request. Raises as
+    :meth:`MemoryHome.call`.
+    """
+    found = _found(operation)
+    request, settings = found.make(fields), load_settings(home)
+    if found.needs is not Needs.HOME:
+        return found.run(settings, request, on_progress)
+    with closing(open_home(settings)) as opened:
+        return found.run(opened, request, on_progress)
+
+
+def _found(operation: str) -> Operation:
+    found = CATALOGUE.get(operation)
+    if found is None:
+        raise InvalidInput(f"there is no operation {operation!r}", hint=f"one of {', '.join(CATALOGUE)}")
+    return found

@@ -1,344 +1,342 @@
-"""Every operation that other processes may ask for, once: its name, what is asked, what is answered, and who does it.
+"""Every operation, once: its name, what is asked, what is answered, where its function is, and how it behaves.
 
-The daemon answers by it and MCP calls it; what crosses a process is JSON of these very types, by msgspec.
+The Python API, the daemon, MCP and the command line go by it, and docs/json.md is written from it. An operation has the
+name of the command that people know it by, its words joined by ``-``. Listing the catalogue imports no operation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Generic, TypeVar
-
-import msgspec
-
-from nacre.errors import InvalidInput
-from nacre.home.home import Home
-from nacre.requests import (
-    ConnectionsRequest,
-    CostRequest,
-    DidQuery,
-    DiffRequest,
-    ExtractRequest,
-    FixQuery,
-    GetRequest,
-    HistoryRequest,
-    ListRequest,
-    LogRequest,
-    NewMemory,
-    OverviewRequest,
-    PageRequest,
-    PlaceRequest,
-    ReadRequest,
-    RetireRequest,
-    SessionRequest,
-    SessionsRequest,
-    SettledRequest,
-    TraceRequest,
-    TracesRequest,
-    TurnQuery,
-    WaitingRequest,
-)
-from nacre.values.context import ContextBlock, ContextRequest
-from nacre.values.deep_recall import DeepQuery, DeepResult
-from nacre.values.file_history import FileHistory
-from nacre.values.handoff import ChoresReport, ChoresRequest, FlushReport, FlushRequest, HandoffRequest, HandoffView
-from nacre.values.hooks import HookAnswer, HookCall
-from nacre.values.memory import Memory
-from nacre.values.recall import RecallQuery, RecallResult
-from nacre.values.reports import IngestReport, StoreOutcome
-from nacre.values.trace import Trace
-from nacre.views import (
-    Connections,
-    CostReport,
-    Extracted,
-    FixResult,
-    Listed,
-    Listing,
-    MemoryView,
-    OperationDiff,
-    Overview,
-    Place,
-    SessionPage,
-    SessionReport,
-    SessionView,
-    Settled,
-    Step,
-    TraceView,
-    Waiting,
-)
-
-Request = TypeVar("Request")
-Result = TypeVar("Result")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry(Generic[Request, Result]):
-    """One operation.
-
-    ``writes`` says that it changes more than usage and traces, ``takes_long`` that it may take minutes: few of those
-    run side by side, so that others are answered meanwhile.
-    """
-
-    name: str
-    request: type[Request]
-    result: Any
-    """A type, or what stands for one, such as ``list[Memory]``."""
-    run: Callable[[Home, Request], Result]
-    writes: bool = False
-    takes_long: bool = False
-
-    def answer(self, home: Home, asked: bytes | msgspec.Raw) -> bytes:
-        """Run it on a request in JSON; the result in JSON. Raises InvalidInput and what the operation raises."""
-        try:
-            request = msgspec.json.decode(asked, type=self.request)
-        except (msgspec.ValidationError, msgspec.DecodeError) as error:
-            raise InvalidInput(f"{self.name}: {error}") from error
-        return msgspec.json.encode(self.run(home, request))
-
-    def read(self, answered: bytes) -> Result:
-        """What an answer in JSON holds."""
-        result: Result = msgspec.json.decode(answered, type=self.result)
-        return result
-
-
-def _recall(home: Home, query: RecallQuery) -> RecallResult:
-    from nacre.retrieval.recall import recall
-
-    return recall(home, query)
-
-
-def _search_sessions(home: Home, query: TurnQuery) -> RecallResult:
-    from nacre.retrieval.aspects import admission
-    from nacre.retrieval.recall import search_sessions
-
-    return search_sessions(home, query, offset=max(0, query.offset), admits=admission(query.aspect, query.role))
-
-
-def _store(home: Home, new: NewMemory) -> StoreOutcome:
-    from nacre.memories.store import store
-
-    return store(home, new)
-
-
-def _get(home: Home, asked: GetRequest) -> Memory:
-    from nacre.memories.views import read_memory
-
-    return read_memory(home, asked.reference, update=asked.update, session=asked.session)
-
-
-def _retire(home: Home, asked: RetireRequest) -> list[Memory]:
-    from nacre.memories.retire import choose, retire_chosen
-
-    chosen = choose(home, asked.references, asked.contains, persist=asked.persist)
-    return retire_chosen(home, chosen, asked.reason, persist=asked.persist)[0]
-
-
-def _list(home: Home, asked: ListRequest) -> Listing:
-    from nacre.memories.store import list_active
-
-    found, total = list_active(home, asked.filter, limit=max(0, asked.limit), offset=max(0, asked.offset))
-    return Listing(tuple(found), total)
-
-
-def _deep_recall(home: Home, query: DeepQuery) -> DeepResult:
-    from nacre.retrieval.deep.recall import deep_recall
-
-    return deep_recall(home, query)
-
-
-def _look(home: Home, asked: GetRequest) -> MemoryView:
-    from nacre.memories.views import look_at
-
-    return look_at(home, asked.reference, update=asked.update, session=asked.session)
-
-
-def _sessions(home: Home, asked: SessionsRequest) -> SessionPage:
-    from nacre.sessions.views import list_sessions
-
-    lines, more = list_sessions(home, asked.filter, limit=max(0, asked.limit), offset=max(0, asked.offset))
-    return SessionPage(tuple(lines), more)
-
-
-def _session(home: Home, asked: SessionRequest) -> SessionView:
-    from nacre.sessions.views import cleaned, look_at_end, look_at_session
-
-    folder = Path(asked.folder) if asked.folder else None
-    limit = -1 if asked.limit is None else max(0, asked.limit)
-    if asked.at_end:
-        return cleaned(home, look_at_end(home, asked.reference, limit=limit, folder=folder))
-    first = max(0, asked.first)
-    return cleaned(home, look_at_session(home, asked.reference, first=first, limit=limit, folder=folder))
-
-
-def _session_summary(home: Home, asked: SessionRequest) -> SessionReport:
-    from nacre.sessions.summaries import sum_up
-
-    return sum_up(home, asked.reference, Path(asked.folder) if asked.folder else None)
-
-
-def _did(home: Home, query: DidQuery) -> FileHistory:
-    from nacre.sessions.file_history import did
-
-    return did(home, query)
-
-
-def _fix(home: Home, query: FixQuery) -> FixResult:
-    from nacre.sessions.fixes import fix
-
-    return fix(home, query)
-
-
-def _ingest(home: Home, asked: ReadRequest) -> IngestReport:
-    from nacre.ingestion.ingest import IngestOptions, ingest
-
-    return ingest(home, IngestOptions(vectors=asked.vectors))
-
-
-def _context(home: Home, asked: ContextRequest) -> ContextBlock:
-    from nacre.context.build import build
-
-    return build(home, asked)
-
-
-def _hook(home: Home, call: HookCall) -> HookAnswer:
-    from nacre.context.hook_answers import answer
-
-    return answer(home, call)
-
-
-def _flush(home: Home, asked: FlushRequest) -> FlushReport:
-    from nacre.chores.flush import flush
-
-    return flush(home, asked)
-
-
-def _handoff(home: Home, asked: HandoffRequest) -> HandoffView:
-    from nacre.context.handoff.requests import handoff
-
-    return handoff(home, asked)
-
-
-def _chores(home: Home, asked: ChoresRequest) -> ChoresReport:
-    from nacre.chores.kinds import do_waiting
-
-    return do_waiting(home, seconds=asked.seconds)
-
-
-def _history(home: Home, asked: HistoryRequest) -> list[Step]:
-    from nacre.memories.lineage import history_of
-
-    return history_of(home, asked.reference)
-
-
-def _log(home: Home, asked: LogRequest) -> list[Listed]:
-    from nacre.history.operations import log
-
-    limit, offset = max(0, asked.limit), max(0, asked.offset)
-    return log(home, reference=asked.memory, project=asked.project, limit=limit, offset=offset)
-
-
-def _diff(home: Home, asked: DiffRequest) -> OperationDiff:
-    from nacre.history.operations import changes_of, differences, operation_meant
-
-    operation = operation_meant(home, asked.reference)
-    return OperationDiff(operation, tuple(differences(changes_of(home, operation))))
-
-
-def _settled(home: Home, _: SettledRequest) -> list[Settled]:
-    from nacre.review.conflicts import history
-
-    return history(home)
-
-
-def _traces(home: Home, asked: TracesRequest) -> list[Trace]:
-    from nacre.health.traces import list_traces
-
-    return list_traces(home, asked.kind, asked.since, max(0, asked.limit))
-
-
-def _trace(home: Home, asked: TraceRequest) -> TraceView:
-    from nacre.health.traces import show_trace
-
-    return show_trace(home, asked.reference)
-
-
-def _cost(home: Home, asked: CostRequest) -> CostReport:
-    from nacre.spending.budget import costs
-
-    return costs(home, max(1, asked.days))
-
-
-def _place(home: Home, asked: PlaceRequest) -> Place:
-    from nacre.answers import place
-
-    return place(home, asked)
-
-
-def _page(home: Home, asked: PageRequest) -> str:
-    from nacre.answers import page
-
-    return page(home, asked)
-
-
-def _extract(home: Home, asked: ExtractRequest) -> Extracted:
-    from nacre.answers import extracted
-
-    return extracted(home, asked)
-
-
-def _waiting(home: Home, asked: WaitingRequest) -> Waiting:
-    from nacre.answers import waiting
-
-    return waiting(home, asked)
-
-
-def _connections(home: Home, asked: ConnectionsRequest) -> Connections:
-    from nacre.memories.connections import connections
-
-    return connections(home, asked)
-
-
-def _overview(home: Home, asked: OverviewRequest) -> Overview:
-    from nacre.answers import overview
-
-    return overview(home, asked)
-
-
-_ENTRIES: tuple[Entry[Any, Any], ...] = (
-    Entry("recall", RecallQuery, RecallResult, _recall),
-    Entry("search-sessions", TurnQuery, RecallResult, _search_sessions),
-    Entry("store", NewMemory, StoreOutcome, _store, writes=True),
-    Entry("get", GetRequest, Memory, _get),
-    Entry("retire", RetireRequest, list[Memory], _retire, writes=True),
-    Entry("list", ListRequest, Listing, _list),
-    Entry("deep-recall", DeepQuery, DeepResult, _deep_recall, takes_long=True),
-    Entry("look", GetRequest, MemoryView, _look),
-    Entry("place", PlaceRequest, Place, _place),
-    Entry("page", PageRequest, str, _page),
-    Entry("sessions", SessionsRequest, SessionPage, _sessions),
-    Entry("session", SessionRequest, SessionView, _session),
-    Entry("session-summary", SessionRequest, SessionReport, _session_summary),
-    Entry("extract", ExtractRequest, Extracted, _extract, takes_long=True),
-    Entry("did", DidQuery, FileHistory, _did),
-    Entry("fix", FixQuery, FixResult, _fix),
-    Entry("history", HistoryRequest, list[Step], _history),
-    Entry("log", LogRequest, list[Listed], _log),
-    Entry("diff", DiffRequest, OperationDiff, _diff),
-    Entry("settled", SettledRequest, list[Settled], _settled),
-    Entry("traces", TracesRequest, list[Trace], _traces),
-    Entry("trace", TraceRequest, TraceView, _trace),
-    Entry("cost", CostRequest, CostReport, _cost),
-    Entry("waiting", WaitingRequest, Waiting, _waiting),
-    Entry("connections", ConnectionsRequest, Connections, _connections),
-    Entry("overview", OverviewRequest, Overview, _overview),
-    Entry("ingest", ReadRequest, IngestReport, _ingest, writes=True, takes_long=True),
-    Entry("context", ContextRequest, ContextBlock, _context),
-    Entry("hook", HookCall, HookAnswer, _hook),
-    Entry("handoff", HandoffRequest, HandoffView, _handoff, writes=True),
-    Entry("flush", FlushRequest, FlushReport, _flush, writes=True, takes_long=True),
-    Entry("chores", ChoresRequest, ChoresReport, _chores, writes=True, takes_long=True),
+from collections.abc import Mapping
+from typing import Any
+
+from nacre.operation import Face, Needs, Operation
+
+_NOTHING = "platform.request:Nothing"
+_LONG: dict[str, Any] = {"writes": True, "takes_long": True, "reports_progress": True}
+_KEYS = {Face.DAEMON: "a key stays in the process that it was given to"}
+_WATCHER = {Face.DAEMON: "the daemon may be the watcher"}
+_HELD = {Face.DAEMON: "what it answers works in its own process alone"}
+_SETTINGS = Needs.SETTINGS
+
+_MEMORIES = (
+    Operation("recall", "retrieval.recall:recall", "values.recall:RecallQuery", "values.recall:RecallResult"),
+    Operation(
+        "deep-recall", "retrieval.deep.recall:deep_recall", "retrieval.requests:DeepQuery",
+        "values.deep_recall:DeepResult", takes_long=True,
+    ),
+    Operation("list", "memories.answers:list_memories", "memories.requests:ListRequest", "views:Listing"),
+    Operation("get", "memories.answers:get", "memories.requests:GetRequest", "values.memory:Memory"),
+    Operation("look", "memories.answers:show", "memories.requests:GetRequest", "views:MemoryView"),
+    Operation("history", "memories.answers:history", "memories.requests:ReferenceRequest", "list[views:Step]"),
+    Operation(
+        "connections", "memories.connections:connections", "memories.requests:ConnectionsRequest", "views:Connections"
+    ),
+    Operation(
+        "store", "memories.store:store", "memories.requests:StoreRequest", "values.reports:StoreOutcome", writes=True
+    ),
+    Operation(
+        "store-rehearse", "memories.store:rehearse", "memories.requests:StoreRequest", "memories.store:Rehearsal",
+    ),
+    Operation(
+        "edit", "memories.answers:edit", "memories.requests:EditRequest", "values.memory:Memory", writes=True
+    ),
+    Operation(
+        "retire", "memories.answers:retire_memories", "memories.requests:RetireRequest", "list[values.memory:Memory]",
+        writes=True,
+    ),
+    Operation("retire-plan", "memories.answers:choose", "memories.requests:RetireRequest", "memories.retire:Chosen"),
+    Operation("retired", "memories.retire:list_retired", _NOTHING, "list[values.memory:Memory]"),
+    Operation(
+        "retired-standing", "memories.retire:list_standing", _NOTHING, "list[values.forgetting:StandingRetirement]"
+    ),
+    Operation(
+        "unretire", "memories.answers:unretire", "memories.requests:ReferencesRequest", "memories.retire:BroughtBack",
+        writes=True,
+    ),
+    Operation(
+        "todo-done", "memories.answers:finish_todos", "memories.requests:ReferencesRequest",
+        "list[values.memory:Memory]", writes=True,
+    ),
+    Operation(
+        "feedback", "retrieval.answers:judge_by_reply", "retrieval.requests:FeedbackRequest",
+        "values.review:FeedbackReport", writes=True,
+    ),
+    Operation(
+        "feedback-judge", "retrieval.answers:judge", "retrieval.requests:JudgeRequest", "values.review:FeedbackReport",
+        writes=True,
+    ),
+    Operation("place", "home.answers:place", "home.requests:PlaceRequest", "views:Place"),
+    Operation("page", "home.answers:page", "home.requests:PageRequest", "str"),
+)  # fmt: skip
+
+_SESSIONS = (
+    Operation(
+        "search-sessions", "retrieval.answers:search_sessions", "retrieval.requests:TurnQuery",
+        "values.recall:RecallResult",
+    ),
+    Operation("match-sessions", "sessions.answers:match", "sessions.requests:MatchRequest",
+              "sessions.pattern_search:Matches"),
+    Operation("sessions", "sessions.answers:list_sessions", "sessions.requests:SessionsRequest", "views:SessionPage"),
+    Operation("session", "sessions.answers:show", "sessions.requests:SessionRequest", "views:SessionView"),
+    Operation(
+        "session-summary", "sessions.answers:summarize", "sessions.requests:SessionRequest", "views:SessionReport"
+    ),
+    Operation(
+        "session-restore", "archive.answers:restore", "archive.requests:RestoreSessionRequest",
+        "archive.operations:Restored",
+    ),
+    Operation("did", "sessions.file_history:did", "sessions.requests:DidQuery", "values.file_history:FileHistory"),
+    Operation("fix", "sessions.fixes:fix", "sessions.requests:FixQuery", "views:FixResult"),
+    Operation(
+        "extract", "extraction.answers:preview", "extraction.requests:ExtractRequest", "views:Extracted",
+        takes_long=True,
+    ),
+    Operation(
+        "extract-propose", "extraction.propose:propose", "extraction.requests:ProposalRequest",
+        "list[extraction.propose:Proposal]", takes_long=True, reports_progress=True,
+    ),
+    Operation(
+        "ingest", "ingestion.ingest:ingest", "ingestion.requests:IngestOptions", "values.reports:IngestReport", **_LONG
+    ),
+    Operation("ingest-plan", "ingestion.ingest:plan", "ingestion.requests:IngestOptions", "values.reports:IngestPlan"),
+    Operation(
+        "ingest-estimate", "ingestion.ingest:estimate", "ingestion.requests:IngestOptions",
+        "extraction.estimate:Estimate", takes_long=True,
+    ),
+    Operation("watch-survey", "watching.answers:survey", "watching.requests:SurveyRequest", "watching.survey:Survey"),
+    Operation(
+        "watch-once", "watching.rounds:go_round", "watching.requests:RoundRequest", "values.reports:IngestReport",
+        **_LONG,
+    ),
+    Operation("quickstart", "setup.quickstart:run_quickstart", _NOTHING, "setup.quickstart:QuickstartResult", **_LONG),
+)  # fmt: skip
+
+_AGENTS = (
+    Operation("context", "context.build:build", "values.context:ContextRequest", "values.context:ContextBlock"),
+    Operation("context-given", "context.answers:note_given", "context.requests:GivenRequest", "None"),
+    Operation("hook", "context.hook_answers:answer", "values.hooks:HookCall", "values.hooks:HookAnswer"),
+    Operation(
+        "handoff", "context.handoff.requests:handoff", "context.requests:HandoffRequest", "values.handoff:HandoffView",
+        writes=True,
+    ),
+    Operation(
+        "flush", "chores.flush:flush", "chores.requests:FlushRequest", "values.handoff:FlushReport", **_LONG
+    ),
+    Operation(
+        "chores", "chores.answers:do_waiting", "chores.requests:ChoresRequest", "values.handoff:ChoresReport",
+        writes=True, takes_long=True,
+    ),
+    Operation("page-own", "context.answers:own_page", "context.requests:OwnPageRequest", "context.pages:OwnPage"),
+    Operation(
+        "page-write", "context.answers:write_own_page", "context.requests:WritePageRequest", "context.pages:OwnPage",
+        writes=True,
+    ),
+)  # fmt: skip
+
+_REVIEW = (
+    Operation("waiting", "review.answers:waiting", _NOTHING, "views:Waiting"),
+    Operation(
+        "review-dismiss", "review.answers:dismiss", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        writes=True,
+    ),
+    Operation(
+        "review-replace", "review.answers:replace", "review.requests:ReviewRequest", "list[values.memory:Memory]",
+        writes=True,
+    ),
+    Operation(
+        "review-retire", "review.answers:retire", "review.requests:ReviewRetireRequest", "list[values.memory:Memory]",
+        writes=True,
+    ),
+    Operation(
+        "conflicts-resolve", "review.answers:resolve", "review.requests:ResolveRequest", "views:Pair", writes=True,
+    ),
+    Operation(
+        "conflicts-judge", "review.answers:judge", "review.requests:JudgeWaitingRequest",
+        "review.contradictions:JudgeReport", **_LONG,
+    ),
+    Operation("settled", "review.conflicts:history", _NOTHING, "list[views:Settled]"),
+    Operation(
+        "claims-estimate", "review.answers:estimate_claims", "review.requests:EstimateClaimsRequest",
+        "review.claims:Estimate",
+    ),
+    Operation(
+        "claims-backfill", "review.answers:backfill_claims", "review.requests:BackfillRequest",
+        "review.claims:Backfill", **_LONG,
+    ),
+)  # fmt: skip
+
+_HISTORY = (
+    Operation("log", "history.answers:log", "history.requests:LogRequest", "list[views:Listed]"),
+    Operation("diff", "history.answers:diff", "history.requests:DiffRequest", "views:OperationDiff"),
+    Operation("undo-plan", "history.answers:plan_undo", "history.requests:UndoRequest", "history.undo:Undoing"),
+    Operation("undo", "history.answers:undo", "history.requests:UndoRequest", "history.undo:Undoing", writes=True),
+    Operation("commit", "history.answers:commit", _NOTHING, "history.commit:Committed", writes=True),
+    Operation("sync", "sync.sync:sync", "sync.requests:SyncRequest", "sync.sync:Synced", writes=True, takes_long=True),
 )
 
-CATALOGUE: Mapping[str, Entry[Any, Any]] = {entry.name: entry for entry in _ENTRIES}
+_FORGETTING = (
+    Operation("forget-plan", "forgetting.forget:plan", "forgetting.requests:ForgetRequest",
+              "values.forgetting:ForgetPlan"),
+    Operation(
+        "forget", "forgetting.answers:forget", "forgetting.requests:ForgetRequest", "values.forgetting:ForgetReport",
+        writes=True, takes_long=True,
+    ),
+    Operation("forgotten", "forgetting.forget:forgotten", _NOTHING, "list[values.forgetting:Forgotten]"),
+    Operation(
+        "forget-allow-again", "forgetting.answers:allow_again", "forgetting.requests:AllowAgainRequest",
+        "values.forgetting:Forgotten", writes=True,
+    ),
+    Operation(
+        "scrub", "forgetting.scrub:scrub", "forgetting.requests:ScrubOptions", "values.scrub:ScrubReport", **_LONG,
+    ),
+)  # fmt: skip
+
+_OWN = (
+    Operation(
+        "export", "portability.answers:export", "portability.requests:ExportRequest",
+        "portability.exporting:ExportReport", takes_long=True, reports_progress=True,
+    ),
+    Operation(
+        "import-plan", "portability.importing:plan_import", "portability.requests:ImportOptions",
+        "portability.importing:ImportPlan", takes_long=True, not_by=_HELD,
+    ),
+    Operation(
+        "import", "portability.answers:import_", "portability.requests:ImportOptions",
+        "portability.importing:ImportReport", **_LONG,
+    ),
+    Operation(
+        "backup-create", "portability.answers:back_up", "portability.requests:BackupRequest",
+        "portability.backup:BackupReport", takes_long=True, reports_progress=True,
+    ),
+    Operation(
+        "backup-verify", "health.answers:verify_backup", "health.requests:VerifyRequest", "list[values.reports:Check]",
+        takes_long=True, reports_progress=True, needs=_SETTINGS,
+    ),
+    Operation(
+        "backup-restore", "portability.answers:restore", "portability.requests:RestoreRequest",
+        "portability.backup:RestoreReport", **_LONG, needs=Needs.CLOSED,
+    ),
+    Operation("archive-status", "archive.operations:status", _NOTHING, "archive.operations:ArchiveStatus"),
+    Operation(
+        "archive-verify", "archive.answers:verify", _NOTHING, "list[values.reports:Problem]", takes_long=True,
+        reports_progress=True,
+    ),
+    Operation("archive-mend", "archive.operations:mend", _NOTHING, "int", writes=True),
+    Operation(
+        "archive-prune-plan", "archive.answers:plan_pruning", "archive.requests:PruneRequest",
+        "list[storage.archive:Archived]",
+    ),
+    Operation(
+        "archive-prune", "archive.answers:prune_archive", "archive.requests:PruneRequest",
+        "list[storage.archive:Archived]", writes=True,
+    ),
+)  # fmt: skip
+
+_MODELS = (
+    Operation("models", "setup.answers:list_models", _NOTHING, "list[setup.offers:Offer]", not_by=_HELD),
+    Operation(
+        "models-test", "setup.answers:test_model", "setup.requests:TryModelRequest", "setup.offers:Trial",
+        takes_long=True,
+    ),
+    Operation(
+        "auth", "setup.credentials:status", _NOTHING, "setup.credentials:SigningIn", needs=_SETTINGS, not_by=_KEYS,
+    ),
+    Operation(
+        "auth-set", "setup.answers:set_key", "setup.requests:SetKeyRequest", "str", writes=True, needs=_SETTINGS,
+        not_by=_KEYS,
+    ),
+    Operation(
+        "auth-remove", "setup.answers:remove_key", "setup.requests:ProviderRequest", "list[str]", writes=True,
+        needs=_SETTINGS, not_by=_KEYS,
+    ),
+    Operation("embed", "indexing.model_switch:status", _NOTHING, "indexing.model_switch:Standing", not_by=_HELD),
+    Operation("embed-plan", "indexing.answers:plan", "indexing.requests:ModelRequest", "indexing.model_switch:Plan"),
+    Operation("embed-try", "indexing.answers:try_one", "indexing.requests:ModelRequest", "indexing.model_switch:Trial"),
+    Operation(
+        "embed-switch", "indexing.answers:switch", "indexing.requests:SwitchRequest", "indexing.vectors:Embedded",
+        **_LONG,
+    ),
+    Operation("embed-resume", "indexing.answers:resume", _NOTHING, "indexing.vectors:Embedded", **_LONG),
+    Operation("embed-back", "indexing.answers:back", _NOTHING, "indexing.vectors:Embedded", **_LONG),
+    Operation("embed-forget-old", "indexing.model_switch:forget_old", _NOTHING, "int", writes=True),
+    Operation("cost", "spending.answers:show_costs", "spending.requests:CostRequest", "views:CostReport"),
+    Operation("traces", "health.answers:list_traces", "health.requests:TracesRequest", "list[values.trace:Trace]"),
+    Operation("trace", "health.answers:show_trace", "health.requests:TraceRequest", "views:TraceView"),
+)  # fmt: skip
+
+_CARE = (
+    Operation("overview", "health.answers:overview", _NOTHING, "views:Overview"),
+    Operation("health", "health.checks:health", _NOTHING, "list[values.reports:Check]"),
+    Operation("doctor", "health.answers:doctor", "health.requests:DoctorRequest", "list[values.reports:Check]"),
+    Operation(
+        "doctor-deep", "health.answers:prove_home", "health.requests:ProveRequest", "list[values.reports:Check]",
+        **_LONG
+    ),
+    Operation("doctor-hosts", "wiring.prove:prove_hosts", _NOTHING, "list[values.reports:Check]", takes_long=True,
+              needs=_SETTINGS),
+    Operation("hosts-plan", "wiring.answers:plan", "wiring.requests:WireRequest", "values.wiring:WiringPlan",
+              needs=_SETTINGS, not_by=_HELD),
+    Operation("hosts-wire", "wiring.answers:wire", "wiring.requests:WireRequest", "values.wiring:WiringDone",
+              writes=True, needs=_SETTINGS, not_by=_HELD),
+    Operation("db-stats", "health.database:stats", _NOTHING, "health.database:Stats"),
+    Operation(
+        "db-rebuild", "health.answers:rebuild", "health.requests:RebuildRequest", "values.reports:IngestReport",
+        **_LONG,
+        needs=Needs.CLOSED,
+    ),
+    Operation("db-backup", "health.answers:back_up_database", "health.requests:TargetRequest", "Path"),
+    Operation("db-reset", "health.answers:reset", _NOTHING, "Path | None", writes=True, needs=Needs.CLOSED),
+    Operation(
+        "config", "setup.answers:list_settings", _NOTHING, "list[setup.answers:SettingView]", needs=_SETTINGS
+    ),
+    Operation(
+        "config-get", "setup.answers:get_setting", "setup.requests:SettingRequest", "setup.answers:SettingView",
+        needs=_SETTINGS,
+    ),
+    Operation(
+        "config-set", "setup.answers:set_setting", "setup.requests:SetRequest", "setup.answers:SettingView",
+        writes=True, needs=_SETTINGS,
+    ),
+    Operation(
+        "eval", "evaluation.answers:evaluate", "evaluation.requests:EvaluateRequest",
+        "list[evaluation.evaluate:Answer]", takes_long=True,
+    ),
+    Operation(
+        "eval-list", "evaluation.answers:list_queries", "evaluation.requests:QueriesRequest",
+        "list[evaluation.evaluate:SavedQuery]",
+    ),
+    Operation(
+        "eval-add", "evaluation.answers:add_query", "evaluation.requests:AddQueryRequest",
+        "evaluation.evaluate:SavedQuery", writes=True,
+    ),
+    Operation(
+        "eval-remove", "evaluation.answers:remove_query", "evaluation.requests:RemoveQueryRequest",
+        "evaluation.evaluate:SavedQuery", writes=True,
+    ),
+    Operation("watcher", "watching.answers:show_status", _NOTHING, "watching.status:Standing", needs=_SETTINGS),
+    Operation(
+        "watcher-start", "watching.answers:start", _NOTHING, "watching.status:Standing", writes=True, needs=_SETTINGS,
+        not_by=_WATCHER,
+    ),
+    Operation("watcher-stop", "watching.answers:stop", _NOTHING, "bool", writes=True, needs=_SETTINGS, not_by=_WATCHER),
+    Operation("watcher-install", "watching.install:install", _NOTHING, "watching.install:Installation", writes=True,
+              needs=_SETTINGS, not_by=_WATCHER),
+    Operation("watcher-uninstall", "watching.install:uninstall", _NOTHING, "watching.install:Installation", writes=True,
+              needs=_SETTINGS, not_by=_WATCHER),
+)  # fmt: skip
+
+CATALOGUE: Mapping[str, Operation] = {
+    one.name: one
+    for part in (_MEMORIES, _SESSIONS, _AGENTS, _REVIEW, _HISTORY, _FORGETTING, _OWN, _MODELS, _CARE)
+    for one in part
+}
 """By name."""
+
+
+def offered_by(face: Face) -> Mapping[str, Operation]:
+    """The operations that a face may offer, by name; the daemon has its home open."""
+    return {
+        name: one
+        for name, one in CATALOGUE.items()
+        if face not in one.not_by and not (face is Face.DAEMON and one.needs is Needs.CLOSED)
+    }

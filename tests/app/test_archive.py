@@ -13,7 +13,8 @@ import pytest
 
 from nacre.archive import operations, prune
 from nacre.errors import ArchiveDamaged, Conflict, NotFound
-from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.forgetting.requests import ScrubOptions
+from nacre.forgetting.scrub import scrub
 from nacre.health import database
 from nacre.home.home import open_home
 from nacre.ingestion.exclusions import Exclusions

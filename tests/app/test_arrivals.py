@@ -14,9 +14,11 @@ from nacre.health.database import rebuild
 from nacre.home.home import Home
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
-from nacre.portability.importing import ImportOptions, carry_out, plan_import
+from nacre.portability.importing import carry_out, plan_import
+from nacre.portability.requests import ImportOptions
 from nacre.review.contradictions import judge_waiting
-from nacre.sync.sync import Wanted, sync
+from nacre.sync.requests import SyncRequest
+from nacre.sync.sync import sync
 from nacre.values.model_calls import Prompt, Task
 from tests.app.conftest import World
 from tests.app.test_contradictions import NEW, OLD, Judge, claim, home, put, state
@@ -37,7 +39,7 @@ def by_import(world: World, tmp_path: Path) -> None:
     with home(other, NACRE_MODELS_BACKGROUND="false") as (context, _):
         put(context, OLD)
     with home(world) as (context, _):
-        plan = plan_import(context, ImportOptions(other.vault, trust=True, vectors=False))
+        plan = plan_import(context, ImportOptions(path=other.vault, trust=True, vectors=False))
         assert carry_out(context, plan).added
 
 
@@ -59,7 +61,7 @@ def by_sync(world: World, tmp_path: Path) -> None:
                 put(context, OLD)
     for machine in (*machines, world):
         with home(machine, NACRE_MODELS_BACKGROUND="true" if machine is world else "false") as (context, _):
-            sync(context, Wanted(str(remote), timeout=20.0))
+            sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
 
 
 ARRIVALS: dict[str, Arrive] = {"hand": by_hand, "import": by_import, "accept": by_accept, "sync": by_sync}
@@ -165,11 +167,11 @@ def test_where_much_more_comes_than_is_here_what_is_here_is_judged(world: World,
     with home(other, NACRE_MODELS_BACKGROUND="false") as (context, _):
         for at in range(101):
             put(context, f"Remark {at} is that box {at} holds {at} apples.", force=True)
-        sync(context, Wanted(str(remote), timeout=20.0))
+        sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
     with home(world) as (context, _):
         here = put(context, OLD)
         judge_waiting(context)
-        sync(context, Wanted(str(remote), timeout=20.0))
+        sync(context, SyncRequest(remote=str(remote), timeout_seconds=20.0))
         assert len(context.memories.all_ids()) == 102
         assert [one.memory for one in context.claims.due(2**60, 1000)] == [here]
 

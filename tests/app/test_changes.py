@@ -16,8 +16,8 @@ from nacre.errors import Conflict
 from nacre.health.checks import doctor
 from nacre.health.database import rebuild
 from nacre.home.writes import commit
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
-from nacre.requests import NewMemory
 from nacre.storage.comparisons import Comparisons
 from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter
@@ -170,10 +170,10 @@ def test_what_is_forced_stands_beside_whatever_says_otherwise(world: World) -> N
 
 def test_what_comes_from_an_untrusted_source_ends_nothing_that_the_owner_said(world: World) -> None:
     context = world.context()
-    store(context, NewMemory(OLD, project="acme"))
-    untrusted = store(context, NewMemory(NEW, project="acme", trust=Trust.UNTRUSTED))
+    store(context, StoreRequest(content=OLD, project="acme"))
+    untrusted = store(context, StoreRequest(content=NEW, project="acme", trust=Trust.UNTRUSTED))
     assert untrusted.supersedes == ()
-    store(context, NewMemory("The ledger went from PostgreSQL to CockroachDB", project="acme"))
+    store(context, StoreRequest(content="The ledger went from PostgreSQL to CockroachDB", project="acme"))
     context.database.close()
     assert OLD in active(world)
     assert NEW not in active(world)

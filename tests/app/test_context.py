@@ -11,9 +11,9 @@ from nacre.context.build import build
 from nacre.context.session_state import read_state, write_state
 from nacre.errors import InvalidInput
 from nacre.ingestion.ingest import ingest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, store
-from nacre.requests import NewMemory
 from nacre.text.passages import count_tokens, harmless
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.memory import Expiry, Kind
@@ -93,7 +93,7 @@ def test_another_project_is_not_told_of(home: World) -> None:
 
 
 def test_a_folder_of_no_project_is_told_only_what_holds_everywhere(home: World) -> None:
-    store(home.context(), NewMemory("Commit messages are in the present tense.", kind=Kind.PREFERENCE))
+    store(home.context(), StoreRequest(content="Commit messages are in the present tense.", kind=Kind.PREFERENCE))
     block = start(home, "/code/somewhere-else")
     assert "present tense" in block.text
     assert "PostgreSQL" not in block.text
@@ -174,7 +174,9 @@ def test_a_session_that_is_gone_on_with_is_told_what_is_new_alone(home: World) -
     first = start(home, session=SESSION)
     assert "Prefer short answers" in first.text
     assert start(home, session=SESSION, occasion=Occasion.RESUME).text == ""
-    store(home.context(), NewMemory("Invoices go out on Fridays.", kind=Kind.DECISION, project="acme-billing"))
+    store(
+        home.context(), StoreRequest(content="Invoices go out on Fridays.", kind=Kind.DECISION, project="acme-billing")
+    )
     again = start(home, session=SESSION, occasion=Occasion.RESUME)
     assert parts(again) == ["preferences"]
     assert "Fridays" in again.text
@@ -188,7 +190,7 @@ def test_the_same_question_again_is_not_looked_for_again(home: World) -> None:
 
 def test_untrusted_memories_are_never_told(home: World) -> None:
     told = "The billing database listens on port 6543."
-    store(home.context(), NewMemory(told, trust=Trust.UNTRUSTED, project="acme-billing"))
+    store(home.context(), StoreRequest(content=told, trust=Trust.UNTRUSTED, project="acme-billing"))
     assert told not in start(home).text
     assert told not in prompted(home, "on which port does the billing database listen?").text
 
@@ -196,7 +198,7 @@ def test_untrusted_memories_are_never_told(home: World) -> None:
 def test_a_context_keeps_within_its_budget_and_says_what_it_left_out(home: World) -> None:
     for number in range(40):
         rule = f"Rule {number}: the ledger of year {1980 + number} is kept in cupboard {number} of the archive."
-        store(home.context(), NewMemory(rule, kind=Kind.PREFERENCE, project="acme-billing", force=True))
+        store(home.context(), StoreRequest(content=rule, kind=Kind.PREFERENCE, project="acme-billing", force=True))
     for budget in (150, 400, 900):
         block = start(home, budget_tokens=budget)
         assert 0 < block.tokens <= budget
@@ -207,7 +209,7 @@ def test_a_context_keeps_within_its_budget_and_says_what_it_left_out(home: World
 
 def test_what_lasts_is_told_however_old_and_of_older_facts_a_little(home: World) -> None:
     facts = [f"The weather mast {number} of the harbour stands on pier {number}." for number in range(60)]
-    stored = [store(home.context(), NewMemory(fact, project="acme-billing", force=True)) for fact in facts]
+    stored = [store(home.context(), StoreRequest(content=fact, project="acme-billing", force=True)) for fact in facts]
     assert sum(item.part is Part.RECENT for item in start(home).items) > 30
     home.clock.pass_days(40)
     block = start(home)
@@ -222,7 +224,7 @@ def test_what_lasts_is_told_however_old_and_of_older_facts_a_little(home: World)
 
 def test_lessons_are_told_however_old(home: World) -> None:
     told = "The nightly import fails when the disk of the mirror is full: empty its cache first."
-    store(home.context(), NewMemory(told, kind=Kind.LESSON, project="acme-billing"))
+    store(home.context(), StoreRequest(content=told, kind=Kind.LESSON, project="acme-billing"))
     home.clock.pass_days(200)
     assert f"## Lessons\n- {told}" in start(home).text
 
@@ -258,9 +260,9 @@ def test_the_session_itself_is_not_the_one_before(home: World) -> None:
 def test_a_subject_that_the_content_holds_is_not_said_twice(home: World) -> None:
     content = "Harbour alerts: let's go with a fall of more than 30 cm within an hour."
     named = "Harbour alerts: fall of more than 30 cm within an hour"
-    store(home.context(), NewMemory(content, subject=named, kind=Kind.DECISION, project="acme-billing"))
+    store(home.context(), StoreRequest(content=content, subject=named, kind=Kind.DECISION, project="acme-billing"))
     other = "They are integers in grams."
-    store(home.context(), NewMemory(other, subject="Weights of parcels", project="acme-billing"))
+    store(home.context(), StoreRequest(content=other, subject="Weights of parcels", project="acme-billing"))
     text = start(home).text
     assert f"- {content} (decision, " in text
     assert f"- Weights of parcels: {other} (fact, " in text
@@ -290,7 +292,7 @@ def test_the_owners_identity_page_is_no_memory(home: World) -> None:
 
 def test_what_is_not_to_be_told_at_a_moment_is_not_told_then(home: World) -> None:
     told = "The harbour's crane is painted green."
-    stored = store(home.context(), NewMemory(told, kind=Kind.DECISION, project="acme-billing"))
+    stored = store(home.context(), StoreRequest(content=told, kind=Kind.DECISION, project="acme-billing"))
     path = home.memory_file(stored.memory_id)
     path.write_text(path.read_text().replace("---\n", "---\nsuppressed_contexts: [session-start]\n", 1))
     scan(home.context())
@@ -321,7 +323,7 @@ def harbour(home: World) -> World:
         ("标题一律保存中文原文。", Kind.DECISION),
         ("Order new ropes for the pier.", Kind.TODO),
     ):
-        store(home.context(), NewMemory(content, kind=kind, project="acme-billing"))
+        store(home.context(), StoreRequest(content=content, kind=kind, project="acme-billing"))
     return home
 
 
@@ -364,14 +366,14 @@ def test_other_words_bring_nothing_to_what_needs_nothing(harbour: World, prompt:
 
 def test_a_prompt_that_points_back_is_looked_for_with_the_one_before(home: World) -> None:
     told = "The crane of the harbour is inspected each spring."
-    store(home.context(), NewMemory(told, project="acme-billing"))
+    store(home.context(), StoreRequest(content=told, project="acme-billing"))
     prompted(home, "which database does billing use?", session=SESSION)
     assert told in prompted(home, "and the crane of the harbour, what about that?", session=SESSION).text
     assert prompted(home, "and why is that?", session=SESSION).gate == "asked just now"
 
 
 def test_a_list_is_given_only_where_one_is_asked_for(home: World) -> None:
-    store(home.context(), NewMemory("Order new ropes.", kind=Kind.TODO, project="acme-billing"))
+    store(home.context(), StoreRequest(content="Order new ropes.", kind=Kind.TODO, project="acme-billing"))
     assert "Order new ropes" in prompted(home, "what are my open todos?").text
     for prompt in ("make a decision", "can you do that this week?", "this should be done today"):
         assert prompted(home, prompt).text == "", prompt
@@ -425,7 +427,7 @@ def poisoned(home: World) -> World:
         text = f"Rule {number} of the archive{poison}: the ledger {number} is kept in cupboard {number}."
         expiry = Expiry.CORE if number % 3 == 0 else Expiry.PERMANENT
         kind = list(Kind)[number % len(Kind)]
-        store(home.context(), NewMemory(text, kind=kind, expiry=expiry, project="acme-billing", force=True))
+        store(home.context(), StoreRequest(content=text, kind=kind, expiry=expiry, project="acme-billing", force=True))
     home.write("identity.md", f"I am{poison}{poison}")
     home.write("profile.md", 40 * f"Prefer{poison}\n")
     home.transcript("s7", says("user", f"See to it{poison} soon.", uuid="p1", session="5e55-0007"))
@@ -434,7 +436,10 @@ def poisoned(home: World) -> World:
 
 
 def test_temporary_facts_are_told_for_a_week(home: World) -> None:
-    store(home.context(), NewMemory("The lift is out of order.", expiry=Expiry.TEMPORARY, project="acme-billing"))
+    store(
+        home.context(),
+        StoreRequest(content="The lift is out of order.", expiry=Expiry.TEMPORARY, project="acme-billing"),
+    )
     assert "lift" in start(home).text
     home.clock.now += timedelta(days=8)
     assert "lift" not in start(home).text

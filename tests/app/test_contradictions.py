@@ -19,8 +19,8 @@ from nacre.health.checks import health
 from nacre.history.undo import undo
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_pending
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, get, retire, store
-from nacre.requests import NewMemory
 from nacre.review import conflicts
 from nacre.review.claims import backfill, estimate
 from nacre.review.contradictions import MOST_TRIES, JudgeReport, judge_waiting
@@ -88,7 +88,7 @@ def home(world: World, judge: Judge | None = None, **environ: str) -> Iterator[t
 
 
 def put(context: Home, text: str, **more: Any) -> str:
-    return store(context, NewMemory(text, project="acme", **more)).memory_id
+    return store(context, StoreRequest(content=text, project="acme", **more)).memory_id
 
 
 def put_both(world: World, context: Home, *, old: dict[str, Any] | None = None, **new: Any) -> tuple[str, str]:
@@ -469,7 +469,7 @@ def test_claims_of_one_thing_are_found_in_other_words(
 
 def test_memories_of_another_project_are_no_candidates(world: World) -> None:
     with home(world) as (context, model):
-        store(context, NewMemory(OLD, project="other"))
+        store(context, StoreRequest(content=OLD, project="other"))
         put(context, NEW)
         judge_waiting(context)
     assert not any(prompt.task is Task.CONTRADICTION for prompt in model.prompts)

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.values.session import Speaker
 from tests.app.conftest import World
 from tests.app.shapes import Agent, Owner, Step, write

@@ -19,8 +19,8 @@ from nacre.history.operations import log
 from nacre.history.undo import undo
 from nacre.home.home import Home
 from nacre.memories.accept import waiting
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import edit, get, rehearse, retire, store
-from nacre.requests import Asking, NewMemory
 from nacre.values.memory import Kind, Memory
 from nacre.values.model_calls import Prompt
 from nacre.values.reports import StoreOutcome
@@ -58,7 +58,7 @@ def asked(world: World) -> Callable[..., ScriptedModel]:
 def put(world: World, content: str, **values: Any) -> StoreOutcome:
     world.clock.now += timedelta(minutes=1)
     with opened(world) as context:
-        return store(context, NewMemory(content, project="acme", asking=Asking(threshold=0.1), **values))
+        return store(context, StoreRequest(content=content, project="acme", dedup_threshold=0.1, **values))
 
 
 @contextmanager
@@ -129,8 +129,8 @@ def test_without_vectors_no_model_is_asked_and_who_asked_is_told(world: World, o
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     with opened(world) as context:
         context = replace(context, load_embedder=unavailable)
-        background = store(context, NewMemory(NEW, project="acme"))
-        told = store(context, NewMemory(f"{NEW} for long", project="acme", asking=Asking(online=True)))
+        background = store(context, StoreRequest(content=NEW, project="acme"))
+        told = store(context, StoreRequest(content=f"{NEW} for long", project="acme", online_dedup=True))
     assert (background.action, background.note) == ("stored", None)
     assert (told.action, told.note) == ("stored", "the embedding model is off")
     assert model.prompts == []
@@ -319,7 +319,7 @@ def test_nothing_is_locked_while_a_model_thinks(world: World, old: str, asked: A
             context.vault_lock.release()
             with context.database.transaction():
                 pass
-            stored.append(store(context, NewMemory("The kettle is blue", project="kitchen")).action)
+            stored.append(store(context, StoreRequest(content="The kettle is blue", project="kitchen")).action)
         return answer("ADD", None)
 
     asked(think)
@@ -475,7 +475,7 @@ def test_a_rehearsal_tells_what_would_happen_and_changes_nothing(world: World, o
     before = everything()
     asked(answer("UPDATE", merged=BOTH, reason="adds the log"))
     with opened(world) as context:
-        told = rehearse(context, NewMemory(NEW, project="acme", asking=Asking(threshold=0.3)))
+        told = rehearse(context, StoreRequest(content=NEW, project="acme", dedup_threshold=0.3))
         assert (told.outcome.action, told.outcome.memory_id, told.outcome.reason) == ("updated", old, "adds the log")
         assert told.memory.content == BOTH
         assert get(context, old).content == OLD
@@ -544,7 +544,9 @@ def backups(world: World) -> str:
     """The id of a decision about one beast's backups; sessions of three later ones are still to be read."""
     world.clock.pass_days(-30)
     with opened(world) as context:
-        stored = store(context, NewMemory(decision_about(BEASTS[0]), kind=Kind.DECISION, project="acme-billing"))
+        stored = store(
+            context, StoreRequest(content=decision_about(BEASTS[0]), kind=Kind.DECISION, project="acme-billing")
+        )
     world.clock.pass_days(30)
     teach(world, *map(decision_about, BEASTS[1:4]))
     return stored.memory_id

@@ -11,16 +11,17 @@ import pytest
 
 from nacre.api import MemoryHome
 from nacre.errors import QueryInvalid
-from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.forgetting.requests import ScrubOptions
+from nacre.forgetting.scrub import scrub
 from nacre.health.database import rebuild
 from nacre.home.home import Home
-from nacre.requests import DidQuery, FixQuery
 from nacre.retrieval.aspects import admission
 from nacre.retrieval.recall import search_sessions
 from nacre.sessions.file_history import did
 from nacre.sessions.fixes import fix
 from nacre.sessions.pattern_search import match_turns
-from nacre.storage.file_history import DeedFilter
+from nacre.sessions.requests import DidQuery, FixQuery
+from nacre.values.filters import DeedFilter
 from nacre.values.recall import Filter, RecallQuery
 from nacre.values.session import Trust
 from tests.app.conftest import World, says
@@ -99,7 +100,7 @@ def test_a_file_tells_who_changed_it_when_and_why(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        history = did(context, DidQuery("src/dough.py"))
+        history = did(context, DidQuery(path="src/dough.py"))
     assert history.paths == ("/code/acme-billing/src/dough.py",)
     assert (history.edits, history.reads, history.sessions) == (2, 1, 1)
     change = history.changes[0]
@@ -130,7 +131,7 @@ def test_a_file_is_named_in_any_way_a_person_names_it(world: World, asked: str, 
     elsewhere(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        assert len(did(context, DidQuery(asked)).paths) == found
+        assert len(did(context, DidQuery(path=asked)).paths) == found
 
 
 def test_deeds_are_told_by_project_and_time_in_pages(world: World) -> None:
@@ -138,13 +139,13 @@ def test_deeds_are_told_by_project_and_time_in_pages(world: World) -> None:
     elsewhere(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        page = did(context, DidQuery("dough.py", limit=1))
+        page = did(context, DidQuery(path="dough.py", limit=1))
         assert [change.project for change in page.changes] == ["mill"]
         assert page.more
-        rest = did(context, DidQuery("dough.py", limit=1, offset=1))
+        rest = did(context, DidQuery(path="dough.py", limit=1, offset=1))
         assert [change.project for change in rest.changes] == ["acme-billing"]
         assert not rest.more
-        only = did(context, DidQuery("dough.py", DeedFilter(project="mill")))
+        only = did(context, DidQuery(path="dough.py", wanted=DeedFilter(project="mill")))
         assert [change.session.native_id for change in only.changes] == ["5e55-0002"]
 
 
@@ -152,7 +153,7 @@ def test_commands_that_name_a_file_are_told_when_asked_for(world: World) -> None
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        history = did(context, DidQuery("tests/dough", commands=True))
+        history = did(context, DidQuery(path="tests/dough", commands=True))
     assert [call.input for change in history.changes for call in change.commands] == [
         "cd oven && pytest -q tests/dough", "pytest -q tests/dough",
     ]  # fmt: skip
@@ -163,7 +164,7 @@ def test_an_error_tells_what_mended_it(world: World) -> None:
     with opened(world) as (memory, context):
         memory.ingest()
         trace = f'Traceback (most recent call last):\n  File "/other/x.py", line 9, in <module>\n{ERROR}\n'
-        found = fix(context, FixQuery(trace))
+        found = fix(context, FixQuery(error=trace))
     assert len(found.troubles) == 1
     repair = found.troubles[0].repairs[0]
     assert (repair.worked, repair.attempts) == (True, 0)
@@ -178,9 +179,9 @@ def test_an_error_that_nothing_mended_is_told_as_such(world: World) -> None:
     elsewhere(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        found = fix(context, FixQuery("mill: stone 12 is jammed at 0x99aa10"))
+        found = fix(context, FixQuery(error="mill: stone 12 is jammed at 0x99aa10"))
         assert [(trouble.mended, trouble.times) for trouble in found.troubles] == [(0, 1)], "numbers are new each time"
-        other = fix(context, FixQuery("mill: no grain left in the funnel"))
+        other = fix(context, FixQuery(error="mill: no grain left in the funnel"))
         assert other.troubles == ()
 
 
@@ -192,14 +193,14 @@ def test_an_error_that_was_only_pasted_is_found_in_the_talk(world: World) -> Non
     )
     with opened(world) as (memory, context):
         memory.ingest()
-        found = fix(context, FixQuery("funnel.GrainMissing: no grain in funnel 8"))
+        found = fix(context, FixQuery(error="funnel.GrainMissing: no grain in funnel 8"))
     assert found.troubles == ()
     assert [hit.turn.id for hit in found.talk] == ["u1"]
 
 
 def test_no_error_is_a_clear_mistake(world: World) -> None:
     with opened(world) as (_, context), pytest.raises(QueryInvalid):
-        fix(context, FixQuery("  \n"))
+        fix(context, FixQuery(error="  \n"))
 
 
 def test_what_is_forgotten_is_in_no_index_of_deeds(world: World) -> None:
@@ -207,8 +208,8 @@ def test_what_is_forgotten_is_in_no_index_of_deeds(world: World) -> None:
     with opened(world) as (memory, context):
         memory.ingest()
         memory.forget(memory.plan_forgetting(sessions=["5e55-0001"]))
-        assert did(context, DidQuery("dough.py")).paths == ()
-        assert fix(context, FixQuery(ERROR)).troubles == ()
+        assert did(context, DidQuery(path="dough.py")).paths == ()
+        assert fix(context, FixQuery(error=ERROR)).troubles == ()
     assert b"dough.py" not in b"".join(path.read_bytes() for path in world.home.glob("nacre.db*"))
 
 
@@ -216,10 +217,10 @@ def test_a_rebuilt_home_knows_the_same_deeds(world: World) -> None:
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        before = did(context, DidQuery("dough.py"))
+        before = did(context, DidQuery(path="dough.py"))
     rebuild(world.settings(), world.context)
     with opened(world) as (_, context):
-        assert did(context, DidQuery("dough.py")) == before
+        assert did(context, DidQuery(path="dough.py")) == before
 
 
 def test_scrubbing_takes_a_new_secret_out_of_deeds(world: World) -> None:
@@ -231,12 +232,12 @@ def test_scrubbing_takes_a_new_secret_out_of_deeds(world: World) -> None:
     )
     with opened(world) as (memory, context):
         memory.ingest()
-        assert did(context, DidQuery("recipe-SECRETBUNS.md", reads=True)).reads == 1
+        assert did(context, DidQuery(path="recipe-SECRETBUNS.md", reads=True)).reads == 1
     world.environ |= {"NACRE_REDACTION_PATTERNS": '["SECRETBUNS"]'}
     with opened(world) as (memory, context):
         scrub(context, ScrubOptions())
-        assert did(context, DidQuery("recipe-SECRETBUNS.md", reads=True)).reads == 0
-        assert fix(context, FixQuery("no such file: recipe-SECRETBUNS.md")).troubles == ()
+        assert did(context, DidQuery(path="recipe-SECRETBUNS.md", reads=True)).reads == 0
+        assert fix(context, FixQuery(error="no such file: recipe-SECRETBUNS.md")).troubles == ()
     assert b"SECRETBUNS" not in (world.home / "nacre.db").read_bytes()
 
 
@@ -252,8 +253,8 @@ def test_turns_that_were_stored_before_there_were_deeds_are_looked_through_when_
         )
         older.rows("INSERT INTO deeds_behind (after, until) SELECT 0, max(row) FROM turns")
     with opened(world) as (memory, context):
-        assert did(context, DidQuery("flour.py")).edits == 1
-        assert len(fix(context, FixQuery(ERROR)).troubles) == 1
+        assert did(context, DidQuery(path="flour.py")).edits == 1
+        assert len(fix(context, FixQuery(error=ERROR)).troubles) == 1
 
 
 def test_a_search_can_be_limited_to_what_turns_are_about(world: World) -> None:
@@ -309,4 +310,4 @@ def test_a_home_on_another_path_is_never_read(world: World, tmp_path: Path) -> N
     bakery(world)
     with opened(world) as (memory, context):
         memory.ingest()
-        assert did(context, DidQuery(str(tmp_path / "dough.py"))).paths == ()
+        assert did(context, DidQuery(path=str(tmp_path / "dough.py"))).paths == ()

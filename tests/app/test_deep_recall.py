@@ -12,7 +12,8 @@ import pytest
 from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable, QueryInvalid
 from nacre.retrieval.deep.recall import deep_recall, recent_of
-from nacre.values.deep_recall import DecidedBy, DeepQuery, DeepResult, Route
+from nacre.retrieval.requests import DeepQuery
+from nacre.values.deep_recall import DecidedBy, DeepResult, Route
 from nacre.values.memory import Scope
 from nacre.values.model_calls import Prompt
 from nacre.values.recall import Filter
@@ -378,7 +379,7 @@ def test_a_memory_tells_12000_characters_and_all_of_them_30000(world: World) -> 
 def test_a_model_has_so_long_and_no_longer(projects: World) -> None:
     passed = iter([0.0, 0.0, 20.0, 59.5, 59.8, 60.0, 61.0])
     with home(projects, [GATE, {"number": 1}]) as (memory, model):
-        result = deep_recall(memory.context, DeepQuery("how is the shop rolled back?"), clock=lambda: next(passed))
+        result = deep_recall(memory.context, DeepQuery(text="how is the shop rolled back?"), clock=lambda: next(passed))
     assert [prompt.timeout_seconds for prompt in model.prompts] == [45.0, 40.0]
     assert result.problem == "recall ran out of time for the model"
     assert steps(result)["select"] is DecidedBy.RULES

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.transcripts.adapter import Places
 from nacre.transcripts.registry import adapters, builtins
 from tests.app.conftest import World

@@ -13,14 +13,15 @@ import pytest
 from benchmarks.dataset import DATA
 from nacre.api import MemoryHome
 from nacre.errors import AnswerUnusable, BudgetSpent, ModelRefused, ModelUnavailable
-from nacre.extraction.by_model.pipeline import Way
-from nacre.extraction.propose import ProposalRequest, propose
+from nacre.extraction.propose import propose
+from nacre.extraction.requests import ProposalRequest, Way
 from nacre.home.home import open_home
 from nacre.values.memory import Confidence, Memory
 from nacre.values.model_calls import Capabilities, Prompt
 from nacre.values.reports import IngestReport, ModelExtraction
 from nacre.values.session import Speaker, Trust
-from nacre.watching.rounds import Wanted, go_round
+from nacre.watching.requests import RoundRequest
+from nacre.watching.rounds import go_round
 from tests.app.conftest import World, says
 from tests.fakes.model import ScriptedModel
 
@@ -549,7 +550,7 @@ def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(worl
         )
 
     with home(world, ScriptedModel(answer, capabilities=SMALL)) as memory:
-        (proposal,) = propose(memory._home, ProposalRequest(file))
+        (proposal,) = propose(memory._home, ProposalRequest(path=file))
     assert proposal.asked is not None
     taken = len(rules) - sum(proposal.asked.dropped.values())
     assert taken > 100
@@ -559,8 +560,8 @@ def test_of_more_than_a_hundred_memories_the_model_says_which_repeat_others(worl
 def test_what_the_rules_find_in_place_of_the_model_is_what_they_find_without_one(world: World) -> None:
     file = next((DATA / "extraction").glob("d10-release-freeze__*.jsonl"))
     with home(world, ScriptedModel([ModelRefused("no", hint="none")], repeats=True)) as memory:
-        (by_rules,) = propose(memory._home, ProposalRequest(file, model="none"))
-        (failed,) = propose(memory._home, ProposalRequest(file))
+        (by_rules,) = propose(memory._home, ProposalRequest(path=file, model="none"))
+        (failed,) = propose(memory._home, ProposalRequest(path=file))
     assert len(by_rules.candidates) > 3
     assert failed.candidates == by_rules.candidates
 
@@ -612,7 +613,7 @@ def test_what_is_watched_is_shown_in_parts(world: World) -> None:
     talk(world, ("user", OWNER), ("assistant", "Done."))
     model = ScriptedModel([found(told())])
     with home(world, model) as memory:
-        report = go_round(memory._home, Wanted())
+        report = go_round(memory._home, RoundRequest())
     assert len(report.memories) == 1
     assert "a part of a session" in model.prompts[0].shared
 
@@ -654,7 +655,7 @@ def test_extract_shows_what_would_be_learned_and_stores_nothing(world: World) ->
     file = next((world.user_home / ".claude").rglob("*.jsonl"))
     model = ScriptedModel([found(told(), told("Nobody ever said this about the northern lighthouse of Skagen."))])
     with home(world, model, NACRE_MODELS_BACKGROUND="false") as memory:
-        (proposal,) = propose(memory._home, ProposalRequest(file))
+        (proposal,) = propose(memory._home, ProposalRequest(path=file))
         assert [one.content for one in proposal.candidates] == [RULE]
         assert proposal.asked is not None
         assert (proposal.asked.is_whole, proposal.asked.dropped) == (True, {"unsupported": 1})
@@ -667,8 +668,8 @@ def test_extract_asks_about_parts_or_the_owners_words_alone_where_that_is_wanted
     file = next((world.user_home / ".claude").rglob("*.jsonl"))
     model = ScriptedModel([NONE, NONE])
     with home(world, model) as memory:
-        propose(memory._home, ProposalRequest(file, way=Way.CHUNKS))
-        propose(memory._home, ProposalRequest(file, user_only=True))
+        propose(memory._home, ProposalRequest(path=file, way=Way.CHUNKS))
+        propose(memory._home, ProposalRequest(path=file, user_only=True))
     assert "a part of a session" in model.prompts[0].shared
     assert ["The sequence" in one.text for one in model.prompts] == [True, False]
 

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from nacre.errors import NotFound
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.parsing import parse as reading
-from nacre.storage.sessions import SessionFilter
 from nacre.transcripts import file_source as files
 from nacre.transcripts.adapter import Adapter
+from nacre.values.filters import SessionFilter
 from nacre.values.memory import Kind
 from nacre.values.session import Session, Speaker, Turn
 from tests.app.conftest import WordEmbedder, World, says
@@ -399,7 +400,7 @@ def test_what_anybodys_adapter_yields_costs_its_own_file_at_most(
     world.transcript("s1", says("user", "The good file talks about turtles.", uuid="u1"))
     known = reading.find_adapter
     monkeypatch.setattr(reading, "find_adapter", lambda head: heron if head.path == path else known(head))
-    report = ingest(world.context(), IngestOptions((path, world.user_home)))
+    report = ingest(world.context(), IngestOptions(paths=(path, world.user_home)))
     sessions = world.context().sessions
     found = [
         item.turn.text
@@ -467,7 +468,7 @@ def test_an_edited_note_holds_only_what_it_says_now(world: World) -> None:
         assert memory.ingest(note).turns == 1
         assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
         assert [hit.turn.text for hit in memory.search_sessions("oil leaks", mode="lexical").turns] == []
-    assert ingest(world.context(), IngestOptions((note,), force=True)).turns == 0
+    assert ingest(world.context(), IngestOptions(paths=(note,), force=True)).turns == 0
     assert sorted(told()) == ["The gate squeaks.", "The pump needs water."]
 
 

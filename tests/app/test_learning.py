@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from tests.app.conftest import World, says
 
 RULE = "single quotes in all the templates"

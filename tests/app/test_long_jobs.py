@@ -10,18 +10,21 @@ import pytest
 
 from nacre.errors import StoreBusy
 from nacre.extraction.learn import learn
-from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.forgetting.requests import ScrubOptions
+from nacre.forgetting.scrub import scrub
 from nacre.health.checks import doctor
 from nacre.history import undo
 from nacre.history.operations import log
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, retire
 from nacre.memories.usage import fold_usage, spool_use
 from nacre.platform.locks import FileLock
 from nacre.portability import importing
 from nacre.portability.exporting import export
+from nacre.portability.requests import ImportOptions
 from tests.app.conftest import World, says
 
 MANY = 25
@@ -146,7 +149,7 @@ def test_an_import_lets_others_in_after_every_memory(world: World, tmp_path: Pat
     new.user_home.mkdir()
     with new.open() as other:
         home = Meanwhile(new, lambda turn: other.store(f"Visit number {turn}.") if turn <= 3 else None)
-        plan = importing.plan_import(home.context, importing.ImportOptions(tmp_path / "ropes.jsonl", trust=True))
+        plan = importing.plan_import(home.context, ImportOptions(path=tmp_path / "ropes.jsonl", trust=True))
         home.turns = 0
         importing.carry_out(home.context, plan)
         assert home.turns > MANY

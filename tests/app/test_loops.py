@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
-from nacre.requests import NewMemory
 from nacre.values.memory import Kind
 from nacre.values.session import Flag, Speaker
 from tests.app.conftest import World
@@ -28,7 +29,7 @@ WITH_TOOL_OUTPUT = [name for name in SHAPES if name not in WITHOUT_OUTPUT]
 def home(world: World) -> Iterator[Home]:
     context = world.context()
     for text, kind in ((RULE, Kind.DECISION), (OTHER, Kind.PREFERENCE)):
-        store(context, NewMemory(text, kind=kind))
+        store(context, StoreRequest(content=text, kind=kind))
     yield context
     context.database.close()
 

@@ -14,9 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from nacre.cli.root import cli
-from nacre.forgetting.forget import ForgetRequest, forget, pattern_of, plan
+from nacre.forgetting.forget import forget, plan
+from nacre.forgetting.requests import ForgetRequest
 from nacre.history.operations import log
-from nacre.portability.exporting import ExportOptions, export
+from nacre.portability.exporting import export
+from nacre.portability.requests import ExportOptions
 from nacre.retrieval.recall import recall
 from nacre.sync.sync import State
 from nacre.transcripts.adapter import Head
@@ -257,7 +259,7 @@ def test_what_a_remote_carries_stays_where_it_lies(tmp_path: Path, remote: Path)
         for name in ("all.jsonl", "all.zip", "all.md"):
             options = ExportOptions(form=name.partition(".")[2].replace("md", "markdown"))
             export(context, here.world.home / name, options)
-        forget(context, plan(context, ForgetRequest(match=pattern_of("quay", is_regex=False))))
+        forget(context, plan(context, ForgetRequest(match="quay")))
     finally:
         context.database.close()
     assert is_kept(here.world.home, outside=here.vault) == []

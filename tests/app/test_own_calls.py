@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.testing.steps import Agent, Owner
 from nacre.values.model_calls import OWN_CALL
 from tests.app.conftest import World

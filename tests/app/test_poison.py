@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import search_sessions
 from nacre.values.memory import Memory
 from nacre.values.recall import RecallQuery

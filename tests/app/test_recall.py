@@ -14,6 +14,7 @@ from nacre.health import database
 from nacre.home.home import open_home
 from nacre.indexing.vectors import embed_pending
 from nacre.memories import store
+from nacre.memories.requests import StoreRequest
 from nacre.memories.usage import fold_usage
 from nacre.memories.views import look_at
 from nacre.retrieval.lanes import QueryVector
@@ -458,7 +459,7 @@ class Meanwhile:
 def test_a_memory_edited_while_it_is_embedded_does_not_keep_the_vector_of_its_old_words(world: World) -> None:
     world.environ["NACRE_EMBEDDING_MODEL"] = "none"
     other = world.context()
-    stored = store.store(other, store.NewMemory("We deploy on fridays in the morning."))
+    stored = store.store(other, StoreRequest(content="We deploy on fridays in the morning."))
     del world.environ["NACRE_EMBEDDING_MODEL"]
     change = Meanwhile(world, lambda: store.edit(other, stored.memory_id, subject="Cats", content="Cats and dogs."))
     context = open_home(world.settings(), clock=world.clock, load_embedder=lambda _: change)
@@ -505,7 +506,7 @@ def test_a_filter_that_lets_few_turns_through_compares_only_those(world: World) 
 def test_only_the_nearest_of_many_memories_are_read(world: World) -> None:
     context = world.context()
     for number in range(CANDIDATES + 20):
-        store.store(context, store.NewMemory(f"Note {number} about the harbour.", force=True))
+        store.store(context, StoreRequest(content=f"Note {number} about the harbour.", force=True))
     embed_pending(context, lambda _: None)
     engine = MemoryRecall(memory_search(context.database), context.memories, context.usage)
     question = read_question("Note 7 about the harbour.", now=NOON)

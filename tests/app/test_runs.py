@@ -12,11 +12,13 @@ from nacre.errors import Conflict
 from nacre.history.commit import commit_operations
 from nacre.history.operations import log
 from nacre.history.undo import undo
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import store
-from nacre.portability.importing import ImportOptions, carry_out, plan_import
-from nacre.requests import NewMemory
+from nacre.portability.importing import carry_out, plan_import
+from nacre.portability.requests import ImportOptions
 from nacre.values.reports import Progress
 from tests.app.conftest import World, says
 from tests.app.test_history import git, in_history, is_clean
@@ -78,7 +80,7 @@ def test_an_ingest_in_parts_is_one_operation_that_is_undone_as_one(
     seen: list[list[str]] = []
 
     def between() -> None:
-        elsewhere(world, store, NewMemory("The kettle is in the yard.", force=True))
+        elsewhere(world, store, StoreRequest(content="The kettle is in the yard.", force=True))
         elsewhere(world, commit_operations)
         seen.append(git(world, "log", "--format=%s").splitlines())
 
@@ -100,7 +102,7 @@ def test_an_ingest_in_parts_is_one_operation_that_is_undone_as_one(
 
 def test_an_import_in_parts_is_one_operation_that_is_undone_as_one(world: World, tmp_path: Path) -> None:
     context = world.context()
-    plan = plan_import(context, ImportOptions(exported(tmp_path / "workspace"), vectors=False))
+    plan = plan_import(context, ImportOptions(path=exported(tmp_path / "workspace"), vectors=False))
     report = carry_out(context, plan)
     assert len(report.added) == len(PIERS)
     (only,) = log(context)

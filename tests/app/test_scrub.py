@@ -9,7 +9,8 @@ import apsw
 import numpy as np
 import pytest
 
-from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.forgetting.requests import ScrubOptions
+from nacre.forgetting.scrub import scrub
 from tests.app.conftest import World, says
 
 WORDS = "zebra-4711-falcon"

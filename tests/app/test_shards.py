@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from nacre.forgetting.forget import ForgetRequest, forget, plan
+from nacre.forgetting.forget import forget, plan
+from nacre.forgetting.requests import ForgetRequest
 from nacre.health.checks import doctor
 from nacre.health.database import rebuild, reset
 from nacre.home.home import Home
 from nacre.indexing import shards as sharding
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import search_sessions
 from nacre.values.recall import Filter, LaneState, Mode, RecallQuery, TurnHit
 from tests.app.conftest import World, says

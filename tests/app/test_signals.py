@@ -11,9 +11,9 @@ from nacre.context.hook_answers import answer
 from nacre.context.session_state import write_state
 from nacre.health.database import rebuild
 from nacre.ingestion.ingest import ingest
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, retire, store
-from nacre.requests import NewMemory
 from nacre.values.context import ContextBlock, ContextRequest, Moment, Occasion, Part
 from nacre.values.hooks import HookCall, HookEvent
 from nacre.values.memory import Source
@@ -55,8 +55,8 @@ def told(block: ContextBlock, part: Part = Part.SIGNALS) -> list[str]:
 
 
 def stores(world: World, content: str = NEWS, session: str | None = OTHER, **more: object) -> str:
-    new = NewMemory(
-        content, importance=more.pop("importance", 8), project=more.pop("project", "acme-billing"),  # type: ignore[arg-type]
+    new = StoreRequest(
+        content=content, importance=more.pop("importance", 8), project=more.pop("project", "acme-billing"),  # type: ignore[arg-type]
         source=Source(session), **more,  # type: ignore[arg-type]
     )  # fmt: skip
     return store(world.context(), new).memory_id

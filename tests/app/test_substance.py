@@ -17,7 +17,8 @@ from benchmarks.extraction.labels import load_labels
 from nacre.cli.root import cli
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
-from nacre.ingestion.ingest import IngestOptions, estimate, ingest
+from nacre.ingestion.ingest import estimate, ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.spending.budget import costs
 from nacre.values.model_calls import Capabilities, Price
 from nacre.values.session import Session, SessionKind, Speaker, Turn
@@ -64,7 +65,7 @@ def test_ten_thousand_trivial_sessions_cause_no_call(world: World) -> None:
     folder = trivial_sessions(world)
     model = ScriptedModel([])
     context = home(world, model, NACRE_ARCHIVE_ENABLED="false")
-    report = ingest(context, IngestOptions((folder,), discover=True, vectors=False))
+    report = ingest(context, IngestOptions(paths=(folder,), discover=True, vectors=False))
     assert report.sessions > SESSIONS * 0.85, "all but those in which nobody said a word"
     assert model.prompts == []
     assert (costs(context).spent, costs(context).refused) == ([], [])
@@ -81,7 +82,7 @@ def test_no_labelled_memory_lies_in_a_session_that_is_left_out(world: World) -> 
     folder = DATA / "extraction"
     labelled = {name: item for item in load_labels(folder) for name in item.names if item.labels}
     context = world.context()
-    ingest(context, IngestOptions((folder,), extract=False, vectors=False, remember_paths=False))
+    ingest(context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False))
     worth: dict[str, bool] = {}
     for row, _ in context.sessions.to_extract():
         stored = context.sessions.get(row)

@@ -14,6 +14,7 @@ from nacre.api import MemoryHome
 from nacre.embed.onnx import load_minilm
 from nacre.errors import Conflict, EmbedderUnavailable, NotFound, SettingsInvalid
 from nacre.forgetting import forget
+from nacre.forgetting.requests import ForgetRequest
 from nacre.health import database
 from nacre.home.home import Home, open_home
 from nacre.indexing import model_switch
@@ -260,7 +261,7 @@ def test_a_process_that_searched_the_old_vectors_searches_the_new_ones_next(worl
 def test_what_is_forgotten_goes_from_the_vectors_that_are_kept_too(world: World, models: Models) -> None:
     model_switch.switch(filled(world, models, turns=3), NEW, lambda _: None)
     context = opened(world, models)
-    request = forget.ForgetRequest(match=forget.pattern_of("crane number 1", is_regex=False))
+    request = ForgetRequest(match="crane number 1")
     forget.forget(context, forget.plan(context, request))
     erase_bytes(context)
     gone = "SELECT count(*) FROM passages WHERE vector = zeroblob(length(vector))"

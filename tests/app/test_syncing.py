@@ -29,11 +29,12 @@ from nacre.history.commit import commit_operations
 from nacre.history.operations import log
 from nacre.history.undo import undo
 from nacre.home.home import Home
+from nacre.memories.requests import StoreRequest
 from nacre.memories.retire import choose, list_retired, retire_chosen, unretire
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, get, list_active, retire, store
-from nacre.requests import NewMemory
-from nacre.sync.sync import State, Synced, Wanted, last_sync, long_failing, sync
+from nacre.sync.requests import SyncRequest
+from nacre.sync.sync import State, Synced, last_sync, long_failing, sync
 from nacre.tombstones.tombstones import heed_ledger
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter
@@ -65,10 +66,10 @@ class Machine:
             context.database.close()
 
     def sync(self, **wanted: object) -> Synced:
-        return self.do(sync, Wanted(**{"timeout": 20.0, **wanted}))  # type: ignore[no-any-return, arg-type]
+        return self.do(sync, SyncRequest(**{"timeout_seconds": 20.0, **wanted}))  # type: ignore[no-any-return, arg-type]
 
     def store(self, content: str, **values: object) -> str:
-        return self.do(store, NewMemory(content, force=True, **values)).memory_id  # type: ignore[no-any-return, arg-type]
+        return self.do(store, StoreRequest(content=content, force=True, **values)).memory_id  # type: ignore[no-any-return, arg-type]
 
     def git(self, *arguments: str, check: bool = True) -> str:
         return git(self.vault, *arguments, check=check)
@@ -551,7 +552,7 @@ def test_a_remote_that_does_not_answer_is_given_up_in_time(tmp_path: Path, remot
     one = machine(tmp_path, remote, "one")
     one.world.environ["GIT_SSH_COMMAND"] = str(silent)
     with pytest.raises(RemoteUnreachable, match="did not answer within 1 second"):
-        one.sync(remote="owner@example.invalid:memories.git", timeout=1.0)
+        one.sync(remote="owner@example.invalid:memories.git", timeout_seconds=1.0)
 
 
 def test_credentials_that_are_refused_are_told_and_never_asked_for(tmp_path: Path, remote: Path) -> None:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from nacre.forgetting.forget import ForgetRequest, forget, plan
+from nacre.forgetting.forget import forget, plan
+from nacre.forgetting.requests import ForgetRequest
 from nacre.history.operations import log
 from nacre.home.home import Home
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, get, list_active, store
-from nacre.requests import NewMemory
-from nacre.sync.sync import State, Synced, Wanted, sync
+from nacre.sync.requests import SyncRequest
+from nacre.sync.sync import State, Synced, sync
 from nacre.values.recall import Filter
 from tests.app.test_long_jobs import Meanwhile, is_well
 from tests.app.test_syncing import Machine, anything, converge, git, machine
@@ -50,7 +52,7 @@ def sync_beside(one: Machine, visit: Callable[[Home, int], object]) -> Synced:
     try:
         scan(home.context)
         home.turns, home.visit = 0, lambda turn: visit(visitor, turn)
-        done = sync(home.context, Wanted(timeout=20.0))
+        done = sync(home.context, SyncRequest(timeout_seconds=20.0))
         home.visit = lambda _: None
         assert home.turns >= MANY
         is_well(home.context)
@@ -77,7 +79,7 @@ def test_nobody_takes_half_of_a_sync_for_edits_by_hand(pair: tuple[Machine, Mach
 
     def visit(visitor: Home, _: int) -> None:
         known.append(scan(visitor))
-        store(visitor, NewMemory(f"Visit {len(known)} was short.", force=True))
+        store(visitor, StoreRequest(content=f"Visit {len(known)} was short.", force=True))
 
     assert sync_beside(one, visit).state is State.SYNCED
     assert not any(known)
@@ -126,8 +128,8 @@ def test_one_who_edits_all_the_time_stops_no_sync_for_good(pair: tuple[Machine, 
 def test_a_memory_and_what_superseded_it_are_never_both_active(pair: tuple[Machine, Machine]) -> None:
     one, other = pair
     for number in range(MANY):
-        other.do(store, NewMemory(f"Berth {number} is 30 m long.", subject=f"Old {number}"))
-        new = NewMemory(f"Berth {number} is now 45 m long.", subject=f"New {number}")
+        other.do(store, StoreRequest(content=f"Berth {number} is 30 m long.", subject=f"Old {number}"))
+        new = StoreRequest(content=f"Berth {number} is now 45 m long.", subject=f"New {number}")
         assert [each.memory.subject for each in other.do(store, new).supersedes] == [f"Old {number}"]
     other.sync()
 
@@ -154,7 +156,9 @@ def test_what_the_other_machine_forgot_is_nowhere_also_when_others_write_meanwhi
         other.do(lambda context, memory=memory: forget(context, plan(context, ForgetRequest(memories=(memory,)))))
     other.sync()
     other.sync()
-    sync_beside(one, lambda visitor, turn: scan(visitor) if turn % 2 else store(visitor, NewMemory(f"Visit {turn}.")))
+    sync_beside(
+        one, lambda visitor, turn: scan(visitor) if turn % 2 else store(visitor, StoreRequest(content=f"Visit {turn}."))
+    )
     converge(one, other)
     for path in [*one.world.home.glob("nacre.db*"), *one.vault.rglob("*.md"), one.vault / "ledger.jsonl"]:
         for number in (2, 7):
@@ -175,7 +179,7 @@ def test_whatever_is_done_at_the_pauses_of_a_sync_machines_converge(pair: tuple[
     def visit(visitor: Home, turn: int) -> None:
         if random_.random() < 0.3:
             words.add(f"Gull {turn} sits there.")
-            store(visitor, NewMemory(f"Gull {turn} sits there.", force=True))
+            store(visitor, StoreRequest(content=f"Gull {turn} sits there.", force=True))
         elif random_.random() < 0.2:
             active, _ = list_active(visitor, Filter(), limit=100)
             edit(visitor, random_.choice(active).id, add_tags=[f"visit-{turn}"])

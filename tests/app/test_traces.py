@@ -12,8 +12,9 @@ from click.testing import CliRunner
 
 from nacre.cli.root import cli
 from nacre.errors import ModelUnavailable, NotFound
-from nacre.forgetting.forget import ForgetRequest, forget, pattern_of, plan
-from nacre.forgetting.scrub import ScrubOptions, scrub
+from nacre.forgetting.forget import forget, plan
+from nacre.forgetting.requests import ForgetRequest, ScrubOptions
+from nacre.forgetting.scrub import scrub
 from nacre.health.traces import list_traces, show_trace
 from nacre.home.home import Home
 from nacre.ingestion.ingest import ingest
@@ -203,7 +204,7 @@ def test_a_trace_that_is_not_there_is_said_to_be_so(world: World) -> None:
 def requests(world: World, context: Home) -> Iterator[ForgetRequest]:
     yield ForgetRequest(sessions=(f"claude-code:{SESSION}",))
     yield ForgetRequest(memories=(_memory(context),))
-    yield ForgetRequest(match=pattern_of(CANARY))
+    yield ForgetRequest(match=CANARY)
     yield ForgetRequest(before=world.clock.now)
 
 

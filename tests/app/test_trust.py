@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_memories
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import scan
 from nacre.memories.store import edit, get, retire, store
-from nacre.requests import NewMemory
 from nacre.transcripts.trust import Exchange
 from nacre.values.memory import Kind, Memory
 from nacre.values.recall import Filter
@@ -33,7 +34,7 @@ CHANGES = {
 
 
 def put(context: Home, text: str, trust: Trust, speaker: Speaker = Speaker.OWNER) -> Memory:
-    new = NewMemory(text, kind=Kind.DECISION, trust=trust, speaker=speaker, subject="Database of billing")
+    new = StoreRequest(content=text, kind=Kind.DECISION, trust=trust, speaker=speaker, subject="Database of billing")
     return get(context, store(context, new).memory_id)
 
 

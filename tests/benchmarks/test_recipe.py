@@ -13,7 +13,8 @@ from benchmarks.retrieval.homes import as_jsonl
 from benchmarks.retrieval.recipes import reciprocal_rank
 from benchmarks.retrieval.suites import BenchSession, BenchTurn
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.question.question import read_question
 from nacre.retrieval.recipe import DEFAULT, Recipe
 from nacre.retrieval.turns import TurnRecall
@@ -54,7 +55,7 @@ def context(tmp_path: Path) -> Iterator[Home]:
     for found in SESSIONS:
         (folder / f"{found.id}.jsonl").write_text(as_jsonl(found), encoding="utf-8")
     opened = open_home(load_settings(tmp_path / "home", {"NACRE_EMBEDDING_MODEL": "none"}))
-    ingest(opened, IngestOptions((folder,), extract=False, remember_paths=False))
+    ingest(opened, IngestOptions(paths=(folder,), extract=False, remember_paths=False))
     yield opened
     opened.database.close()
 

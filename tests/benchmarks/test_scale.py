@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from benchmarks.__main__ import benchmarks
 from benchmarks.load.growing import gather, grow, recombined
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.settings import load_settings
 
 
@@ -41,7 +42,7 @@ def test_a_home_grows_to_the_turns_that_are_wanted_the_same_way_every_time(tmp_p
     for name in ("one", "two"):
         context = opened(tmp_path / name)
         folder = tmp_path / "material"
-        ingest(context, IngestOptions((folder if folder.exists() else material(folder),), extract=False))
+        ingest(context, IngestOptions(paths=(folder if folder.exists() else material(folder),), extract=False))
         have = gather(context)
         assert grow(context, have, have.turns, 50, lambda _: None) == 50
         said.append([text for (text,) in context.database.rows("SELECT text FROM turns ORDER BY row")])

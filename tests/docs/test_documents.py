@@ -131,7 +131,7 @@ def test_every_name_in_an_answer_is_documented(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip
     monkeypatch.setenv("NACRE_DAEMON_ENABLED", "false")
-    page = (PROJECT / "docs" / "json.md").read_text(encoding="utf-8")
+    page = (PROJECT / "docs" / "json.md").read_text(encoding="utf-8").partition("## Requests of operations")[0]
     documented = set(re.findall(r"`(\w+)`", page))
     runner = CliRunner()
     runner.invoke(cli, ["quickstart"], catch_exceptions=False)
@@ -164,3 +164,9 @@ def test_the_page_of_agents_is_what_the_adapters_say() -> None:
         env={**os.environ, "PYTHONPATH": str(PROJECT / "src"), "PYTHONIOENCODING": "utf-8"},
     ).stdout  # fmt: skip
     assert shown == (PROJECT / "docs" / "agents.md").read_text(encoding="utf-8"), "run scripts/write_agents.py"
+
+
+def test_the_requests_of_operations_are_documented_as_they_are() -> None:
+    script = PROJECT / "scripts" / "write_json_docs.py"
+    shown = subprocess.run([sys.executable, script, "--show"], capture_output=True, text=True, check=True).stdout
+    assert shown == (PROJECT / "docs" / "json.md").read_text(encoding="utf-8"), "run scripts/write_json_docs.py"

@@ -13,7 +13,8 @@ import pytest
 from nacre.errors import InvalidInput
 from nacre.history.commit import commit_operations
 from nacre.home.home import Home
-from nacre.portability.importing import ImportOptions, carry_out, plan_import
+from nacre.portability.importing import carry_out, plan_import
+from nacre.portability.requests import ImportOptions
 from nacre.portability.sources.registry import SOURCES
 from tests.app.conftest import World, world
 from tests.canary import FORMS, is_kept, spoiled
@@ -74,7 +75,7 @@ def _whole(text: str) -> str:
 def take(context: Home, path: Path, source: str) -> bool:
     """Import it as the owner's own; returns whether something came in."""
     try:
-        plan = plan_import(context, ImportOptions(path, source, trust=True, vectors=False))
+        plan = plan_import(context, ImportOptions(path=path, source=source, trust=True, vectors=False))
     except InvalidInput:
         return False
     carry_out(context, plan)

@@ -15,9 +15,9 @@ import pytest
 from nacre.catalogue import CATALOGUE
 from nacre.errors import NacreError
 from nacre.home.home import open_home
+from nacre.home.requests import PlaceRequest
 from nacre.link.address import socket_path
 from nacre.mcp.calling import HomeCalls
-from nacre.requests import PlaceRequest
 from nacre.settings import load_settings
 from tests.mcp.conftest import SESSION, Server
 
@@ -118,7 +118,7 @@ async def test_where_no_daemon_answers_one_is_started_once_and_nobody_waits_for_
     started: list[str] = []
     calls = HomeCalls(home, start=lambda: started.append("nacre serve"))
     for _ in range(3):
-        assert calls("place", PlaceRequest("acme-billing")).is_known
+        assert calls("place", PlaceRequest(name="acme-billing")).is_known
     assert started == ["nacre serve"]
     calls.close()
 

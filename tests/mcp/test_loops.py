@@ -17,8 +17,8 @@ from nacre.mcp.calling import HomeCalls
 from nacre.mcp.face import Face
 from nacre.mcp.offers import offered
 from nacre.mcp.server import make_server
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
-from nacre.requests import NewMemory
 from nacre.transcripts.trust import is_own
 from nacre.values.memory import Kind
 from tests.app.conftest import World, world
@@ -44,7 +44,7 @@ QUOTES = (f"As you decided before: {RULE}", f"From memory:\n\n1. {RULE}\n2. **{O
 def home(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
     context = world.context()
     for text, kind in ((RULE, Kind.DECISION), (OTHER, Kind.PREFERENCE)):
-        store(context, NewMemory(text, kind=kind))
+        store(context, StoreRequest(content=text, kind=kind))
     yield context
     context.database.close()
 

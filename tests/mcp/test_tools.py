@@ -10,8 +10,8 @@ import pytest
 
 from nacre import open_memory
 from nacre.home.home import open_home
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
-from nacre.requests import NewMemory
 from nacre.settings import load_settings
 from nacre.text.passages import count_tokens
 from nacre.values.memory import Kind
@@ -27,7 +27,7 @@ PARTS = (("stair", "mended in spring"), ("door", "painted blue"))
 def keep(content: str, **more: Any) -> str:
     context = open_home(load_settings())
     try:
-        return store(context, NewMemory(content, **more)).memory_id
+        return store(context, StoreRequest(content=content, **more)).memory_id
     finally:
         context.close()
 

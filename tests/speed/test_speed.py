@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from nacre.cli.root import cli
 from nacre.errors import NotFound
 from nacre.home.home import Home, open_home
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.settings import load_settings
 from nacre.speed import measurement
 from nacre.speed.material import copy_tree, draw_questions, multiply_turns, scatter_vectors
@@ -49,7 +50,7 @@ def opened(home: Path, *, model: str = "none") -> Home:
 
 
 def read(context: Home, folder: Path) -> None:
-    ingest(context, IngestOptions((folder,), extract=False, vectors=False, remember_paths=False))
+    ingest(context, IngestOptions(paths=(folder,), extract=False, vectors=False, remember_paths=False))
 
 
 def test_copies_are_no_duplicates(tree: Path, tmp_path: Path) -> None:

@@ -42,10 +42,11 @@ from nacre.indexing import model_switch, shards
 from nacre.indexing import vectors as embedding
 from nacre.ingestion.ingest import ingest
 from nacre.memories import retire
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.platform.locks import FileLock
 from nacre.portability import importing
-from nacre.requests import NewMemory
+from nacre.portability.requests import ImportOptions
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.review import conflicts
 from nacre.review.contradictions import judge_waiting
@@ -313,14 +314,14 @@ def unretire_all(context: Home) -> None:
 def store_in_a_crowd(context: Home) -> None:
     """Store while another process writes all the time: the memory is accepted, and placed by whoever comes next."""
     with FileLock(context.settings.home / "vault.lock"):
-        store(context, NewMemory("The tide table hangs in the hall.", "Tide"))
+        store(context, StoreRequest(content="The tide table hangs in the hall.", subject="Tide"))
 
 
 def import_in_small_batches(context: Home) -> None:
     """Import another tool's notes, a few at a time."""
     importing.BATCH = 4
     path = context.settings.user_home / "workspace"
-    plan = importing.plan_import(context, importing.ImportOptions(path, vectors=False))
+    plan = importing.plan_import(context, ImportOptions(path=path, vectors=False))
     importing.carry_out(context, plan)
 
 

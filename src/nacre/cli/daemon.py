@@ -10,6 +10,7 @@ import msgspec
 
 from nacre.cli.run import Run
 from nacre.link.client import Away, Refused, ask_whole
+from nacre.platform import json_values
 
 if TYPE_CHECKING:
     from nacre.views import Place
@@ -35,10 +36,10 @@ def ask_daemon(run: Run, operation: str, request: object, result: type[Result]) 
     settings = run.settings
     try:
         answer = ask_whole(
-            str(settings.home), operation, msgspec.to_builtins(request), seconds=_SECONDS, settings=settings.mark,
+            str(settings.home), operation, json_values.to_plain(request), seconds=_SECONDS, settings=settings.mark,
             notes=True,
         )  # fmt: skip
-        found = msgspec.convert(answer.get("result"), result)
+        found: Result = json_values.from_plain(answer.get("result"), result)
         notes = msgspec.convert(answer.get("notes", {}), _Notes)
     except (Away, Refused, msgspec.ValidationError):
         return None
@@ -61,16 +62,16 @@ def ask(run: Run, operation: str, request: object) -> Any:
 
 def place_of(run: Run, name: str | None) -> Place:
     """The project that a name, an alias or ``.`` for the folder nacre runs in means; see ``place`` of the catalogue."""
-    from nacre.requests import PlaceRequest
+    from nacre.home.requests import PlaceRequest
 
     with suppress(FileNotFoundError):  # the folder was deleted
-        return cast("Place", ask(run, "place", PlaceRequest(name, str(Path.cwd()))))
-    return cast("Place", ask(run, "place", PlaceRequest(name)))
+        return cast("Place", ask(run, "place", PlaceRequest(name=name, folder=str(Path.cwd()))))
+    return cast("Place", ask(run, "place", PlaceRequest(name=name)))
 
 
 def is_empty(run: Run) -> bool:
     """Whether there is nothing to recall from yet; where there are memories, the daemon can tell."""
-    from nacre.requests import ListRequest
+    from nacre.memories.requests import ListRequest
 
     if ask(run, "list", ListRequest(limit=0)).total:
         return False

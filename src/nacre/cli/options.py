@@ -5,16 +5,16 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from nacre.cli.command import TEXT
+from nacre.cli.moment import MOMENT as MOMENT
+from nacre.cli.request_options import Decorator, Function, option
 from nacre.cli.run import Run
-from nacre.errors import NotFound, QueryInvalid
-from nacre.platform.ids import utc_now
+from nacre.errors import NotFound
 from nacre.values.memory import Expiry, Kind, Scope
 from nacre.values.recall import Filter
 
@@ -34,26 +34,6 @@ ASPECT = click.Choice(["all", "errors", "plans", "configs", "tools", "files", "d
 ROLE = click.Choice(["all", "owner", "agent"], case_sensitive=False)
 
 
-class Moment(click.ParamType):  # type: ignore[type-arg,unused-ignore] # generic since click 8.3
-    """A date as people say it."""
-
-    name = "date"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:  # noqa: ARG002
-        if isinstance(value, datetime):
-            return value
-        from nacre.text.time_expressions import parse_moment
-
-        try:
-            return parse_moment(str(value), utc_now())
-        except (OverflowError, ValueError) as error:
-            raise QueryInvalid(f"{value!r} is out of the calendar", hint="write 2026-11-20, 3d, 2w or march") from error
-
-
-MOMENT = Moment()
-
-Function = Callable[..., Any]
-Decorator = Callable[[Function], Function]
 Item = TypeVar("Item")
 Fetch = Callable[[int, int], tuple[Sequence[Item], bool]]
 
@@ -61,31 +41,23 @@ _PAGE = 500
 """Items of a list that are read at once."""
 
 _PLACE_AND_TIME: tuple[Decorator, ...] = (
-    click.option(
-        "--project", "projects", type=TEXT, multiple=True,
-        help="Only this project, and what belongs to none; . is the one of this folder.",
-    ),
-    click.option("--strict", is_flag=True, help="With --project: leave out what belongs to no project."),
-    click.option("--exclude-project", "exclude_projects", type=TEXT, multiple=True, help="Leave this project out."),
-    click.option("--since", type=MOMENT, help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
-    click.option("--until", type=MOMENT, help="Before then."),
-    click.option("--user-only", is_flag=True, help="Only what you said yourself."),
-    click.option("--trusted", is_flag=True, help="Leave out what draws on text from outside."),
-)  # fmt: skip
-_MEMORY: tuple[Decorator, ...] = (
-    click.option("--kind", "kinds", type=KIND, multiple=True, help="Only memories of this kind."),
-    click.option("--tag", "tags", type=TEXT, multiple=True, help="Only memories with this tag."),
-    click.option("--min-importance", type=IMPORTANCE, help="Only memories of this importance or more (1-10)."),
-    click.option("--expiry", type=EXPIRY, multiple=True, help="Only memories meant to hold this long."),
-    click.option("--as-of", type=MOMENT, help="What was true on that day, also what was superseded since."),
-    click.option(
-        "--scope", type=SCOPE, default="private", show_default=True,
-        help="Who asks: a public request sees public memories only.",
-    ),
-)  # fmt: skip
-_TURN: tuple[Decorator, ...] = (
-    click.option("--tool", "tools", type=TEXT, multiple=True, help="Only sessions with this tool, e.g. claude-code."),
+    option(Filter, "projects", help="Only this project, and what belongs to none; . is the one of this folder."),
+    option(Filter, "strict", help="With --project: leave out what belongs to no project."),
+    option(Filter, "exclude_projects", help="Leave this project out."),
+    option(Filter, "since", help="From then on: 2026-11-20, 3d, 2w, yesterday, march."),
+    option(Filter, "until"),
+    option(Filter, "user_only", help="Only what you said yourself."),
+    option(Filter, "trusted"),
 )
+_MEMORY: tuple[Decorator, ...] = (
+    option(Filter, "kinds", help="Only memories of this kind."),
+    option(Filter, "tags", help="Only memories with this tag."),
+    option(Filter, "min_importance"),
+    option(Filter, "expiry"),
+    option(Filter, "as_of"),
+    option(Filter, "scope"),
+)
+_TURN: tuple[Decorator, ...] = (option(Filter, "tools", help="Only sessions with this tool, e.g. claude-code."),)
 
 
 def limit_option(default: int | None, what: str) -> Decorator:
@@ -138,8 +110,8 @@ def _with_filter(function: Function, options: tuple[Decorator, ...], own: tuple[
         return function(run, wanted=_filter(run, {name: values.pop(name) for name in names}), **values)
 
     decorated: Function = call
-    for option in reversed(options):
-        decorated = option(decorated)
+    for decorate in reversed(options):
+        decorated = decorate(decorated)
     return decorated
 
 
@@ -200,7 +172,7 @@ def project_slug(
     ``of_folder`` finds the project of that folder, by default among those that are known. Raises NotFound when it
     belongs to none.
     """
-    from nacre.answers import project_called
+    from nacre.home.answers import project_called
     from nacre.home.location import project_of_folder
     from nacre.home.lookup import projects
 

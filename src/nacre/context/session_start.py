@@ -112,7 +112,7 @@ def _session_before(draft: Draft) -> tuple[StoredSession, list[Turn]] | None:
     """The newest other session of this project in which more was said than hello, and how it ended."""
     if not draft.project:
         return None
-    from nacre.storage.sessions import SessionFilter  # 8 ms that a prompt's hook need not pay
+    from nacre.values.filters import SessionFilter  # 8 ms that a prompt's hook need not pay
 
     sessions = draft.home.sessions
     wanted = SessionFilter(project=draft.project, kind=SessionKind.MAIN)

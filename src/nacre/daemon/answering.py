@@ -8,15 +8,16 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from nacre.catalogue import CATALOGUE, Entry
+from nacre.catalogue import offered_by
 from nacre.daemon.homes import Homes
 from nacre.errors import InvalidInput, NacreError, OtherSettings, OtherVersion, Unavailable
 from nacre.home.home import Home
 from nacre.link.client import PROTOCOL
+from nacre.operation import Face, Operation
 from nacre.sync.follow_up import warnings_of
 
 MOST_SECONDS = 600.0
@@ -66,12 +67,12 @@ class Answering:
 
     def __init__(
         self, homes: Homes, tell: Callable[[str], None], own: Mapping[str, Callable[[], object]],
-        catalogue: Mapping[str, Entry[Any, Any]] = CATALOGUE,
+        catalogue: Mapping[str, Operation] | None = None,
     ) -> None:  # fmt: skip
         self._homes = homes
         self._tell = tell
         self._own = own
-        self._catalogue = catalogue
+        self._catalogue = offered_by(Face.DAEMON) if catalogue is None else catalogue
         self._writing = threading.BoundedSemaphore(1)
         self._long = threading.BoundedSemaphore(_MOST_LONG)
         self._guard = threading.Lock()
@@ -126,7 +127,7 @@ class Answering:
         return answer
 
     @contextmanager
-    def _turn(self, entry: Entry[Any, Any], until: float) -> Iterator[Home]:
+    def _turn(self, entry: Operation, until: float) -> Iterator[Home]:
         """A home, when it is an operation's turn: one writes at a time, and few that take long run: these let others
         write between their parts."""
         gate = self._long if entry.takes_long else self._writing if entry.writes else None
@@ -138,7 +139,7 @@ class Answering:
             yield held.enter_context(self._homes.lent(until - time.monotonic()))
 
     def _run(
-        self, entry: Entry[Any, Any], home: Home, asked: _Asked, caller: Waiting, until: float
+        self, entry: Operation, home: Home, asked: _Asked, caller: Waiting, until: float
     ) -> bytes:  # fmt: skip
         if asked.settings is not None and asked.settings != home.settings.mark:
             raise OtherSettings

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import nacre
-from nacre.catalogue import CATALOGUE
+from nacre.catalogue import CATALOGUE, offered_by
 from nacre.daemon.answering import Answering
 from nacre.daemon.following import Following
 from nacre.daemon.footprint import memory_mb, share_arenas
@@ -26,6 +26,7 @@ from nacre.errors import Conflict, NacreError
 from nacre.home.home import Home
 from nacre.link.address import LOCK
 from nacre.link.client import PROTOCOL
+from nacre.operation import Face
 from nacre.platform.locks import FileLock
 from nacre.settings import Settings
 from nacre.spending.embedders import embedder_in_use
@@ -98,7 +99,8 @@ class Daemon:
             Web(settings.home, options.http, everything=everything, asks_token=asks_token) if options.http else None
         )
         own = {"hello": self._greeting, "stop": self._asked_to_stop, "follow": self._asked_to_follow}
-        catalogue = {**CATALOGUE, "hook": replace(CATALOGUE["hook"], run=self._hook)}
+        offered = offered_by(Face.DAEMON)
+        catalogue = {**offered, "hook": replace(offered["hook"], place=self._hook)}
         self._answering = Answering(self._homes, voice.tell, own, catalogue)
         self._server = Server(settings.home, self._answering.answer, voice.tell)
 

@@ -20,9 +20,9 @@ from nacre.home.operations import explain, operating
 from nacre.home.writes import apply_intents, commit, entry, redacted, rest
 from nacre.memories.accept import place_accepted
 from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
+from nacre.memories.requests import Asking
 from nacre.memories.usage import learned_together
 from nacre.platform.ids import to_millisecond
-from nacre.requests import Asking
 from nacre.storage.memories import Known
 from nacre.storage.sessions import StoredSession, StoredTurn
 from nacre.text.passages import words

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nacre.errors import NotFound, TranscriptUnreadable
-from nacre.extraction.by_model.pipeline import Extraction, Wanted, Way
+from nacre.extraction.by_model.pipeline import Extraction, Wanted
 from nacre.extraction.extractor import extract
 from nacre.extraction.meaning_model import meaning_of
+from nacre.extraction.requests import ProposalRequest
 from nacre.extraction.with_model import ask_about, related
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
@@ -21,21 +22,6 @@ from nacre.values.candidate import Candidate
 from nacre.values.model_calls import Task
 from nacre.values.reports import Progress
 from nacre.values.session import Session, Speaker, Turn
-
-
-@dataclass(frozen=True, slots=True)
-class ProposalRequest:
-    """Which sessions, and how: those of a transcript, or the one of the home that ``session`` names.
-
-    With both it names one of the transcript. ``model`` goes before the one that is set; ``none`` extracts by rules.
-    """
-
-    path: Path | None = None
-    session: str | None = None
-    model: str | None = None
-    way: Way = Way.FITTING
-    user_only: bool = False
-    with_related: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +70,7 @@ def _proposed(
         home, model, session, turns,
         Wanted(
             way=wanted.way, user_only=wanted.user_only,
-            related=related(home, project, turns) if wanted.with_related else (),
+            related=related(home, project, turns) if wanted.related else (),
             timeout_seconds=home.settings["models.timeout_seconds"],
         ),
         meaning=meaning,

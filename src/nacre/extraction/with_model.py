@@ -10,9 +10,10 @@ from functools import cached_property
 
 from nacre.embed.calibration import calibration_of
 from nacre.errors import EmbedderUnavailable, NacreError
-from nacre.extraction.by_model.pipeline import Extraction, Wanted, Way, extract_with
+from nacre.extraction.by_model.pipeline import Extraction, Wanted, extract_with
 from nacre.extraction.reading.meaning import Meaning
 from nacre.extraction.reading.speech import utterances
+from nacre.extraction.requests import Way
 from nacre.extraction.substance import is_worth_asking
 from nacre.home.home import Home
 from nacre.protocols import LanguageModel

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.forgetting.requests import ForgetRequest
 from nacre.forgetting.unreachable import unreached
 from nacre.home.home import Home
 from nacre.home.writes import apply_intents, commit, entry
@@ -45,29 +46,6 @@ _SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}
 _EXCERPTS = 200
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetRequest:
-    """What is to be forgotten: one of these, or all of a project ``before`` a time."""
-
-    sessions: tuple[str, ...] = ()
-    memories: tuple[str, ...] = ()
-    project: str | None = None
-    match: Pattern | None = None
-    before: datetime | None = None
-
-    @property
-    def how(self) -> str:
-        """What decides."""
-        if sum(map(bool, (self.sessions, self.memories, self.match, self.project or self.before))) != 1:
-            raise QueryInvalid(
-                "say what to forget: a session, a memory, a text, a project, or what was before a day",
-                hint="nacre forget --session ID | --memory ID | --match TEXT | --project P | --before DATE",
-            )
-        if self.before:
-            return "before"
-        return "session" if self.sessions else "memory" if self.memories else "match" if self.match else "project"
-
-
 def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
     """What forgetting would take; nothing is changed. Raises QueryInvalid, NotFound, Conflict."""
     how = wanted.how
@@ -75,7 +53,7 @@ def plan(home: Home, wanted: ForgetRequest) -> ForgetPlan:
     key = _key(home)
     aim = _AIMS[how](home, wanted, bytes.fromhex(key.value))
     found = survey(home, Barred([key, *aim.tombstones]))
-    return replace(_planned(home, how, found, aim, key), match=wanted.match)
+    return replace(_planned(home, how, found, aim, key), match=_pattern(wanted))
 
 
 def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
@@ -193,7 +171,7 @@ def _time_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
 
 
 def _text_meant(home: Home, wanted: ForgetRequest, key: bytes) -> _Aim:
-    match = wanted.match
+    match = _pattern(wanted)
     if match is None:
         raise QueryInvalid("the text is empty", hint='nacre forget --match "…"')
     sessions = {one.row: one for one in home.erasing.sessions()}
@@ -371,6 +349,10 @@ def _meant(home: Home, reference: str, runs: dict[str, Forgotten]) -> tuple[list
         if of:
             return of, {name: reference}
     raise NotFound(f"nothing that was forgotten is called {reference!r}", hint="nacre forget --list shows what can be")
+
+
+def _pattern(wanted: ForgetRequest) -> Pattern | None:
+    return None if wanted.match is None else pattern_of(wanted.match, is_regex=wanted.regex)
 
 
 def pattern_of(text: str, *, is_regex: bool = False) -> Pattern:

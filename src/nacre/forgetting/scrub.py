@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -19,6 +18,7 @@ from typing import Any
 from nacre.archive import pack_store
 from nacre.archive.pack_store import DAMAGED, FOLDER, folder_of
 from nacre.errors import MemoryInvalid, Unavailable
+from nacre.forgetting.requests import ScrubOptions
 from nacre.forgetting.scrub_report import Tally, clean_document, clean_lines, text_files
 from nacre.forgetting.scrub_vault import REASON, SCRUB, is_named_after_more, scrub_files, scrub_memories
 from nacre.history.chronicle import catch_up
@@ -43,16 +43,6 @@ _DATABASE_FILES = ("", "-wal", "-shm")
 _OWN_FILES = frozenset({"config.toml"})
 
 Notify = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ScrubOptions:
-    """What a scrub does: look only, also rewrite the vault's history, remove old copies, make vectors anew."""
-
-    dry_run: bool = False
-    history: bool = False
-    remove_copies: bool = False
-    vectors: bool = True
 
 
 def scrub(home: Home, options: ScrubOptions, notify: Notify = lambda _: None) -> ScrubReport:

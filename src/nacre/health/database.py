@@ -15,7 +15,8 @@ from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnu
 from nacre.history.commit import commit_operations
 from nacre.home.home import Home
 from nacre.home.writes import apply_intents
-from nacre.ingestion.ingest import IngestOptions, ingest, named_before
+from nacre.ingestion.ingest import ingest, named_before
+from nacre.ingestion.requests import IngestOptions
 from nacre.settings import Settings
 from nacre.storage.carry_over import carry_over
 from nacre.storage.search.shard_set import ShardSet
@@ -25,6 +26,9 @@ from nacre.values.reports import IngestReport, Problem, Progress
 
 if TYPE_CHECKING:
     from nacre.storage.search.vectors import Vectors
+
+OnProgress = Callable[[Progress], None]
+
 
 _SIDE_FILES = ("", "-wal", "-shm")
 
@@ -71,7 +75,7 @@ def stats(home: Home) -> Stats:
 
 
 def rebuild(
-    settings: Settings, open_home: Callable[[Settings], Home], on_progress: Callable[[Progress], None] | None = None,
+    settings: Settings, open_home: Callable[[Settings], Home], on_progress: OnProgress | None = None,
     *, vectors: bool = True,
 ) -> IngestReport:  # fmt: skip
     """Make the database anew from the vault, the transcripts that still exist, and the archive.
@@ -112,7 +116,7 @@ def _earlier(settings: Settings, open_home: Callable[[Settings], Home]) -> Itera
 
 
 def _make_anew(
-    home: Home, known: list[Path], on_progress: Callable[[Progress], None] | None, *, vectors: bool
+    home: Home, known: list[Path], on_progress: OnProgress | None, *, vectors: bool
 ) -> IngestReport:  # fmt: skip
     try:
         paths = tuple(path for path in sorted({*known, *named_before(home)}) if path.exists())

@@ -17,8 +17,8 @@ from nacre.home.operations import intend, is_going_on, operating
 from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
-from nacre.storage.sessions import SessionFilter
 from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.operation import Operation
 from nacre.vault import identity

@@ -7,7 +7,8 @@ from pathlib import Path
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
-from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.storage.sessions import StoredSession
+from nacre.values.filters import SessionFilter
 
 
 def find_session(home: Home, reference: str | None, folder: Path | None = None) -> StoredSession:

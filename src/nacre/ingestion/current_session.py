@@ -9,7 +9,8 @@ from pathlib import Path
 from nacre.home.home import Home
 from nacre.ingestion import discovery
 from nacre.ingestion.ingest import read_jobs, unread
-from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.storage.sessions import StoredSession
+from nacre.values.filters import SessionFilter
 from nacre.values.reports import IngestReport
 
 RECENT_SECONDS = 86_400

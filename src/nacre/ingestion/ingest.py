@@ -23,6 +23,7 @@ from nacre.indexing.shards import fill_shards
 from nacre.indexing.vectors import embed_pending, passages
 from nacre.ingestion import discovery
 from nacre.ingestion.exclusions import Exclusions
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
 from nacre.parsing.names import kept_name
@@ -45,30 +46,6 @@ COMMIT_TURNS = 400
 _REST_SECONDS = 0.005
 
 OnProgress = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
-    """What an ingest does: which paths, whether discovery adds to them, whether it learns and makes vectors.
-
-    Without paths discovery always runs. Named paths are noted in the ledger, so that a rebuild finds them again.
-    ``force`` reads files again from the start, also unchanged ones; known turns and memories stay as they are.
-    ``from_archive`` also reads what the archive has and no transcript tells any more. Unless it ``reads``, it learns
-    only from what was read before. Vectors are made for so many seconds at most. ``in_chunks`` shows a language model
-    no session as a whole. ``puts_off`` leaves alone what the owner put off (``watch.changed_since``).
-    """
-
-    paths: tuple[Path, ...] = ()
-    discover: bool = False
-    remember_paths: bool = True
-    extract: bool = True
-    vectors: bool = True
-    force: bool = False
-    from_archive: bool = False
-    reads: bool = True
-    vector_seconds: float = math.inf
-    in_chunks: bool = False
-    puts_off: bool = False
 
 
 @dataclass(slots=True)
@@ -139,7 +116,7 @@ def _ingest(home: Home, options: IngestOptions, on_progress: OnProgress | None) 
     if options.paths and options.remember_paths and tallies.files:
         _note_paths(home, options.paths, lessons.memories if lessons else ())
     archived = archive(home, notify)
-    made = embed_pending(home, notify, seconds=options.vector_seconds) if options.vectors else None
+    made = embed_pending(home, notify, seconds=_most_seconds(options)) if options.vectors else None
     fill_shards(home, notify)
     erase_bytes(home)
     report = IngestReport(
@@ -250,6 +227,10 @@ def _note_paths(home: Home, paths: Sequence[Path], memories: Sequence[str]) -> N
             save(home, (), [entry(home, "ingest", paths=fresh, **told_of(memories))])
             with home.database.transaction():
                 explain(home, None if memories else f"{fresh[0]} was read")
+
+
+def _most_seconds(options: IngestOptions) -> float:
+    return math.inf if options.vector_seconds is None else options.vector_seconds
 
 
 def _jobs(home: Home, files: Sequence[discovery.FoundFile], tallies: _Tallies, *, force: bool) -> list[Job]:

@@ -1,4 +1,8 @@
-"""What each tool may be given: one table for the schemas that models read and for the check of what they send."""
+"""What each tool may be given: the fields of the requests that it makes, and a few of its own.
+
+Bounds and help are those of the requests (:func:`nacre.platform.bounds.bounds_of`); beside them stands only what agents
+need otherwise: a name, a tighter limit for answers that fit, an example.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +11,32 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from nacre.extraction.requests import ExtractRequest
+from nacre.memories.requests import ConnectionsRequest, ListRequest, RetireRequest, StoreRequest
+from nacre.platform.bounds import bounds_of
+from nacre.sessions.requests import DidQuery, SessionRequest
+from nacre.values.filters import SessionFilter
+from nacre.values.memory import Expiry, Kind, Scope
+from nacre.values.recall import Filter, RecallQuery
+
 DEFAULT_BUDGET = 2_000
 
-Kind = Literal["fact", "decision", "preference", "todo", "relationship", "event", "lesson"]
-Expiry = Literal["core", "permanent", "temporary"]
-Scope = Literal["private", "personal", "public"]
 Id = Annotated[
     str,
     Meta(description="A memory's id, or 4 or more characters of its beginning or end.", min_length=4, max_length=200),
 ]
-Words = Annotated[str, Meta(min_length=1, max_length=200)]
-Budget = Annotated[int, Meta(description="Tokens the answer may take.", ge=200, le=20_000)]
+Word = Annotated[str, Meta(min_length=1, max_length=200)]
+Kinds = Annotated[tuple[Kind, ...], bounds_of(Filter, "kinds")]
+Tags = Annotated[tuple[Word, ...], bounds_of(Filter, "tags")]
+Budget = Annotated[int, bounds_of(RecallQuery, "budget_tokens", ge=200, le=20_000)]
 Project = Annotated[
     str | None,
     Meta(description='Slug or name. Default: the project of the working folder, and what is global. "*": all.'),
 ]
 Cursor = Annotated[str | None, Meta(description="From the end of the answer before: goes on there.")]
-Moment = str | None
-Session = Annotated[
-    str, Meta(description="A session's id, or its beginning.", examples=["claude-code:7f3a1c2d"], min_length=4)
-]
+Since = Annotated[str | None, bounds_of(Filter, "since", examples=["2026-11-20", "3d", "last week"])]
+Until = Annotated[str | None, bounds_of(Filter, "until")]
+Session = Annotated[str, bounds_of(SessionRequest, "reference", "A session's id, or its beginning.", min_length=4)]
 
 
 class _Arguments(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -38,24 +48,23 @@ class Search(_Arguments):
 
     query: Annotated[
         str,
-        Meta(
-            description="A question or key words. Empty: browse by importance and date.",
-            max_length=4_000,
+        bounds_of(
+            RecallQuery, "text", "A question or key words. Empty: browse by importance and date.", max_length=4_000,
             examples=["which database does billing use and why"],
         ),
-    ] = ""
-    limit: Annotated[int, Meta(description="Memories at most.", ge=1, le=50)] = 8
-    kinds: Annotated[tuple[Kind, ...], Meta(description="Only these kinds.")] = ()
-    tags: Annotated[tuple[Words, ...], Meta(description="Only memories with one of these tags.")] = ()
+    ] = ""  # fmt: skip
+    limit: Annotated[int, bounds_of(RecallQuery, "limit", ge=1, le=50)] = 8
+    kinds: Kinds = ()
+    tags: Tags = ()
     project: Project = None
     channel: Annotated[
         str | None,
-        Meta(description="Only what was said in this agent tool.", examples=["claude-code", "codex", "openclaw"]),
+        bounds_of(Filter, "tools", "Only what was said in this agent tool.", examples=["claude-code", "codex"]),
     ] = None
-    since: Annotated[Moment, Meta(description="Said from then on.", examples=["2026-11-20", "3d", "last week"])] = None
-    until: Annotated[Moment, Meta(description="Said before then.")] = None
-    around: Annotated[Moment, Meta(description="Prefer what was said about then.", examples=["in march"])] = None
-    turns: Annotated[int, Meta(description="Also so many turns of past sessions, word for word.", ge=0, le=20)] = 2
+    since: Since = None
+    until: Until = None
+    around: Annotated[str | None, bounds_of(RecallQuery, "around", examples=["in march"])] = None
+    turns: Annotated[int, bounds_of(RecallQuery, "turns", le=20)] = 2
     deep: Annotated[
         bool,
         Meta(description="Whole memories of the one project the question is about, chosen with care; takes seconds."),
@@ -77,21 +86,24 @@ class NewEntry(_Arguments):
 
     content: Annotated[
         str,
-        Meta(
-            description="One piece of knowledge that stands by itself: what holds, why, names in full. No secrets.",
-            min_length=1,
-            max_length=100_000,
+        bounds_of(
+            StoreRequest, "content",
+            "One piece of knowledge that stands by itself: what holds, why, names in full. No secrets.",
+            min_length=1, max_length=100_000,
             examples=["Billing runs on PostgreSQL, not MongoDB, because the ledger needs transactions."],
         ),
-    ]
-    subject: Annotated[str, Meta(description="A title; made of the content if missing.", max_length=200)] | None = None
-    kind: Kind = "fact"
+    ]  # fmt: skip
+    subject: Annotated[str, bounds_of(StoreRequest, "subject", max_length=200)] | None = None
+    kind: Annotated[Kind, bounds_of(StoreRequest, "kind")] = Kind.FACT
     importance: Annotated[
-        int, Meta(description="7: lasts. 8: matters to agents at work now. 10: never forgotten; rare.", ge=1, le=10)
+        int,
+        bounds_of(StoreRequest, "importance", "7: lasts. 8: matters to agents at work now. 10: never forgotten; rare."),
     ] = 7
-    expiry: Annotated[Expiry, Meta(description="temporary: of use for weeks. core: always true.")] = "permanent"
-    tags: Annotated[tuple[Words, ...], Meta(max_length=20)] = ()
-    scope: Annotated[Scope, Meta(description="Who may see it.")] = "private"
+    expiry: Annotated[Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")] = (
+        Expiry.PERMANENT
+    )
+    tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
+    scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE
     from_outside: Annotated[
         bool, Meta(description="True if it draws on a web page, mail, issue or other people's text.")
     ] = False
@@ -111,20 +123,20 @@ class Retire(_Arguments):
     """What ``memory_retire`` takes."""
 
     ids: Annotated[tuple[Id, ...], Meta(min_length=1, max_length=20)]
-    reason: Annotated[str, Meta(description="Why it no longer holds.", max_length=500)] | None = None
-    persist: Annotated[bool, Meta(description="Also retire whatever is stored later under the same subject.")] = False
+    reason: Annotated[str, bounds_of(RetireRequest, "reason", "Why it no longer holds.", max_length=500)] | None = None
+    persist: Annotated[bool, bounds_of(RetireRequest, "persist")] = False
 
 
 class List(_Arguments):
     """What ``memory_list`` takes."""
 
-    kinds: tuple[Kind, ...] = ()
-    tags: tuple[Words, ...] = ()
+    kinds: Kinds = ()
+    tags: Tags = ()
     project: Project = None
-    since: Moment = None
-    until: Moment = None
-    min_importance: Annotated[int, Meta(ge=1, le=10)] | None = None
-    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    since: Since = None
+    until: Until = None
+    min_importance: Annotated[int, bounds_of(Filter, "min_importance")] | None = None
+    limit: Annotated[int, bounds_of(ListRequest, "limit", ge=1, le=100)] = 20
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
 
@@ -132,11 +144,9 @@ class List(_Arguments):
 class Extract(_Arguments):
     """What ``memory_extract`` takes."""
 
-    text: (
-        Annotated[str, Meta(description="A transcript or notes, as plain text or Markdown.", max_length=400_000)] | None
-    ) = None
+    text: Annotated[str, bounds_of(ExtractRequest, "text")] | None = None
     session: Session | None = None
-    by_model: Annotated[bool, Meta(description="False: by rules, without the language model.")] = True
+    by_model: Annotated[bool, bounds_of(ExtractRequest, "by_model")] = True
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -150,11 +160,13 @@ class Sessions(_Arguments):
     session: Annotated[Session | None, Meta(description="For read and summary.")] = None
     query: Annotated[str | None, Meta(description="For search: words; for list: words of the title.")] = None
     project: Project = None
-    channel: Annotated[str | None, Meta(description="Only sessions with this agent tool.")] = None
-    since: Moment = None
-    until: Moment = None
-    from_turn: Annotated[int, Meta(description="For read: from this turn on. Default: the end.", ge=0)] | None = None
-    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+    channel: Annotated[str | None, bounds_of(SessionFilter, "tool", "Only sessions with this agent tool.")] = None
+    since: Since = None
+    until: Until = None
+    from_turn: (
+        Annotated[int, bounds_of(SessionRequest, "first", "For read: from this turn on. Default: the end.")] | None
+    ) = None
+    limit: Annotated[int, bounds_of(SessionRequest, "limit", "Sessions or turns at most.", ge=1, le=100)] = 10
     cursor: Cursor = None
     budget: Budget = DEFAULT_BUDGET
 
@@ -167,7 +179,7 @@ class Graph(_Arguments):
     direction: Annotated[
         Literal["both", "outbound", "inbound"], Meta(description="outbound: links that the memory has to others.")
     ] = "both"
-    relations: Annotated[tuple[Words, ...], Meta(description="Only these, e.g. supersedes, contradicts.")] = ()
+    relations: Annotated[tuple[Word, ...], Meta(description="Only these, e.g. supersedes, contradicts.")] = ()
     budget: Budget = DEFAULT_BUDGET
 
 
@@ -182,8 +194,8 @@ class Analyze(_Arguments):
             "file: who changed it, when, for what. error: what mended it before."
         ),
     ]
-    subject: Annotated[str, Meta(description="The path, or the error's text.", max_length=20_000)] | None = None
-    limit: Annotated[int, Meta(ge=1, le=50)] = 5
+    subject: Annotated[str, bounds_of(DidQuery, "path", "The path, or the error's text.")] | None = None
+    limit: Annotated[int, bounds_of(ConnectionsRequest, "limit", "Items at most.", le=50)] = 5
     budget: Budget = DEFAULT_BUDGET
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
 from nacre.errors import NacreError
 from nacre.link.client import Away, Refused, ask
+from nacre.mcp.offers import offered
+from nacre.platform import json_values
 
 if TYPE_CHECKING:
-    from nacre.catalogue import Entry
     from nacre.home.home import Home, ModelLoader
+    from nacre.operation import Operation
 
 LONG_SECONDS = 600.0
 _SECONDS = 30.0
@@ -89,13 +89,13 @@ class HomeCalls:
                 self._home.close()
                 self._home = None
 
-    def _by_daemon(self, entry: Entry[Any, Any], request: Any) -> Any:
+    def _by_daemon(self, entry: Operation, request: Any) -> Any:
         seconds = LONG_SECONDS if entry.takes_long else _SECONDS
         try:
-            answer = ask(str(self._home_path), entry.name, msgspec.to_builtins(request), seconds=seconds)
+            answer = ask(str(self._home_path), entry.name, json_values.to_plain(request), seconds=seconds)
         except Refused as refused:
             raise ToldError(refused.error) from None
-        return msgspec.convert(answer, entry.result)
+        return json_values.from_plain(answer, entry.result)
 
     def _open(self, load_model: ModelLoader | None = None) -> Home:
         from nacre.home.home import open_home
@@ -104,7 +104,16 @@ class HomeCalls:
         return open_home(load_settings(self._home_path), load_model=load_model)
 
 
-def _run(home: Home, entry: Entry[Any, Any], request: Any) -> Any:
+def load_operations(*, everything: bool) -> None:
+    """Load what the tools' operations are asked and answer, before somebody waits for it."""
+    from nacre.catalogue import CATALOGUE  # as above
+
+    for offer in offered(everything=everything):
+        for name in offer.operations:
+            _ = CATALOGUE[name].request, CATALOGUE[name].result
+
+
+def _run(home: Home, entry: Operation, request: Any) -> Any:
     """Run it, and let what it wrote be put into the history in the background, as at the end of a command."""
     result = entry.run(home, request)
     if entry.writes:

@@ -50,12 +50,12 @@ class Desk:
 
     def place(self, name: str | None) -> Place:
         """The project that a call is about: the one named, else that of the folder. Raises NacreError."""
-        from nacre.requests import PlaceRequest
+        from nacre.home.requests import PlaceRequest
         from nacre.views import Place
 
         if name is not None and name.strip() == ALL:
             return Place(None)
-        found: Place = self.call("place", PlaceRequest(name.strip() if name else None, self.folder))
+        found: Place = self.call("place", PlaceRequest(name=name.strip() if name else None, folder=self.folder))
         return found
 
     @contextmanager

@@ -24,8 +24,9 @@ INSTRUCTIONS = (
 class Offer:
     """One tool. ``place`` is the function that does it, in :mod:`nacre.mcp.tools`; it is loaded when it is called.
 
-    ``reads`` says that it changes nothing but usage, ``destroys`` that it takes something away, ``repeats`` that to do
-    it twice is to do it once. ``is_core`` says that it is offered unless asked otherwise.
+    ``operations`` are those of the catalogue that it combines. ``reads`` says that it changes nothing but usage,
+    ``destroys`` that it takes something away, ``repeats`` that to do it twice is to do it once. ``is_core`` says that
+    it is offered unless asked otherwise.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Offer:
     description: str
     arguments: type[msgspec.Struct]
     place: str
+    operations: tuple[str, ...]
     reads: bool = True
     destroys: bool = False
     repeats: bool = True
@@ -45,56 +47,56 @@ _OFFERS: tuple[Offer, ...] = (
         "Find what the person and their agents decided, prefer, learned or did in earlier sessions. Ask before "
         "assuming and before asking them again. Answers with memories (ids, dates, origin) and turns of past "
         "sessions; says plainly when nothing is known.",
-        arguments.Search, "searching:search", is_core=True,
+        arguments.Search, "searching:search", ("deep-recall", "place", "recall"), is_core=True,
     ),
     Offer(
         "memory_get", "Read memories",
         "Read memories whole, by the ids that memory_search shows: full text, where it was said, links to others.",
-        arguments.Get, "looking:get", is_core=True,
+        arguments.Get, "looking:get", ("look",), is_core=True,
     ),
     Offer(
         "memory_store", "Store memories",
         "Keep what later sessions need: a decision and its reason, a preference, a lesson, a fact that took effort to "
         "find, an open todo. One piece of knowledge an entry. What says the same is not stored twice; what says "
         "otherwise takes the old one's place.",
-        arguments.Store, "keeping:store", reads=False, is_core=True,
+        arguments.Store, "keeping:store", ("place", "store"), reads=False, is_core=True,
     ),
     Offer(
         "memory_retire", "Retire memories",
         "Take memories out of recall that no longer hold or that the person wants gone. Their files are kept.",
-        arguments.Retire, "keeping:retire", reads=False, destroys=True, is_core=True,
+        arguments.Retire, "keeping:retire", ("retire",), reads=False, destroys=True, is_core=True,
     ),
     Offer(
         "memory_list", "List memories",
         "List memories by date, without a question: subjects and ids, page by page.",
-        arguments.List, "searching:list_memories",
+        arguments.List, "searching:list_memories", ("list", "place"),
     ),
     Offer(
         "memory_extract", "Extract memories",
         "Show which memories a text or a session would yield; nothing is stored. May ask a language model, and take "
         "long.",
-        arguments.Extract, "extracting:extract",
+        arguments.Extract, "extracting:extract", ("extract",),
     ),
     Offer(
         "memory_sessions", "Past sessions",
         "List, read, sum up or search the sessions that the person had with any agent.",
-        arguments.Sessions, "sessions:sessions",
+        arguments.Sessions, "sessions:sessions", ("place", "search-sessions", "session", "session-summary", "sessions"),
     ),
     Offer(
         "memory_graph", "Links of a memory",
         "Follow the links of a memory to others: what it replaced, contradicts, belongs to. There is no graph of code.",
-        arguments.Graph, "looking:graph",
+        arguments.Graph, "looking:graph", ("look",),
     ),
     Offer(
         "memory_analyze", "Analyze memory",
         "All that is remembered in brief; memories with the most links, or without any; that contradict each other or "
         "seem of no use; who changed a file and what for; what mended an error before.",
-        arguments.Analyze, "analysing:analyze",
+        arguments.Analyze, "analysing:analyze", ("connections", "did", "fix", "waiting"),
     ),
     Offer(
         "memory_admin", "Look after memory",
         "How memory is, what is in it, and reading at once what agents wrote since it last looked.",
-        arguments.Admin, "administering:administer", reads=False,
+        arguments.Admin, "administering:administer", ("ingest", "overview"), reads=False,
     ),
 )  # fmt: skip
 

@@ -55,14 +55,14 @@ def read(desk: Desk, address: str) -> str:
 
 def _session(desk: Desk, name: str) -> str:
     from nacre.mcp.tools.sessions import told_session
-    from nacre.requests import SessionRequest
+    from nacre.sessions.requests import SessionRequest
 
-    view: SessionView = desk.call("session", SessionRequest(name, limit=_TURNS, at_end=True))
+    view: SessionView = desk.call("session", SessionRequest(reference=name, limit=_TURNS, at_end=True))
     return told_session(view, _PAGE_BUDGET, from_end=True).text
 
 
 def _page(desk: Desk, kind: str, name: str) -> str:
-    from nacre.requests import PageRequest
+    from nacre.home.requests import PageRequest
 
     if kind == "profile":
         text: str = desk.call("page", PageRequest())
@@ -70,7 +70,7 @@ def _page(desk: Desk, kind: str, name: str) -> str:
     slug = name or desk.place(None).project
     if not slug:
         return framed("The working folder belongs to no project that nacre knows.")
-    text = desk.call("page", PageRequest(slug))
+    text = desk.call("page", PageRequest(project=slug))
     return framed(f"The project {harmless(slug)}:", indented(text) or "Its page tells nothing yet.")
 
 

@@ -15,10 +15,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from nacre.errors import Unavailable
+from nacre.mcp.calling import load_operations
 from nacre.mcp.face import Face
 from nacre.mcp.opening import Opening
 
@@ -96,7 +96,7 @@ def serve(face: Face, wire: Wire) -> None:
             gc.freeze()
             gc.enable()
             lines.put(_Loaded())
-        import_module("nacre.catalogue")  # before somebody waits for it
+        load_operations(everything=face.everything)
 
     gc.disable()  # until all is loaded, which stays: looking through it again and again is a fifth of the work
     for work in (read, load):

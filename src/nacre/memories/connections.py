@@ -10,9 +10,9 @@ from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.home.lookup import projects
+from nacre.memories.requests import ConnectionsRequest
 from nacre.memories.scan import catch_up
 from nacre.memories.store import list_active
-from nacre.requests import ConnectionsRequest
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter
 from nacre.views import Connected, Connections

@@ -23,8 +23,8 @@ from nacre.errors import EmbedderUnavailable, NacreError
 from nacre.home.home import Home
 from nacre.indexing.vectors import has_vectors, passages
 from nacre.llm.answers import ask
+from nacre.memories.requests import Asking
 from nacre.protocols import LanguageModel
-from nacre.requests import Asking
 from nacre.spending.embedders import embedder_in_use
 from nacre.spending.models import NONE, model_for, name_for
 from nacre.spending.parallel import Answered, ask_all, is_final

@@ -20,9 +20,9 @@ from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest,
 from nacre.indexing.vectors import embed_memories, has_vectors
 from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
 from nacre.memories.model_decision import Decisions, decisions, weigh
+from nacre.memories.requests import StoreRequest
 from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage
-from nacre.requests import NewMemory
 from nacre.storage.search.full_text import list_memories
 from nacre.text.passages import title_of
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement
@@ -48,7 +48,7 @@ class _Undone(Exception):  # noqa: N818 - what is the case, not what went wrong
     """What was written in a rehearsal is taken back."""
 
 
-def store(home: Home, new: NewMemory) -> StoreOutcome:
+def store(home: Home, new: StoreRequest) -> StoreOutcome:
     """Store a memory; durable when it returns.
 
     While another process writes, a store waits a short time for its turn, and is ``accepted`` then: durable, and placed
@@ -86,7 +86,7 @@ def _with_meaning(outcome: StoreOutcome, found: StoreOutcome) -> StoreOutcome:
     return replace(told, note=outcome.note, decided_by=outcome.decided_by, reason=outcome.reason)
 
 
-def rehearse(home: Home, new: NewMemory) -> Rehearsal:
+def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
     """What :func:`store` would do and why; nothing is written. A model is asked, too. Raises MemoryInvalid."""
     memory = _to_memory(home, new, known_or_named)
     decided = _decided(home, memory, new)
@@ -120,14 +120,14 @@ def _by_meaning(home: Home, memory: Memory, told: Rehearsal) -> Rehearsal:
     return replace(told, outcome=replace(outcome, supersedes=replaced))
 
 
-def _decided(home: Home, memory: Memory, new: NewMemory) -> Decisions:
+def _decided(home: Home, memory: Memory, new: StoreRequest) -> Decisions:
     """What a model decides, if one is to; a memory that is stored beside whatever is there needs nobody to."""
     if new.force:
         return Decisions()
     return decisions(home, [memory], replace(new.asking, seconds=home.settings["dedup.model_seconds"]))
 
 
-def _to_memory(home: Home, new: NewMemory, project_of: Callable[[Home, Path], str | None]) -> Memory:
+def _to_memory(home: Home, new: StoreRequest, project_of: Callable[[Home, Path], str | None]) -> Memory:
     content = new.content.strip()
     if not content:
         raise MemoryInvalid("a memory needs content", hint='e.g. nacre store "We deploy on Fridays"')

@@ -20,11 +20,13 @@ from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
 from nacre.platform import private_files
 from nacre.portability.readable_export import write_page, write_zip
+from nacre.portability.requests import ExportOptions
 from nacre.sessions.views import clean_turn
-from nacre.storage.sessions import SessionFilter, StoredSession, kept_calls
+from nacre.storage.sessions import StoredSession, kept_calls
 from nacre.storage.sqlite.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.values import portable
+from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.reports import Progress
 from nacre.values.session import Turn
@@ -35,16 +37,6 @@ from nacre.vault.layout import LEDGER, OWN_PAGES
 _ALL = 1_000_000_000
 
 Notify = Callable[[Progress], None]
-
-
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """What goes out: the form, whether sessions and retired memories do, and one project or all."""
-
-    form: str = "jsonl"
-    sessions: bool = False
-    project: str | None = None
-    include_retired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,11 @@ from nacre.home.operations import intend, operating, running
 from nacre.home.projects import known_or_named, read_pages, write_new_page
 from nacre.home.writes import apply_intents, clean_values, commit, redacted, rest
 from nacre.indexing.vectors import embed_pending
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage
+from nacre.portability.requests import ImportOptions
 from nacre.portability.sources.registry import detect, get_source
 from nacre.portability.sources.shape import ORIGIN, words_hash
 from nacre.portability.sources.source import Found, ImportSource, Operation, Page, Skipped, Talk, Transcript
@@ -55,17 +57,6 @@ class Action(StrEnum):
     TRUST = "trust"
     KNOWN = "known"
     DUPLICATE = "duplicate"
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    """What to take in: from which source (``auto``: whichever recognises it), trusted or not, into which project."""
-
-    path: Path
-    source: str = "auto"
-    trust: bool = False
-    project: str | None = None
-    vectors: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from datetime import timedelta
 
 from nacre.home.home import Home
 from nacre.memories.usage import session_name
+from nacre.retrieval.requests import DeepQuery
 from nacre.spending.spool import note_trace
 from nacre.text.passages import shorten
-from nacre.values.deep_recall import DeepQuery, DeepResult
+from nacre.values.deep_recall import DeepResult
 from nacre.values.recall import LaneState, RecallQuery, RecallResult
 from nacre.values.review import Judged, Verdict
 from nacre.values.trace import Step, Trace, TraceKind

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from nacre.home.home import Home
-from nacre.requests import DidQuery
+from nacre.sessions.requests import DidQuery
 from nacre.storage.file_history import Deeds, FileUse, plain_path
 from nacre.storage.sessions import StoredSession, StoredTurn, stored_calls
 from nacre.text.passages import words

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from nacre.errors import QueryInvalid
 from nacre.home.home import Home
-from nacre.requests import FixQuery
 from nacre.retrieval.recall import recall, search_sessions
 from nacre.sessions.error_likeness import likeness, searched, terms_of
 from nacre.sessions.file_history import catch_up_deeds, said_of
+from nacre.sessions.requests import FixQuery
 from nacre.storage.sessions import StoredTurn
 from nacre.text.passages import shorten
 from nacre.transcripts.commands import only_looks, programs

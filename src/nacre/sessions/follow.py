@@ -9,7 +9,8 @@ from pathlib import Path
 from nacre.errors import NotFound
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.storage.sessions import StoredSession, StoredTurn
 
 _PAUSE = 0.5
@@ -35,7 +36,7 @@ def follow_session(
         now = _state(path)
         if now != seen:
             seen = now
-            ingest(home, IngestOptions((path,), remember_paths=False, extract=False, vectors=False))
+            ingest(home, IngestOptions(paths=(path,), remember_paths=False, extract=False, vectors=False))
             found = home.sessions.turns_of(session.row, first=first, limit=_AHEAD)
             fresh = [item for item in found if known.get(item.seq) != item.turn]
             known = {item.seq: item.turn for item in found}

@@ -9,7 +9,8 @@ from pathlib import Path
 from nacre.home.home import Home
 from nacre.home.lookup import find_session
 from nacre.memories.scan import catch_up
-from nacre.storage.sessions import OPENING_TURNS, SessionFilter, StoredSession, StoredTurn
+from nacre.storage.sessions import OPENING_TURNS, StoredSession, StoredTurn
+from nacre.values.filters import SessionFilter
 from nacre.values.session import ToolCall, Turn
 from nacre.views import SessionLine, SessionView
 

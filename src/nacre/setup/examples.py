@@ -8,7 +8,7 @@ from pathlib import Path
 from nacre.errors import NotFound
 from nacre.examples import example_files
 from nacre.forgetting import forget as forgetting
-from nacre.forgetting.forget import ForgetRequest
+from nacre.forgetting.requests import ForgetRequest
 from nacre.home.home import Home
 from nacre.platform import private_files
 from nacre.values.forgetting import ForgetPlan, ForgetReport

@@ -9,6 +9,7 @@ from pathlib import Path
 from nacre.extraction.estimate import Estimate
 from nacre.home.home import Home
 from nacre.ingestion import discovery, ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.spending.models import NONE
 
 RECENT = timedelta(days=7)
@@ -30,7 +31,7 @@ class FirstReading:
 
 def look(home: Home) -> FirstReading:
     """What can be read; stores nothing."""
-    options = ingest.IngestOptions()
+    options = IngestOptions()
     plan = ingest.plan(home, options)
     since = (home.clock() - RECENT).timestamp() * 1e9
     found = discovery.find(home, (), with_discovery=True).files

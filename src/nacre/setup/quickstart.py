@@ -13,7 +13,8 @@ from typing import Literal
 from nacre.home.home import Home
 from nacre.indexing.vectors import embed_pending
 from nacre.ingestion import discovery
-from nacre.ingestion.ingest import IngestOptions, OnProgress, ingest
+from nacre.ingestion.ingest import OnProgress, ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.retrieval.recall import recall
 from nacre.setup import examples
 from nacre.storage.search.full_text import browse_memories
@@ -96,7 +97,7 @@ def run_quickstart(
     if not _were_heard(home, files):
         source = "examples"
         files = examples.lay_out(home)
-        found, report = report, ingest(home, IngestOptions(tuple(files), vectors=False), on_progress)
+        found, report = report, ingest(home, IngestOptions(paths=tuple(files), vectors=False), on_progress)
         report = replace(report, problems=(*found.problems, *report.problems))
     made = embed_pending(home, on_progress or (lambda _: None), seconds=seconds_for_vectors)
     note = made.note or (_note_on_rest(made.left) if made.left else None)

@@ -14,7 +14,8 @@ from nacre.home.home import Home
 from nacre.indexing.vectors import passages
 from nacre.platform.ids import content_hash
 from nacre.spending.embedders import configured_embedder
-from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.storage.sessions import StoredSession
+from nacre.values.filters import SessionFilter
 from nacre.values.reports import Progress
 from nacre.values.session import Turn
 

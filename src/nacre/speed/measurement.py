@@ -18,13 +18,14 @@ from nacre.context.on_request import context_for
 from nacre.errors import NacreError
 from nacre.home.home import Home, open_home
 from nacre.indexing.vectors import embed_memories
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.memories.scan import scan
 from nacre.retrieval.recall import recall
 from nacre.settings import Settings, load_settings
 from nacre.speed.material import copy_tree, draw_questions, multiply_turns, scatter_vectors, write_notes
-from nacre.storage.sessions import SessionFilter
 from nacre.values.context import ContextRequest, Moment
+from nacre.values.filters import SessionFilter
 from nacre.values.recall import Mode, RecallQuery
 from nacre.values.reports import Progress
 
@@ -117,7 +118,7 @@ def measure(
     large = _settings(folder / "large")
     home = open_home(large)
     try:
-        ingest(home, IngestOptions((transcripts,), extract=False, vectors=False, remember_paths=False))
+        ingest(home, IngestOptions(paths=(transcripts,), extract=False, vectors=False, remember_paths=False))
         have = multiply_turns(home, turns, notify)
         passages = scatter_vectors(home, notify)
         questions = draw_questions(home, _QUESTIONS)

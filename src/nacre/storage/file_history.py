@@ -12,6 +12,7 @@ import msgspec
 from nacre.storage.sqlite.database import Database
 from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.text.passages import segment
+from nacre.values.filters import DeedFilter
 from nacre.values.session import Action, Flag, Speaker, ToolCall
 
 _encode = msgspec.json.Encoder().encode
@@ -38,16 +39,6 @@ class FileUse:
     seq: int
     time: datetime | None
     action: Action
-
-
-@dataclass(frozen=True, slots=True)
-class DeedFilter:
-    """Which deeds count; an empty field does not restrict. ``since <= t < until``."""
-
-    project: str | None = None
-    tool: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
 
 
 class DeedIndex:

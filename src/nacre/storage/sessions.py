@@ -15,6 +15,7 @@ from nacre.storage.sqlite.database import Database, Row
 from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.text.passages import identifiers, segment
 from nacre.values.cursor import Cursor, Tally
+from nacre.values.filters import SessionFilter
 from nacre.values.session import Action, Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust, Turn
 
 _encode = msgspec.json.Encoder().encode
@@ -24,6 +25,9 @@ _PAUSE_MS = 30 * 60 * 1000
 
 OPENING_TURNS = 12
 """Turns in which a session without a title says what it is about."""
+
+
+_EVERY = SessionFilter()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +62,6 @@ class SeenFile:
     mtime_ns: int
     unknown: dict[str, int]
     corrupt: int
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFilter:
-    """Which sessions to list; an empty field does not restrict. Those of sub-agents only where asked for.
-
-    ``words`` are in the title, or, where there is none, in what the owner said first.
-    """
-
-    tool: str | None = None
-    project: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    subagents: bool = False
-    branch: str | None = None
-    model: str | None = None
-    kind: SessionKind | None = None
-    words: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +252,7 @@ class Sessions:
             raise KeyError(row)
         return _stored(found)
 
-    def newest(
-        self, wanted: SessionFilter = SessionFilter(), *, limit: int = 20, offset: int = 0
-    ) -> list[StoredSession]:
+    def newest(self, wanted: SessionFilter = _EVERY, *, limit: int = 20, offset: int = 0) -> list[StoredSession]:
         """Sessions, the newest first."""
         rows = self._db.all(
             "list_sessions", tool=wanted.tool, project=wanted.project, since=to_ms(wanted.since),

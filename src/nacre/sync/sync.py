@@ -31,6 +31,7 @@ from nacre.memories.scan import catch_up
 from nacre.platform.locks import FileLock
 from nacre.sync.import_remote import take_in
 from nacre.sync.merge import Plan, operations_between, plan_join
+from nacre.sync.requests import SyncRequest
 from nacre.vault.document import stamp
 from nacre.vault.merge_notes import Note
 
@@ -50,20 +51,6 @@ class State(StrEnum):
     UP_TO_DATE = "up_to_date"
     SYNCED = "synced"
     PLANNED = "planned"
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """How to sync. ``remote`` is an address, or the name of a remote in git; ``timeout`` counts for each call.
-
-    ``accept_rewritten`` takes a history that somebody rewrote at the remote as it is now.
-    """
-
-    remote: str | None = None
-    dry_run: bool = False
-    timeout: float = TIMEOUT_SECONDS
-    accept_rewritten: bool = False
-    patience_seconds: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +81,13 @@ class LastSync:
     told: bool = False
 
 
-def sync(home: Home, wanted: Wanted | None = None) -> Synced:
+def sync(home: Home, wanted: SyncRequest | None = None) -> Synced:
     """Commit what is pending, bring in what the remote has, send what it has not.
 
     Raises RemoteUnreachable, RemoteRefused, HistoryRewritten, SecretFound, RepositoryUnusable, GitUnavailable,
     EditConflict, StoreBusy. Nothing is lost then: the next sync goes on.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or SyncRequest()
     if not home.settings["git.enabled"]:
         raise RepositoryUnusable("git is off, so there is nothing to sync", hint="nacre config set git.enabled true")
     with FileLock(home.settings.home / SYNC_LOCK, wanted.patience_seconds), _outcome_kept(home, wanted):
@@ -119,7 +106,7 @@ def sync(home: Home, wanted: Wanted | None = None) -> Synced:
 def sync_quietly(home: Home) -> None:
     """What runs in the background: how it ends is kept for ``nacre doctor``."""
     with contextlib.suppress(NacreError):
-        sync(home, Wanted(timeout=TIMEOUT_SECONDS, patience_seconds=0))
+        sync(home, SyncRequest(timeout_seconds=TIMEOUT_SECONDS, patience_seconds=0))
 
 
 def last_sync(home: Home) -> LastSync | None:
@@ -139,19 +126,19 @@ def long_failing(home: Home) -> LastSync | None:
     return last
 
 
-def _commit(home: Home, wanted: Wanted) -> Committed:
+def _commit(home: Home, wanted: SyncRequest) -> Committed:
     if wanted.dry_run:
         return Committed(waiting=home.journal.waiting()[0])
     catch_up(home)
     return commit_operations(home)
 
 
-def _remote(home: Home, wanted: Wanted, branch: str) -> Remote | None:
+def _remote(home: Home, wanted: SyncRequest, branch: str) -> Remote | None:
     """The remote that is set up, or the one that was asked for, which is set up now.
 
     Raises InvalidInput, RemoteRefused, RemoteUnreachable.
     """
-    known = Remote(home.repository, home.settings["git.remote"], wanted.timeout)
+    known = Remote(home.repository, home.settings["git.remote"], wanted.timeout_seconds)
     if wanted.remote is None:
         return known if known.url() else None
     named = replace(known, name=wanted.remote)
@@ -169,7 +156,7 @@ def _remote(home: Home, wanted: Wanted, branch: str) -> Remote | None:
     return known
 
 
-def _exchange(home: Home, remote: Remote, done: Synced, wanted: Wanted) -> Synced:
+def _exchange(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> Synced:
     """Bring in and send, again where somebody else was quicker."""
     reason = "the remote keeps moving"
     for _ in range(_TRIES):
@@ -195,7 +182,7 @@ def _exchange(home: Home, remote: Remote, done: Synced, wanted: Wanted) -> Synce
     raise RepositoryBusy(reason, hint="sync again in a moment; nothing was lost")
 
 
-def _plan(home: Home, remote: Remote, done: Synced, wanted: Wanted) -> Synced:
+def _plan(home: Home, remote: Remote, done: Synced, wanted: SyncRequest) -> Synced:
     """What a sync would do now."""
     head = home.repository.head()
     theirs = remote.fetch(done.branch or "")
@@ -237,7 +224,7 @@ def _has(home: Home, head: Head, theirs: str) -> bool:
     return head.commit is not None and home.repository.is_ancestor(theirs, head.commit)
 
 
-def _rewritten_from(home: Home, remote: Remote, theirs: str | None, wanted: Wanted) -> str | None:
+def _rewritten_from(home: Home, remote: Remote, theirs: str | None, wanted: SyncRequest) -> str | None:
     """The commit the remote was at when somebody rewrote its history since. Raises HistoryRewritten."""
     synced = remote.synced() if theirs else None
     if synced is None or theirs is None or home.repository.is_ancestor(synced, theirs):
@@ -281,7 +268,7 @@ def _secrets(home: Home, text: str) -> str:
 
 
 @contextlib.contextmanager
-def _outcome_kept(home: Home, wanted: Wanted) -> Iterator[None]:
+def _outcome_kept(home: Home, wanted: SyncRequest) -> Iterator[None]:
     """Remember how a sync ends, for ``nacre doctor`` and the next command."""
     if wanted.dry_run:
         yield

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from typing import Annotated
 
+from nacre.platform.bounds import bounds
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.recall import Lane
 
@@ -67,14 +69,14 @@ class ContextRequest:
     vectors and no lock: what a hook without the daemon can afford.
     """
 
-    moment: Moment = Moment.START
-    occasion: Occasion = Occasion.STARTUP
-    prompt: str = ""
-    folder: str | None = None
-    session: str | None = None
-    budget_tokens: int | None = None
-    parts: tuple[Part, ...] = ()
-    alone: bool = False
+    moment: Annotated[Moment, bounds("As a session starts, or with a prompt.")] = Moment.START
+    occasion: Annotated[Occasion, bounds("Why it starts.")] = Occasion.STARTUP
+    prompt: Annotated[str, bounds("What the person typed.")] = ""
+    folder: Annotated[str | None, bounds("Where the agent works: tells the project.")] = None
+    session: Annotated[str | None, bounds("As <tool>:<id>: what it was given already is not given again.")] = None
+    budget_tokens: Annotated[int, bounds("Tokens at most; by default, as the setting says.", ge=0)] | None = None
+    parts: Annotated[tuple[Part, ...], bounds("Only these parts.")] = ()
+    alone: Annotated[bool, bounds("By words alone, as a hook does where no daemon runs.")] = False
 
 
 @dataclass(frozen=True, slots=True)

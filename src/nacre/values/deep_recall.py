@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from nacre.values.recall import Filter, Lane, MemoryHit, degraded
+from nacre.values.recall import Lane, MemoryHit, degraded
 from nacre.values.session import Speaker
 
 
@@ -31,22 +31,6 @@ class Said:
 
     speaker: Speaker
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeepQuery:
-    """One question to deep recall.
-
-    ``recent`` are the messages before it, the latest last. ``here`` is the project of the folder that it is asked in.
-    ``update=False`` leaves usage as it is; ``session`` is the host's session that asks.
-    """
-
-    text: str
-    filter: Filter = field(default_factory=Filter)
-    recent: tuple[Said, ...] = ()
-    here: str | None = None
-    update: bool = True
-    session: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

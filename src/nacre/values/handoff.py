@@ -9,17 +9,6 @@ from nacre.values.memory import Memory
 
 
 @dataclass(frozen=True, slots=True)
-class HandoffRequest:
-    """``folder`` tells the project. With ``store`` the session is handed over now: ``session`` (``<tool>:<id>``), else
-    the last one of the project; in ``words``, where these are given."""
-
-    folder: str | None = None
-    store: bool = False
-    session: str | None = None
-    words: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class HandoffView:
     """The latest handoff of a project, whether it still waits for a session, and whether it was stored just now.
 
@@ -34,13 +23,6 @@ class HandoffView:
 
 
 @dataclass(frozen=True, slots=True)
-class ChoresRequest:
-    """Do what waits, for so many seconds at most."""
-
-    seconds: float = 300.0
-
-
-@dataclass(frozen=True, slots=True)
 class ChoresReport:
     """Chores that were done, that failed and are tried again, that were given up, and that are left."""
 
@@ -48,16 +30,6 @@ class ChoresReport:
     failed: int = 0
     given_up: int = 0
     left: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FlushRequest:
-    """``session`` (``<tool>:<id>``) and the ``transcript`` it writes; without either, all that was written to within a
-    day. ``seconds`` bounds the chores that are done."""
-
-    session: str | None = None
-    transcript: str | None = None
-    seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import field
 from datetime import date, datetime
 from enum import StrEnum
+from typing import Annotated
 
+from nacre.platform.bounds import bounds
 from nacre.platform.fast_dataclass import dataclass
 from nacre.values.memory import HANDOFF, Expiry, Kind, Memory, Scope
 from nacre.values.session import Session, Speaker, Turn
@@ -37,21 +39,23 @@ class Filter:
     ``tags`` name theirs.
     """
 
-    projects: tuple[str, ...] = ()
-    strict: bool = False
-    exclude_projects: tuple[str, ...] = ()
-    since: datetime | None = None
-    until: datetime | None = None
-    kinds: tuple[Kind, ...] = ()
-    tags: tuple[str, ...] = ()
-    min_importance: int | None = None
-    expiry: tuple[Expiry, ...] = ()
-    scope: Scope = Scope.PRIVATE
-    user_only: bool = False
-    tools: tuple[str, ...] = ()
-    as_of: date | None = None
-    trusted: bool = False
-    settled: bool = False
+    projects: Annotated[tuple[str, ...], bounds("Only these projects, and what belongs to none.")] = ()
+    strict: Annotated[bool, bounds("With projects: leave out what belongs to none.")] = False
+    exclude_projects: Annotated[tuple[str, ...], bounds("Leave these projects out.")] = ()
+    since: Annotated[datetime | None, bounds("From then on.")] = None
+    until: Annotated[datetime | None, bounds("Before then.")] = None
+    kinds: Annotated[tuple[Kind, ...], bounds("Only memories of these kinds.")] = ()
+    tags: Annotated[tuple[str, ...], bounds("Only memories with one of these tags.")] = ()
+    min_importance: Annotated[int, bounds("Only memories of this importance or more (1-10).", ge=1, le=10)] | None = (
+        None
+    )
+    expiry: Annotated[tuple[Expiry, ...], bounds("Only memories meant to hold this long.")] = ()
+    scope: Annotated[Scope, bounds("Who asks: a public request sees public memories only.")] = Scope.PRIVATE
+    user_only: Annotated[bool, bounds("Only what the owner said.")] = False
+    tools: Annotated[tuple[str, ...], bounds("Only what was said in sessions with these tools, e.g. claude-code.")] = ()
+    as_of: Annotated[date | None, bounds("What was true on that day, also what was superseded since.")] = None
+    trusted: Annotated[bool, bounds("Leave out what draws on text from outside.")] = False
+    settled: Annotated[bool, bounds("Leave out what waits in the inbox.")] = False
 
     @property
     def is_for_handoffs(self) -> bool:
@@ -72,22 +76,25 @@ class RecallQuery:
     agent, who did not ask for what was remembered.
     """
 
-    text: str
-    filter: Filter = field(default_factory=Filter)
-    mode: Mode = Mode.HYBRID
-    limit: int = DEFAULT_LIMIT
-    around: datetime | None = None
-    radius_days: float = DEFAULT_RADIUS_DAYS
-    budget_tokens: int | None = None
-    boost: bool = True
-    update: bool = True
-    diversify: bool = True
-    turns: int = 0
-    session: str | None = None
-    co_recall: bool = True
-    expand: bool = False
-    rerank: bool = False
-    is_prompt: bool = False
+    text: Annotated[str, bounds("A question or key words.")]
+    filter: Annotated[Filter, bounds("What may be found at all.")] = field(default_factory=Filter)
+    mode: Annotated[Mode, bounds("Which lanes.")] = Mode.HYBRID
+    limit: Annotated[int, bounds("Memories at most.", ge=0)] = DEFAULT_LIMIT
+    around: Annotated[datetime | None, bounds("Prefer what was said around then.")] = None
+    radius_days: Annotated[float, bounds("How far around, in days.", gt=0)] = DEFAULT_RADIUS_DAYS
+    budget_tokens: Annotated[int, bounds("Tokens the answer may take.", ge=0)] | None = None
+    boost: Annotated[bool, bounds("False: by relevance alone.")] = True
+    update: Annotated[bool, bounds("Count what is found as used.")] = True
+    diversify: Annotated[bool, bounds("Leave out what says nearly the same.")] = True
+    turns: Annotated[int, bounds("Turns of sessions to show beside the memories.", ge=0, le=100)] = 0
+    session: Annotated[
+        str | None,
+        bounds("The session it is for, by the host's own id: what one session uses is used together."),
+    ] = None
+    co_recall: Annotated[bool, bounds("Add what was used together before.")] = True
+    expand: Annotated[bool, bounds("Have a language model ask in other words, too; takes seconds.")] = False
+    rerank: Annotated[bool, bounds("Have a language model grade the best hits; takes seconds.")] = False
+    is_prompt: Annotated[bool, bounds("A person typed the text to an agent.")] = False
 
 
 class LaneState(StrEnum):

@@ -6,22 +6,22 @@ That is learning and vectors, which need the embedding model, and reading where 
 from __future__ import annotations
 
 import contextlib
-import math
 import signal
 import subprocess
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from nacre.extraction.learn import QUIET
 from nacre.home.home import Home
-from nacre.ingestion.ingest import IngestOptions, OnProgress, ingest
+from nacre.ingestion.ingest import OnProgress, ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.link.start import environment_of, program
 from nacre.settings import Settings
 from nacre.values.reports import IngestReport
+from nacre.watching.requests import RoundRequest
 
 VECTOR_SECONDS = 20.0
 """So long a round makes vectors; the next one goes on."""
@@ -30,17 +30,6 @@ GRACE_SECONDS = 60.0
 """So long a process has to finish what it is at, once it was asked to end."""
 
 _BELOW_NORMAL = getattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A round: the paths to read (none: all that discovery finds), whether to read, how long to make vectors
-    (``None``: until all are made), and whether to learn and make vectors at all."""
-
-    paths: tuple[Path, ...] = ()
-    reads: bool = True
-    seconds: float | None = None
-    learns: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +45,11 @@ class Outcome:
     error: str | None = None
 
 
-def go_round(home: Home, wanted: Wanted, on_progress: OnProgress | None = None) -> IngestReport:
+def go_round(home: Home, wanted: RoundRequest, on_progress: OnProgress | None = None) -> IngestReport:
     """Read what is new, learn from what is, make vectors. Raises NotFound."""
     options = IngestOptions(
-        wanted.paths, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
-        vector_seconds=math.inf if wanted.seconds is None else wanted.seconds, in_chunks=True,
+        paths=wanted.paths, extract=wanted.learns, vectors=wanted.learns, reads=wanted.reads,
+        vector_seconds=wanted.seconds, in_chunks=True,
         puts_off=not wanted.paths,
     )  # fmt: skip
     return ingest(home, options, on_progress)
@@ -81,7 +70,7 @@ def is_due(home: Home) -> bool:
 class Round:
     """A round in a process of low priority. ``done`` is told what came of it, from a thread."""
 
-    def __init__(self, settings: Settings, wanted: Wanted, done: Callable[[Outcome], None]) -> None:
+    def __init__(self, settings: Settings, wanted: RoundRequest, done: Callable[[Outcome], None]) -> None:
         """Start it. Raises OSError."""
         self._done = done
         self._process = subprocess.Popen(
@@ -107,7 +96,7 @@ class Round:
         self._done(_outcome(said, self._process.returncode))
 
 
-def _arguments(wanted: Wanted) -> list[str]:
+def _arguments(wanted: RoundRequest) -> list[str]:
     found = ["--background"]
     found += [] if wanted.reads else ["--no-read"]
     found += [] if wanted.learns else ["--no-learn"]

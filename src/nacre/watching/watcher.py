@@ -29,6 +29,7 @@ from nacre.values.reports import IngestReport
 from nacre.watching import rounds, status
 from nacre.watching.notices import Notices
 from nacre.watching.pace import Pace
+from nacre.watching.requests import RoundRequest
 from nacre.watching.territory import Territory, territory_of
 
 MUCH_BYTES = 4_000_000
@@ -282,7 +283,7 @@ class Watcher:
             self._pace.begin_round(time.monotonic())
             return
         paths = self._options.paths if reads else ()
-        wanted = rounds.Wanted(paths, reads, rounds.VECTOR_SECONDS, self._options.learns)
+        wanted = RoundRequest(paths=paths, reads=reads, seconds=rounds.VECTOR_SECONDS, learns=self._options.learns)
         self._pace.begin_round(time.monotonic())
         try:
             self._round = rounds.Round(self._settings, wanted, self._messages.put)

@@ -9,8 +9,8 @@ from typing import Any
 
 from nacre.api import MemoryHome
 from nacre.examples import example_files
-from nacre.extraction.by_model.pipeline import Way
-from nacre.extraction.propose import ProposalRequest, propose
+from nacre.extraction.propose import propose
+from nacre.extraction.requests import ProposalRequest, Way
 from nacre.home.home import Home
 from nacre.testing.steps import Agent, Owner, Step, Tool
 from nacre.values.memory import Confidence, Kind, Memory
@@ -281,7 +281,7 @@ def of_very_many_memories_those_that_repeat_others_are_left_out(stage: Stage) ->
         Task.EXTRACTION,
         model=Partly(stage.model, lambda prompt: _stated(prompt) if prompt.name == "memories" else None),
     ) as context:
-        [proposal] = propose(context, ProposalRequest(stage.transcript(*steps), way=Way.CHUNKS))
+        [proposal] = propose(context, ProposalRequest(path=stage.transcript(*steps), way=Way.CHUNKS))
     found = {one.content for one in proposal.candidates}
     assert stage.model.asked
     for first, again in REPEATED.items():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from nacre.context.handoff.hand_over import hand_over, improve
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.testing.steps import Agent, Owner, Tool
 from nacre.values.model_calls import Task
 from tests.llm.stage import Stage, scenario
@@ -31,7 +32,7 @@ def a_session_is_handed_over_with_what_is_open(stage: Stage) -> None:
     ]
     path = stage.transcript(*steps)
     with stage.open(Task.HANDOFF) as context:
-        ingest(context, IngestOptions((path,), extract=False, vectors=False))
+        ingest(context, IngestOptions(paths=(path,), extract=False, vectors=False))
         (session,) = context.sessions.newest(limit=1)
         before = hand_over(context, session)
         after = improve(context, session)

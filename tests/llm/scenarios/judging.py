@@ -6,8 +6,8 @@ from typing import Any
 
 from nacre.home.home import Home
 from nacre.llm.answers import REPAIR
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
-from nacre.requests import NewMemory
 from nacre.review import conflicts
 from nacre.review.claims import backfill
 from nacre.review.contradictions import judge_waiting
@@ -24,7 +24,7 @@ def a_model_answers_at_all(stage: Stage) -> None:
 
 
 def put(context: Home, text: str, kind: Kind = Kind.FACT) -> str:
-    return store(context, NewMemory(text, kind=kind, project="acme")).memory_id
+    return store(context, StoreRequest(content=text, kind=kind, project="acme")).memory_id
 
 
 @scenario()

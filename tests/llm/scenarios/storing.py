@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nacre.memories.requests import StoreRequest
 from nacre.memories.store import get, store
-from nacre.requests import Asking, NewMemory
 from nacre.values.memory import Memory
 from nacre.values.model_calls import Task
 from nacre.values.reports import StoreOutcome
@@ -17,11 +17,11 @@ def stored(stage: Stage, new: str, *olds: str) -> tuple[StoreOutcome, Sequence[M
     ids = []
     with stage.open() as context:
         for text in olds:
-            ids.append(store(context, NewMemory(text, project="acme", force=True)).memory_id)
+            ids.append(store(context, StoreRequest(content=text, project="acme", force=True)).memory_id)
             stage.world.clock.pass_days(1)
     stage.world.clock.pass_days(7)
     with stage.open(Task.DEDUP, embedding=True) as context:
-        outcome = store(context, NewMemory(new, project="acme", asking=Asking(threshold=0.1)))
+        outcome = store(context, StoreRequest(content=new, project="acme", dedup_threshold=0.1))
         assert outcome.decided_by == stage.model.name
         return outcome, [get(context, one) for one in ids]
 

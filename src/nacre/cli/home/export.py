@@ -15,6 +15,7 @@ from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.portability import exporting
 from nacre.portability.exporting import ExportReport
+from nacre.portability.requests import ExportOptions
 
 _STDOUT = "-"
 _FORMS = {"jsonl": "JSON lines", "markdown": "one page", "zip": "Markdown files"}
@@ -53,7 +54,7 @@ def export(
     to_stdout = str(file) == _STDOUT
     if to_stdout and run.as_json:
         raise click.UsageError("standard output can hold the export or the report: name a file, or leave --json out")
-    options = exporting.ExportOptions(
+    options = ExportOptions(
         form=_form(file, form), sessions=sessions, include_retired=include_retired,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip

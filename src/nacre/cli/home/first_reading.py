@@ -15,7 +15,8 @@ from nacre.cli.home.ingest_report import render_ingest
 from nacre.cli.home.quickstart import render_quickstart
 from nacre.cli.paper import bold, dim
 from nacre.cli.run import Run
-from nacre.ingestion.ingest import IngestOptions, ingest
+from nacre.ingestion.ingest import ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.settings import write_setting
 from nacre.setup import examples, first_ingest
 from nacre.setup.first_ingest import RECENT
@@ -57,7 +58,7 @@ def _since(run: Run, said: str) -> datetime:
 def _read(run: Run, paths: Sequence[Path]) -> None:
     with progress.shown(run) as notify:
         if paths:
-            report = ingest(run.home, IngestOptions(tuple(paths), remember_paths=False), notify)
+            report = ingest(run.home, IngestOptions(paths=tuple(paths), remember_paths=False), notify)
             run.answer({}, lambda paper: render_ingest(paper, report, searched=False))
         else:
             result = run_quickstart(run.home, notify)

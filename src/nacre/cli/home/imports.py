@@ -16,6 +16,7 @@ from nacre.cli.paper import Paper, Span, bold, dim
 from nacre.cli.run import Run
 from nacre.portability import importing
 from nacre.portability.importing import ImportPlan, ImportReport
+from nacre.portability.requests import ImportOptions
 
 _SOURCES = (
     "nacre", "agenr", "agent-knowledge", "clawxmemory", "claude-memory", "openclaw", "codex-memories", "chatgpt",
@@ -48,7 +49,7 @@ def import_(run: Run, /, path: Path, source: str, project: str | None, dry_run: 
     What comes in is untrusted unless you say --trust: it is found when you search, it is never put before an agent by
     itself, and it ends nothing that is here. A second import of the same adds nothing. On a terminal it asks first.
     """
-    options = importing.ImportOptions(
+    options = ImportOptions(
         path=path, source=source, trust=more["trust"], vectors=not more["no_vectors"],
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip

@@ -14,6 +14,7 @@ from nacre.cli.home.ingest_report import ingest_record, plan_record, render_inge
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.run import Run
 from nacre.ingestion import ingest as ingesting
+from nacre.ingestion.requests import IngestOptions
 
 
 @command(
@@ -41,7 +42,7 @@ def ingest(
     What cannot be read is listed at the end, and makes the exit code 1; everything else is read. An empty database is
     listed, too, and is no failure: it may have no sessions yet.
     """
-    options = ingesting.IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
+    options = IngestOptions(paths=paths, extract=not no_extract, vectors=not no_vectors, force=force)
     if dry_run:
         plan = ingesting.plan(run.home, options)
         run.exit_code = 1 if plan.problems else 0

@@ -77,7 +77,7 @@ def scrub(run: Run, dry_run: bool, history: bool, remove_copies: bool, no_vector
     then is taken out, and the database is written anew without it. A second scrub finds nothing; one that was
     interrupted goes on.
     """
-    from nacre.forgetting.scrub import ScrubOptions  # redacting a text opens no home
+    from nacre.forgetting.requests import ScrubOptions  # redacting a text opens no home
     from nacre.forgetting.scrub import scrub as apply
 
     if history and not dry_run:

@@ -9,6 +9,7 @@ from nacre.cli.formats import SHORT_ID, Record, count
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
 from nacre.sync import sync as syncing
+from nacre.sync.requests import SyncRequest
 from nacre.sync.sync import Synced
 from nacre.vault.merge_notes import Note, Outcome
 
@@ -53,7 +54,7 @@ def sync(
     if quiet:
         syncing.sync_quietly(run.home)
         return
-    wanted = syncing.Wanted(remote, dry_run, timeout, accept_rewritten)
+    wanted = SyncRequest(remote=remote, dry_run=dry_run, timeout_seconds=timeout, accept_rewritten=accept_rewritten)
     done = syncing.sync(run.home, wanted)
     run.home.problems[:] = done.problems
     run.answer(_sync_record(done), lambda paper: _render_sync(paper, done))

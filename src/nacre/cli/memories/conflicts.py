@@ -29,7 +29,7 @@ from nacre.cli.memories.memory import memory_record
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
-from nacre.requests import SettledRequest, WaitingRequest
+from nacre.platform.request import Nothing
 from nacre.text.passages import shorten
 from nacre.values.memory import Memory
 from nacre.values.session import Trust
@@ -74,7 +74,7 @@ def conflicts(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
-    pairs = ask(run, "waiting", WaitingRequest()).conflicts
+    pairs = ask(run, "waiting", Nothing()).conflicts
     run.answer({"conflicts": [_pair_record(pair) for pair in pairs]}, lambda paper: _render_pairs(paper, pairs))
 
 
@@ -145,7 +145,7 @@ def resolve_conflict(run: Run, reference: str, choice: str, reason: str | None) 
 @click.pass_obj
 def history(run: Run, limit: int) -> None:
     """List what was settled, by you and by a model alone, the latest first."""
-    found = ask(run, "settled", SettledRequest())
+    found = ask(run, "settled", Nothing())
     shown = found[:limit]
     record = {"settled": [_settled_record(one) for one in shown], "more": len(found) - len(shown), "limit": limit}
     run.answer(record, lambda paper: _render_history(paper, shown))

@@ -15,7 +15,7 @@ from nacre.cli.options import MOMENT, project_slug
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
 from nacre.forgetting import forget as forgetting
-from nacre.forgetting.forget import ForgetRequest, pattern_of
+from nacre.forgetting.requests import ForgetRequest
 from nacre.setup import examples as example_sessions
 from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Unreached
 from nacre.values.memory import Memory
@@ -76,7 +76,7 @@ def _request(
 ) -> ForgetRequest:  # fmt: skip
     return ForgetRequest(
         sessions=sessions, memories=memories, project=project_slug(run.home, project) if project else None,
-        match=pattern_of(text, is_regex=regex) if text is not None else None, before=before,
+        match=text, regex=regex, before=before,
     )  # fmt: skip
 
 

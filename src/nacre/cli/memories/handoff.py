@@ -14,7 +14,8 @@ from nacre.cli.formats import Record, short_id, stamp
 from nacre.cli.memories.memory import memory_record
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.values.handoff import HandoffRequest, HandoffView
+from nacre.context.requests import HandoffRequest
+from nacre.values.handoff import HandoffView
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 
@@ -43,7 +44,7 @@ def handoff(run: Run, words: tuple[str, ...], store: bool, session: str | None, 
     if words and not store:
         raise click.UsageError("words are stored with --store", click.get_current_context())
     place = str((folder or Path.cwd()).absolute())
-    view = handoff(run.home, HandoffRequest(place, store, session, " ".join(words) or None))
+    view = handoff(run.home, HandoffRequest(folder=place, store=store, session=session, words=" ".join(words) or None))
     run.answer(_handoff_record(view), lambda paper: _render_handoff(paper, view))
 
 

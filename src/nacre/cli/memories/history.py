@@ -13,7 +13,7 @@ from nacre.cli.formats import SHORT_ID, Record, count, minute, stamp
 from nacre.cli.options import EVERYTHING, JSON_LINES, find_project, pages
 from nacre.cli.paper import Cell, Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
-from nacre.requests import DiffRequest, LogRequest
+from nacre.history.requests import DiffRequest, LogRequest
 from nacre.values.operation import Operation
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def log(run: Run, memory: str | None, project: str | None, limit: int, everythin
     slug, most = find_project(run, project), None if everything else limit
 
     def page(size: int, at: int) -> tuple[Sequence[Listed], bool]:
-        found = ask(run, "log", LogRequest(memory, slug, size, at))
+        found = ask(run, "log", LogRequest(reference=memory, project=slug, limit=size, offset=at))
         return found, len(found) == size
 
     found = pages(page, most, 0)
@@ -74,7 +74,7 @@ def diff(run: Run, reference: str | None) -> None:
 
     Without an id it is the last one; for a memory, the last one on it.
     """
-    answer = ask(run, "diff", DiffRequest(reference))
+    answer = ask(run, "diff", DiffRequest(reference=reference))
     operation, found = answer.operation, answer.differences
     run.answer(_diff_record(operation, found), lambda paper: _render_diff(paper, operation, found))
 

@@ -11,7 +11,7 @@ from nacre.cli.memories.hits import render_beginning
 from nacre.cli.memories.memory import memory_record, render_list
 from nacre.cli.options import EVERYTHING, JSON_LINES, OFFSET, limit_option, pages, with_memory_filter
 from nacre.cli.run import Run
-from nacre.requests import ListRequest
+from nacre.memories.requests import ListRequest
 from nacre.values.memory import Memory
 from nacre.values.recall import Filter
 
@@ -34,7 +34,7 @@ def list_memories(run: Run, limit: int, offset: int, everything: bool, as_lines:
 
     def page(size: int, at: int) -> tuple[Sequence[Memory], bool]:
         nonlocal total
-        found: Listing = ask(run, "list", ListRequest(wanted, size, at))
+        found: Listing = ask(run, "list", ListRequest(filter=wanted, limit=size, offset=at))
         total = found.total
         return found.memories, at + size < total
 

@@ -24,11 +24,13 @@ from nacre.cli.memories.hits import (
     render_turn_hits,
     turn_hit_record,
 )
-from nacre.cli.options import MODE, MOMENT, NO_DAEMON, SESSION, TRACE_PROMPTS, limit_option, with_memory_filter
+from nacre.cli.options import MODE, NO_DAEMON, TRACE_PROMPTS, limit_option, with_memory_filter
 from nacre.cli.paper import Paper, Span, bold, dim, joined
+from nacre.cli.request_options import option, options
 from nacre.cli.run import Run
-from nacre.values.deep_recall import DecidedBy, DeepQuery, DeepResult, Route
-from nacre.values.recall import DEFAULT_RADIUS_DAYS, Filter, Mode, RecallQuery, RecallResult
+from nacre.retrieval.requests import DeepQuery
+from nacre.values.deep_recall import DecidedBy, DeepResult, Route
+from nacre.values.recall import Filter, Mode, RecallQuery, RecallResult
 
 _WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER: "you"}
 
@@ -44,10 +46,8 @@ _WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER:
 @click.argument("question", nargs=-1, type=TEXT)
 @limit_option(None, "Memories")
 @with_memory_filter
-@click.option("--around", type=MOMENT, help="Prefer memories from about then.")
-@click.option(
-    "--around-radius", type=float, default=DEFAULT_RADIUS_DAYS, show_default=True, help="What about means, in days."
-)
+@option(RecallQuery, "around")
+@option(RecallQuery, "radius_days", "--around-radius")
 @click.option("--mode", type=MODE, help="The lanes to use.")
 @click.option(
     "--deep",
@@ -55,36 +55,35 @@ _WHO = {DecidedBy.MODEL: "the model", DecidedBy.RULES: "rules", DecidedBy.ASKER:
     help="What an agent should know before it answers: of one project, chosen by the model that is set, else by rules.",
 )
 @click.option("--browse", is_flag=True, help="By importance and date; needs no question.")
-@click.option("--expand", is_flag=True, help="Let the language model also ask in other words; takes seconds.")
-@click.option("--rerank", is_flag=True, help="Let the language model grade the best hits; takes seconds.")
+@options(RecallQuery, "expand", "rerank")
 @TRACE_PROMPTS
-@click.option("--budget", type=click.IntRange(0), help="Tokens at most.")
-@click.option("--turns", type=click.IntRange(0, 100), help="Turns of sessions to show beside the memories.")
+@option(RecallQuery, "budget_tokens", "--budget")
+@option(RecallQuery, "turns", default=None, show_default=False)
 @click.option("--explain", is_flag=True, help="Show what each score is made of, and what each lane did.")
-@click.option("--no-update", is_flag=True, help="Do not count this as a use of the memories.")
-@SESSION
-@click.option("--no-boost", is_flag=True, help="Rank by relevance alone, not by age, use and importance.")
+@option(RecallQuery, "update", help="Do not count this as a use of the memories.")
+@option(RecallQuery, "session")
+@option(RecallQuery, "boost", help="Rank by relevance alone, not by age, use and importance.")
 @NO_DAEMON
 def recall(  # noqa: PLR0913 - one parameter an option
     run: Run, question: tuple[str, ...], limit: int | None, wanted: Filter, around: datetime | None,
-    around_radius: float, mode: str | None, deep: bool, browse: bool, expand: bool,
-    rerank: bool, budget: int | None, turns: int | None,
-    explain: bool, no_update: bool, no_boost: bool, session: str | None, no_daemon: bool,
+    radius_days: float, mode: str | None, deep: bool, browse: bool, expand: bool,
+    rerank: bool, budget_tokens: int | None, turns: int | None,
+    explain: bool, update: bool, boost: bool, session: str | None, no_daemon: bool,
 ) -> None:  # fmt: skip
     """Find the memories that answer a question."""
     if deep:
         _refuse_with_deep(
-            {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget, "--turns": turns,
-             "--limit": limit, "--no-boost": no_boost, "--expand": expand, "--rerank": rerank}
+            {"--browse": browse, "--around": around, "--mode": mode, "--budget": budget_tokens, "--turns": turns,
+             "--limit": limit, "--no-boost": not boost, "--expand": expand, "--rerank": rerank}
         )  # fmt: skip
-        _recall_deep(run, " ".join(question), wanted, explain=explain, update=not no_update, session=session)
+        _recall_deep(run, " ".join(question), wanted, explain=explain, update=update, session=session)
         return
     settings = run.settings
     query = RecallQuery(
         text=" ".join(question), filter=wanted, limit=limit or settings["recall.limit"], around=around,
-        mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=around_radius,
-        budget_tokens=settings["recall.budget_tokens"] if budget is None else budget,
-        turns=settings["recall.turns"] if turns is None else turns, boost=not no_boost, update=not no_update,
+        mode=Mode.BROWSE if browse else Mode(mode or settings["recall.mode"]), radius_days=radius_days,
+        budget_tokens=settings["recall.budget_tokens"] if budget_tokens is None else budget_tokens,
+        turns=settings["recall.turns"] if turns is None else turns, boost=boost, update=update,
         session=session, expand=expand or settings["recall.expand"],
         rerank=rerank or settings["recall.reranker"] == "model",
     )  # fmt: skip
@@ -124,7 +123,7 @@ def _recall_deep(run: Run, question: str, wanted: Filter, *, explain: bool, upda
     here = None
     with contextlib.suppress(FileNotFoundError):  # the folder was deleted
         here = project_of_folder(context, Path.cwd())
-    query = DeepQuery(question, wanted, recent, here, update=update, session=session)
+    query = DeepQuery(text=question, filter=wanted, recent=recent, here=here, update=update, session=session)
     result = deep_recall(context, query)
     run.answer(_deep_record(result, _message_of(result)), lambda paper: _render_deep(paper, result, explain=explain))
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.cli.command import command
 from nacre.cli.formats import SHORT_ID, Record, count, day, short_id, stamp
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
 from nacre.cli.paper import Paper, bold, dim
+from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.memories import retire as retiring
+from nacre.memories.requests import ReferencesRequest, RetireRequest
 from nacre.memories.retire import BroughtBack, Chosen
 from nacre.values.forgetting import Match, StandingRetirement
 from nacre.values.memory import Memory
@@ -31,10 +33,9 @@ _HOW = {
         "nacre retire --contains 'old office' --dry-run",
     ],
 )
-@click.argument("references", metavar="[ID|SUBJECT|PATTERN]...", nargs=-1, type=TEXT)
-@click.option("--contains", type=TEXT, multiple=True, metavar="TEXT", help="Also memories whose subject contains this.")
-@click.option("--reason", type=TEXT, help="Why.")
-@click.option("--persist", is_flag=True, help="Also whatever is stored later under such a subject.")
+@argument(RetireRequest, "references", metavar="[ID|SUBJECT|PATTERN]...")
+@option(RetireRequest, "contains", "--contains", metavar="TEXT", help="Also memories whose subject contains this.")
+@options(RetireRequest, "reason", "persist")
 @click.option("--dry-run", is_flag=True, help="Show what would be retired, and change nothing.")
 @click.option("--list", "shows_list", is_flag=True, help="List what is retired.")
 @click.option("--yes", "-y", "--force", "yes", is_flag=True, help="Do not ask.")
@@ -70,7 +71,7 @@ def retire(
 
 
 @command("unretire", examples=["nacre unretire 5f0c2a4d", "nacre unretire 5f0c2a4d 9b1e0c3e"])
-@click.argument("references", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@argument(ReferencesRequest, "references", metavar="ID...")
 @click.pass_obj
 def unretire(run: Run, references: tuple[str, ...]) -> None:
     """Bring back memories that were retired or superseded.

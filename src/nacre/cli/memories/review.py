@@ -13,7 +13,7 @@ from nacre.cli.formats import Record, count, kind_span, short_id, stamp, when
 from nacre.cli.memories.memory import memory_record, render_outcomes, render_table
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
-from nacre.requests import WaitingRequest
+from nacre.platform.request import Nothing
 from nacre.text.passages import normalise, shorten
 from nacre.values.memory import Memory
 from nacre.values.review import Reason
@@ -45,7 +45,7 @@ def review(context: click.Context) -> None:
 
 
 def _list(run: Run) -> None:
-    waiting = ask(run, "waiting", WaitingRequest()).reviews
+    waiting = ask(run, "waiting", Nothing()).reviews
     run.answer({"reviews": [_review_record(item) for item in waiting]}, lambda paper: _render_reviews(paper, waiting))
 
 

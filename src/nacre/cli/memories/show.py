@@ -26,7 +26,7 @@ from nacre.cli.memories.memory import HIT_CHARACTERS, evidence_record, memory_re
 from nacre.cli.options import SESSION
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
-from nacre.requests import GetRequest, HistoryRequest
+from nacre.memories.requests import GetRequest, ReferenceRequest
 from nacre.text.passages import shorten
 from nacre.values.memory import Confirmation, Expiry, Memory, Scope
 from nacre.values.recall import Evidence
@@ -58,13 +58,13 @@ def show(run: Run, reference: str, session: str | None, no_update: bool, with_hi
         _show_history(run, reference)
         return
 
-    view = ask(run, "look", GetRequest(reference, update=not no_update, session=session))
+    view = ask(run, "look", GetRequest(reference=reference, update=not no_update, session=session))
     vault = run.settings.vault
     run.answer(_view_record(view, str(vault)), lambda paper: _render_memory(paper, view, vault))
 
 
 def _show_history(run: Run, reference: str) -> None:
-    steps = ask(run, "history", HistoryRequest(reference))
+    steps = ask(run, "history", ReferenceRequest(reference=reference))
     run.answer({"history": [_step_record(step) for step in steps]}, lambda paper: _render_history(paper, steps))
 
 

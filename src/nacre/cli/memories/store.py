@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from nacre.cli.command import TEXT, command
+from nacre.catalogue import CATALOGUE
+from nacre.cli.command import command
 from nacre.cli.formats import Record, day, short_id
 from nacre.cli.memories.memory import HIT_CHARACTERS, LINE_CHARACTERS, memory_record, render_outcome
-from nacre.cli.options import EXPIRY, HERE, IMPORTANCE, KIND, SCOPE, TRACE_PROMPTS, project_slug, read_content
+from nacre.cli.options import HERE, TRACE_PROMPTS, project_slug, read_content
 from nacre.cli.paper import Paper, dim, joined
+from nacre.cli.request_options import argument, option, options
 from nacre.cli.run import Run
 from nacre.errors import MemoryInvalid
 from nacre.home.projects import known_or_named, project_of_work
 from nacre.memories import store as remembering
-from nacre.requests import Asking, NewMemory
+from nacre.memories.requests import EditRequest, StoreRequest
 from nacre.text.passages import shorten
 from nacre.values.memory import Expiry, Kind, Memory, Scope
 from nacre.values.reports import StoreOutcome
@@ -41,25 +43,18 @@ _STORED = {
         'nacre store "The gate needs two reviewers" --online-dedup --dry-run',
     ],
 )
-@click.argument("content", type=TEXT)
-@click.option("--subject", type=TEXT, help="A title; made from the content where missing.")
-@click.option("--kind", type=KIND, default="fact", show_default=True, help="What sort of knowledge it is.")
-@click.option("--importance", type=IMPORTANCE, default=7, show_default=True, help="1 to 10; 10 is never forgotten.")
-@click.option("--expiry", type=EXPIRY, default="permanent", show_default=True, help="How long it is meant to hold.")
-@click.option("--scope", type=SCOPE, default="private", show_default=True, help="Who may see it.")
-@click.option("--project", type=TEXT, help="The project it belongs to; . is the one of this folder.")
-@click.option("--tag", "tags", type=TEXT, multiple=True, help="A tag.")
-@click.option("--key", type=TEXT, help="A canonical key: one memory holds it.")
-@click.option("--force", is_flag=True, help="Store it beside whatever says the same or otherwise.")
-@click.option(
-    "--online-dedup/--no-online-dedup", default=None, help="Ask a language model where the rules cannot tell; or never."
-)
-@click.option("--aggressive", is_flag=True, default=None, help="Ask about memories that are less alike, too.")
-@click.option("--dedup-threshold", type=click.FloatRange(0, 1), help="Ask from this cosine on.")
+@argument(StoreRequest, "content")
+@options(StoreRequest, "subject", "kind", "importance", "expiry", "scope")
+@option(StoreRequest, "project", help="The project it belongs to; . is the one of this folder.")
+@option(StoreRequest, "tags", help="A tag.")
+@option(StoreRequest, "canonical_key", "--key")
+@options(StoreRequest, "force", "online_dedup")
+@option(StoreRequest, "aggressive", "--aggressive", is_flag=True)
+@option(StoreRequest, "dedup_threshold")
 @TRACE_PROMPTS
 @click.option("--dry-run", is_flag=True, help="Say what would happen and why; store nothing.")
 @click.pass_obj
-def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...], dry_run: bool, **values: Any) -> None:
+def store(run: Run, /, content: str, project: str | None, dry_run: bool, **values: Any) -> None:
     """Store one memory.
 
     CONTENT is what is to be remembered; - reads it from standard input. What says the same as a memory of the same
@@ -67,12 +62,8 @@ def store(run: Run, /, content: str, project: str | None, tags: tuple[str, ...],
     (models.background) or --online-dedup, the model decides where the rules cannot.
     """
     slug, folder = _place(run.home, project)
-    new = NewMemory(
-        content=read_content(content), subject=values["subject"], kind=Kind(values["kind"]),
-        importance=values["importance"], expiry=Expiry(values["expiry"]), scope=Scope(values["scope"]),
-        project=slug, folder=folder, tags=tags, canonical_key=values["key"], force=values["force"],
-        asking=Asking(values["online_dedup"], values["aggressive"], values["dedup_threshold"]),
-    )  # fmt: skip
+    values |= {"content": read_content(content), "project": slug, "folder": folder}
+    new: StoreRequest = CATALOGUE["store"].make(values)
     if dry_run:
         told = remembering.rehearse(run.home, new)
         outcome, memory = told.outcome, told.memory
@@ -104,16 +95,14 @@ def _place(home: Home, project: str | None) -> tuple[str | None, str | None]:
         'nacre edit 5f0c2a4d --project ""        # holds everywhere, in no project',
     ],
 )
-@click.argument("reference", metavar="ID", type=TEXT)
-@click.option("--subject", type=TEXT, help="A new title.")
-@click.option("--content", type=TEXT, help="New content; - reads it from standard input.")
-@click.option("--kind", type=KIND, help="Another kind.")
-@click.option("--importance", type=IMPORTANCE, help="1 to 10.")
-@click.option("--expiry", type=EXPIRY, help="How long it is meant to hold.")
-@click.option("--scope", type=SCOPE, help="Who may see it.")
-@click.option("--project", type=TEXT, help='The project it belongs to; "" for none: it holds everywhere.')
-@click.option("--tag", "tags", type=TEXT, multiple=True, help="Tags that replace its tags.")
-@click.option("--add-tag", "add_tags", type=TEXT, multiple=True, help="A tag beside those it has.")
+@argument(EditRequest, "reference", metavar="ID")
+@option(EditRequest, "subject", help="A new title.")
+@option(EditRequest, "content", help="New content; - reads it from standard input.")
+@option(EditRequest, "kind", help="Another kind.")
+@options(EditRequest, "importance", "expiry", "scope")
+@option(EditRequest, "project", help='The project it belongs to; "" for none: it holds everywhere.')
+@option(EditRequest, "tags")
+@option(EditRequest, "add_tags", help="A tag beside those it has.")
 @click.pass_obj
 def edit(run: Run, /, reference: str, **options: Any) -> None:
     """Change a memory, with options or in your editor."""

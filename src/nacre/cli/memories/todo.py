@@ -13,7 +13,7 @@ from nacre.cli.memories.memory import memory_record, render_list
 from nacre.cli.options import IMPORTANCE, OFFSET, limit_option, project_slug, with_memory_filter
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.requests import ListRequest, NewMemory
+from nacre.memories.requests import ListRequest, StoreRequest
 from nacre.values.memory import Kind
 from nacre.values.recall import Filter
 
@@ -31,7 +31,7 @@ def todo(context: click.Context) -> None:
 
 
 def _list(run: Run, wanted: Filter, limit: int, offset: int) -> None:
-    found = ask(run, "list", ListRequest(replace(wanted, kinds=(Kind.TODO,)), limit, offset))
+    found = ask(run, "list", ListRequest(filter=replace(wanted, kinds=(Kind.TODO,)), limit=limit, offset=offset))
     memories, total = found.memories, found.total
     record = {"todos": [memory_record(memory) for memory in memories], "total": total, "limit": limit, "offset": offset}
 
@@ -65,7 +65,7 @@ def add(run: Run, text: tuple[str, ...], importance: int, project: str | None, t
     """Add a todo."""
     from nacre.memories import store  # what writes: 150 ms that listing through the daemon goes without
 
-    new = NewMemory(
+    new = StoreRequest(
         content=" ".join(text), kind=Kind.TODO, importance=importance, tags=tags,
         project=project_slug(run.home, project) if project else None,
     )  # fmt: skip

@@ -13,8 +13,8 @@ from nacre.cli.daemon import ask
 from nacre.cli.formats import Record, amount, count, duration, minute, seconds, stamp, tokens_record
 from nacre.cli.paper import Cell, Paper, Span, bold, dim
 from nacre.cli.run import Run
-from nacre.requests import CostRequest
 from nacre.spending.budget import Sum, added_up, summed
+from nacre.spending.requests import CostRequest
 from nacre.values.spending import DOLLAR, Refusal, dollars
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def cost(run: Run, days: int, by: str) -> None:
 
     Budgets hold what models do in the background; what you ask for yourself is counted beside it.
     """
-    report = ask(run, "cost", CostRequest(days))
+    report = ask(run, "cost", CostRequest(days=days))
     run.answer(_cost_record(report, by), lambda paper: _render_costs(paper, report, by, days))
 
 

@@ -15,7 +15,7 @@ from nacre.cli.formats import SHORT_ID, Record, amount, count, float_or_none, mi
 from nacre.cli.options import MOMENT, limit_option
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
-from nacre.requests import TraceRequest, TracesRequest
+from nacre.health.requests import TraceRequest, TracesRequest
 from nacre.text.passages import shorten
 from nacre.values.spending import DOLLAR, dollars
 from nacre.values.trace import Step, Trace, TraceKind
@@ -42,7 +42,7 @@ def traces(context: click.Context) -> None:
 
 
 def _list(run: Run, kind: str | None, since: datetime | None, limit: int) -> None:
-    found = ask(run, "traces", TracesRequest(TraceKind(kind) if kind else None, since, limit))
+    found = ask(run, "traces", TracesRequest(kind=TraceKind(kind) if kind else None, since=since, limit=limit))
     run.answer(
         {"traces": [_trace_record(trace) for trace in found], "limit": limit},
         lambda paper: _render_traces(paper, found),
@@ -68,7 +68,7 @@ def list_traces(run: Run, kind: str | None, since: datetime | None, limit: int) 
 @click.pass_obj
 def show(run: Run, reference: str, prompts: bool) -> None:
     """Tell a trace step by step."""
-    view = ask(run, "trace", TraceRequest(reference))
+    view = ask(run, "trace", TraceRequest(reference=reference))
     run.answer(trace_record(view, prompts=prompts), lambda paper: _render_trace(paper, view, prompts=prompts))
 
 

@@ -25,7 +25,8 @@ from nacre.cli.services.signals import stopped_by_signals
 from nacre.home.home import open_home
 from nacre.settings import load_settings
 from nacre.watching.log import Log
-from nacre.watching.rounds import Wanted, go_round
+from nacre.watching.requests import RoundRequest
+from nacre.watching.rounds import go_round
 from nacre.watching.survey import Survey, survey
 from nacre.watching.watcher import Watcher, WatchEvent, WatchOptions
 
@@ -80,7 +81,7 @@ def _go_round(
     if background:
         _give_way()
     with progress.shown(run) as notify:
-        report = go_round(run.home, Wanted(paths, reads, seconds, learns), notify)
+        report = go_round(run.home, RoundRequest(paths=paths, reads=reads, seconds=seconds, learns=learns), notify)
     if report.problems and not background:
         run.exit_code = 1
     run.answer(ingest_record(report), lambda paper: render_ingest(paper, report, searched=not paths))

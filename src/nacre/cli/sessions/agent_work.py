@@ -15,10 +15,10 @@ from nacre.cli.options import MOMENT, OFFSET, find_project, limit_option, read_c
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import call_record
-from nacre.requests import DidQuery, FixQuery
-from nacre.storage.file_history import DeedFilter
+from nacre.sessions.requests import DidQuery, FixQuery
 from nacre.text.passages import one_line, shorten
 from nacre.values.file_history import FileChange, FileHistory, Repair, Trouble
+from nacre.values.filters import DeedFilter
 from nacre.values.session import Session, SessionKind, Speaker, ToolCall, Trust, Turn
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def did(  # noqa: PLR0913 - one parameter an option
     """
     slug = find_project(run, project)
     wanted = DeedFilter(project=slug, tool=tool, since=since, until=until)
-    history = ask(run, "did", DidQuery(path, wanted, reads, commands, limit, offset))
+    history = ask(
+        run, "did", DidQuery(path=path, wanted=wanted, reads=reads, commands=commands, limit=limit, offset=offset)
+    )
     empty = not history.changes and is_empty(run)
     run.answer(
         _history_record(history, offset), lambda paper: _render_history(paper, history, offset=offset, empty=empty)
@@ -87,7 +89,9 @@ def fix(
     ERROR is one line or a whole trace; - reads it from standard input.
     """
     slug = find_project(run, project)
-    query = FixQuery(read_content(" ".join(error)), DeedFilter(project=slug, tool=tool, since=since), limit)
+    query = FixQuery(
+        error=read_content(" ".join(error)), wanted=DeedFilter(project=slug, tool=tool, since=since), limit=limit
+    )
     result = ask(run, "fix", query)
     empty = not (result.troubles or result.lessons or result.talk) and is_empty(run)
     run.answer(_fix_record(result), lambda paper: _render_fix(paper, result, empty=empty))

@@ -18,8 +18,8 @@ from nacre.cli.formats import Record, count, kind_span, tokens_record
 from nacre.cli.options import TRACE_PROMPTS
 from nacre.cli.paper import Paper, bold, dim, joined, printable
 from nacre.cli.run import Run
-from nacre.extraction.by_model.pipeline import Way
-from nacre.extraction.propose import Proposal, ProposalRequest, propose
+from nacre.extraction.propose import Proposal, propose
+from nacre.extraction.requests import ProposalRequest, Way
 from nacre.values.memory import Expiry
 from nacre.values.session import SessionKind
 
@@ -68,7 +68,9 @@ def extract(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(f"{output} exists already: name another file, or remove it")
     way = Way.WHOLE if whole else Way.CHUNKS if in_chunks else Way.FITTING
     with _readable(path) as file, progress.shown(run) as notify:
-        wanted = ProposalRequest(file, session, model, way, user_only=user_only, with_related=not no_related)
+        wanted = ProposalRequest(
+            path=file, session=session, model=model, way=way, user_only=user_only, related=not no_related
+        )
         found = propose(run.home, wanted, notify or (lambda _: None))
     run.warnings += _warnings(found)
     _answer(run, found, wanted, output, markdown=markdown)

@@ -23,8 +23,8 @@ from nacre.cli.memories.hits import (
 from nacre.cli.options import ASPECT, JSON_LINES, MODE, MOMENT, OFFSET, ROLE, limit_option, with_turn_filter
 from nacre.cli.paper import Paper, bold, dim
 from nacre.cli.run import Run
-from nacre.requests import TurnQuery
 from nacre.retrieval.aspects import admission
+from nacre.retrieval.requests import TurnQuery
 from nacre.values.recall import Filter, Mode, RecallResult
 
 if TYPE_CHECKING:

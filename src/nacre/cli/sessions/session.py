@@ -16,7 +16,7 @@ from nacre.cli.formats import Record, count, duration, minute, short_session, sp
 from nacre.cli.memories.memory import memory_record, render_table
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
-from nacre.requests import SessionRequest
+from nacre.sessions.requests import SessionRequest
 from nacre.text.passages import one_line, shorten
 from nacre.values.session import Flag, Session, SessionKind, Speaker, Tokens, ToolCall, Trust
 
@@ -64,7 +64,11 @@ def ask_session(
     run: Run, reference: str | None, *, limit: int | None, first: int = 0, at_end: bool = False
 ) -> SessionView:
     """A session by its id or the beginning of it, else the last one of this folder; without a limit all its turns."""
-    view: SessionView = ask(run, "session", SessionRequest(reference, first, limit, at_end, str(Path.cwd())))
+    view: SessionView = ask(
+        run,
+        "session",
+        SessionRequest(reference=reference, first=first, limit=limit, at_end=at_end, folder=str(Path.cwd())),
+    )
     return view
 
 

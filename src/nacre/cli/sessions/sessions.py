@@ -16,9 +16,9 @@ from nacre.cli.options import EVERYTHING, JSON_LINES, MOMENT, OFFSET, find_proje
 from nacre.cli.paper import Cell, Paper, dim
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import session_line_record, session_title
-from nacre.requests import SessionsRequest
-from nacre.storage.sessions import SessionFilter
+from nacre.sessions.requests import SessionsRequest
 from nacre.text.passages import shorten
+from nacre.values.filters import SessionFilter
 from nacre.values.session import SessionKind
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def list_sessions(  # noqa: PLR0913 - one parameter an option
 
     def page(size: int, at: int) -> tuple[Sequence[SessionLine], bool]:
         nonlocal has_more
-        answer: SessionPage = ask(run, "sessions", SessionsRequest(wanted, size, at))
+        answer: SessionPage = ask(run, "sessions", SessionsRequest(filter=wanted, limit=size, offset=at))
         has_more = answer.more
         return answer.lines, has_more
 

@@ -15,7 +15,7 @@ from nacre.cli.memories.memory import memory_record
 from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
 from nacre.cli.sessions.session import render_facts, render_outcome, session_facts_record
-from nacre.requests import SessionRequest
+from nacre.sessions.requests import SessionRequest
 from nacre.values.session import Speaker, Trust
 from nacre.values.summary import Ending, ErrorMet, Loose, Outcome, Summary
 
@@ -50,7 +50,7 @@ def summary(run: Run, references: tuple[str, ...]) -> None:
     is asked: the words are yours and the agent's own, none that draw on text from outside.
     """
     here, named = str(Path.cwd()), dict.fromkeys(references or (None,))
-    reports = [ask(run, "session-summary", SessionRequest(one, folder=here)) for one in named]
+    reports = [ask(run, "session-summary", SessionRequest(reference=one, folder=here)) for one in named]
 
     def render(paper: Paper) -> None:
         for number, report in enumerate(reports):

@@ -26,7 +26,8 @@ from nacre.memories.scan import catch_up
 from nacre.memories.store import retire
 from nacre.spending.models import model_for
 from nacre.spending.tracing import tracing
-from nacre.storage.sessions import SessionFilter, StoredSession
+from nacre.storage.sessions import StoredSession
+from nacre.values.filters import SessionFilter
 from nacre.values.handoff import HANDED_FOR
 from nacre.values.memory import HANDOFF_TAGS, Confidence, Expiry, Kind, Memory, Source
 from nacre.values.model_calls import Task

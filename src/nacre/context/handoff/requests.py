@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from nacre.context.handoff.hand_over import hand_over, improve, latest
+from nacre.context.requests import HandoffRequest
 from nacre.context.session_state import read_state
 from nacre.errors import NacreError, NotFound
 from nacre.home.home import Home
 from nacre.home.location import project_of_folder
 from nacre.ingestion.current_session import find_session, read_recent, read_session
 from nacre.memories.scan import catch_up
-from nacre.storage.sessions import SessionFilter, StoredSession
-from nacre.values.handoff import HandoffRequest, HandoffView
+from nacre.storage.sessions import StoredSession
+from nacre.values.filters import SessionFilter
+from nacre.values.handoff import HandoffView
 from nacre.values.session import SessionKind
 
 NOTHING = (

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from nacre.extraction.by_model.answer import Answer, Repeats, Told
 from nacre.extraction.by_model.calls import Caller
@@ -21,6 +20,7 @@ from nacre.extraction.by_model.merge import merged, tempered
 from nacre.extraction.by_model.prompts import chunk_size, for_repeats, for_transcript, known_already
 from nacre.extraction.extractor import extract
 from nacre.extraction.reading.meaning import Meaning
+from nacre.extraction.requests import Way
 from nacre.protocols import LanguageModel
 from nacre.text.passages import count_tokens
 from nacre.values.candidate import Candidate
@@ -39,14 +39,6 @@ MOST_A_CHUNK = 8
 _RESERVED_TOKENS = 4_000
 _MANY = 100
 _BATCH = 50
-
-
-class Way(StrEnum):
-    """How a session is shown: as a whole where it fits, always, or never."""
-
-    FITTING = "fitting"
-    WHOLE = "whole"
-    CHUNKS = "chunks"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from nacre.errors import NacreError
 from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Mend, Proof, deep_repair
 from nacre.home.home import Home
 from nacre.ingestion.discovery import footprint
-from nacre.ingestion.ingest import IngestOptions, OnProgress, ingest
+from nacre.ingestion.ingest import OnProgress, ingest
+from nacre.ingestion.requests import IngestOptions
 from nacre.parsing.parse import opened, parsed
 from nacre.storage.sessions import SeenFile, turn_identity
 from nacre.storage.soundness import Soundness

@@ -30,10 +30,10 @@ def administer(desk: Desk, asked: arguments.Admin) -> Answer:
 
 
 def _looked(desk: Desk) -> Overview:
-    from nacre.requests import OverviewRequest
+    from nacre.platform.request import Nothing
 
     desk.tell("looking at everything")
-    found: Overview = desk.call("overview", OverviewRequest())
+    found: Overview = desk.call("overview", Nothing())
     return found
 
 
@@ -62,10 +62,10 @@ def _overview(desk: Desk) -> Answer:
 
 
 def _flush(desk: Desk) -> Answer:
-    from nacre.requests import ReadRequest
+    from nacre.ingestion.requests import IngestOptions
 
     desk.tell("reading what is new in transcripts")
-    report: IngestReport = desk.call("ingest", ReadRequest())
+    report: IngestReport = desk.call("ingest", IngestOptions())
     learned, files = len(report.memories), report.files
     problems = [f"- {shorten(one.message, 200)}" for one in report.problems[:5]]
     text = framed(

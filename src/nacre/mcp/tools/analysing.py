@@ -33,9 +33,9 @@ def analyze(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _waiting(desk: Desk) -> Waiting:
-    from nacre.requests import WaitingRequest
+    from nacre.platform.request import Nothing
 
-    found: Waiting = desk.call("waiting", WaitingRequest())
+    found: Waiting = desk.call("waiting", Nothing())
     return found
 
 
@@ -46,9 +46,9 @@ def _told(blocks: list[str], asked: arguments.Analyze, nothing: str, hint: str =
 
 
 def _connections(desk: Desk, asked: arguments.Analyze) -> Connections:
-    from nacre.requests import ConnectionsRequest
+    from nacre.memories.requests import ConnectionsRequest
 
-    found: Connections = desk.call("connections", ConnectionsRequest(asked.limit))
+    found: Connections = desk.call("connections", ConnectionsRequest(limit=asked.limit))
     return found
 
 
@@ -121,9 +121,9 @@ def _reviews(desk: Desk, asked: arguments.Analyze) -> Answer:
 
 
 def _file(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.requests import DidQuery
+    from nacre.sessions.requests import DidQuery
 
-    found: FileHistory = desk.call("did", DidQuery((asked.subject or "").strip(), limit=asked.limit))
+    found: FileHistory = desk.call("did", DidQuery(path=(asked.subject or "").strip(), limit=asked.limit))
     blocks = [_change(change) for change in found.changes]
     nothing = "No session that was read changed such a file."
     text = _told(blocks, asked, nothing, f"{count(found.edits, 'change', 'changes')} in all.")
@@ -148,9 +148,9 @@ def _change(change: FileChange) -> str:
 
 
 def _error(desk: Desk, asked: arguments.Analyze) -> Answer:
-    from nacre.requests import FixQuery
+    from nacre.sessions.requests import FixQuery
 
-    found: FixResult = desk.call("fix", FixQuery(asked.subject or "", limit=asked.limit))
+    found: FixResult = desk.call("fix", FixQuery(error=asked.subject or "", limit=asked.limit))
     blocks = [_trouble(trouble) for trouble in found.troubles]
     blocks += [f"- lesson [{short_id(hit.memory.id)}]:\n{indented(hit.memory.content)}" for hit in found.lessons]
     records = {

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 def extract(desk: Desk, asked: arguments.Extract) -> Answer:
     """Memories that extraction would make; none is stored."""
-    from nacre.requests import ExtractRequest
+    from nacre.extraction.requests import ExtractRequest
 
     if bool((asked.text or "").strip()) == bool(asked.session):
         raise InvalidInput("give either a text or a session", hint="memory_sessions with list shows sessions")
     desk.tell("reading")
-    found: Extracted = desk.call("extract", ExtractRequest(asked.text or "", asked.session, asked.by_model))
+    found: Extracted = desk.call(
+        "extract", ExtractRequest(text=asked.text or "", session=asked.session, by_model=asked.by_model)
+    )
     blocks = [_block(candidate) for candidate in found.candidates]
     shown = fitting(blocks, asked.budget)
     text = framed(

@@ -9,7 +9,7 @@ from nacre.mcp import arguments
 from nacre.mcp.answers import Answer, noted, refusal, short_id, title_of
 from nacre.mcp.desk import GLOBAL, Desk
 from nacre.text.passages import harmless, one_line
-from nacre.values.memory import Expiry, Kind, Memory, Scope, Source
+from nacre.values.memory import Memory, Source
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker, Trust
 
@@ -65,11 +65,11 @@ def _repository(desk: Desk) -> str | None:
 
 
 def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str | None) -> Any:
-    from nacre.requests import NewMemory
+    from nacre.memories.requests import StoreRequest
 
-    return NewMemory(
-        content=entry.content, subject=entry.subject, kind=Kind(entry.kind), importance=entry.importance,
-        expiry=Expiry(entry.expiry), scope=Scope(entry.scope), project=project, folder=folder, tags=entry.tags,
+    return StoreRequest(
+        content=entry.content, subject=entry.subject, kind=entry.kind, importance=entry.importance,
+        expiry=entry.expiry, scope=entry.scope, project=project, folder=folder, tags=entry.tags,
         speaker=Speaker.AGENT, trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
         source=Source(session=desk.session),
     )  # fmt: skip
@@ -100,14 +100,14 @@ def _record(outcome: StoreOutcome) -> dict[str, Any]:
 
 def retire(desk: Desk, asked: arguments.Retire) -> Answer:
     """Take memories out of recall: all that are named, or none."""
-    from nacre.requests import RetireRequest
+    from nacre.memories.requests import RetireRequest
 
     wide = next((one for one in asked.ids if "*" in one), None)
     if wide:
         raise InvalidInput(f"{wide!r} is a pattern", hint="name each memory by its id; memory_search shows ids")
     with desk.naming("memory_search shows the ids of memories"):
         retired: list[Memory] = desk.call(
-            "retire", RetireRequest(asked.ids, reason=asked.reason, persist=asked.persist)
+            "retire", RetireRequest(references=asked.ids, reason=asked.reason, persist=asked.persist)
         )
     lines = [f"- [{short_id(memory.id)}] {title_of(memory)}" for memory in retired]
     told = "Retired; the files are kept, and the person can bring them back:"

@@ -54,10 +54,10 @@ def get(desk: Desk, asked: arguments.Get) -> Answer:
 
 
 def _look(desk: Desk, reference: str, *, update: bool) -> MemoryView:
-    from nacre.requests import GetRequest
+    from nacre.memories.requests import GetRequest
 
     with desk.naming("memory_search shows the ids of memories"):
-        view: MemoryView = desk.call("look", GetRequest(reference, update=update, session=desk.session))
+        view: MemoryView = desk.call("look", GetRequest(reference=reference, update=update, session=desk.session))
     return view
 
 

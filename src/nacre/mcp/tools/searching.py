@@ -22,9 +22,10 @@ from nacre.mcp.answers import (
     title_of,
 )
 from nacre.mcp.desk import Desk, going_on, page_of
+from nacre.retrieval.requests import DeepQuery
 from nacre.text.passages import count_tokens, harmless, one_line
-from nacre.values.deep_recall import DeepQuery, DeepResult
-from nacre.values.memory import Kind, Memory
+from nacre.values.deep_recall import DeepResult
+from nacre.values.memory import Memory
 from nacre.values.recall import Filter, MemoryHit, Mode, RecallQuery, RecallResult, TurnHit
 from nacre.values.session import Trust
 
@@ -39,7 +40,7 @@ _MOST_OF = 0.6
 def search(desk: Desk, asked: arguments.Search) -> Answer:
     """Memories that answer a question, with what was said beside them."""
     wanted = Filter(
-        projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,
+        projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
         tools=(asked.channel,) if asked.channel else (),
     )  # fmt: skip
@@ -139,7 +140,7 @@ def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
     desk.tell("choosing the project and its memories")
     here = desk.place(None).project
     projects = wanted.projects if asked.project else ()
-    query = DeepQuery(asked.query, replace(wanted, projects=projects), here=here, session=desk.session)
+    query = DeepQuery(text=asked.query, filter=replace(wanted, projects=projects), here=here, session=desk.session)
     found: DeepResult = desk.call("deep-recall", query)
     records = {
         "memories": [record_of(hit.memory) for hit in found.hits], "project": found.project,
@@ -156,16 +157,16 @@ def _deep(desk: Desk, asked: arguments.Search, wanted: Filter) -> Answer | None:
 
 def list_memories(desk: Desk, asked: arguments.List) -> Answer:
     """Active memories, the newest first."""
-    from nacre.requests import ListRequest
+    from nacre.memories.requests import ListRequest
     from nacre.views import Listing
 
     wanted = Filter(
-        projects=desk.projects(asked.project), kinds=tuple(Kind(kind) for kind in asked.kinds), tags=asked.tags,
+        projects=desk.projects(asked.project), kinds=asked.kinds, tags=asked.tags,
         since=desk.moment("since", asked.since), until=desk.moment("until", asked.until),
         min_importance=asked.min_importance,
     )  # fmt: skip
     at = page_of(asked.cursor)
-    found: Listing = desk.call("list", ListRequest(wanted, asked.limit, at))
+    found: Listing = desk.call("list", ListRequest(filter=wanted, limit=asked.limit, offset=at))
     lines = [_line(memory) for memory in found.memories]
     shown = fitting(lines, asked.budget)
     last = at + shown

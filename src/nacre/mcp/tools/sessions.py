@@ -33,8 +33,8 @@ def _named(asked: arguments.Sessions) -> str:
 
 
 def _list(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.requests import SessionsRequest
-    from nacre.storage.sessions import SessionFilter
+    from nacre.sessions.requests import SessionsRequest
+    from nacre.values.filters import SessionFilter
 
     projects = desk.projects(asked.project)
     wanted = SessionFilter(
@@ -42,7 +42,7 @@ def _list(desk: Desk, asked: arguments.Sessions) -> Answer:
         until=desk.moment("until", asked.until), words=asked.query or None,
     )  # fmt: skip
     at = page_of(asked.cursor)
-    page: SessionPage = desk.call("sessions", SessionsRequest(wanted, asked.limit, at))
+    page: SessionPage = desk.call("sessions", SessionsRequest(filter=wanted, limit=asked.limit, offset=at))
     lines = [_line(line) for line in page.lines]
     shown = fitting(lines, asked.budget)
     more = page.more or shown < len(lines)
@@ -74,11 +74,11 @@ def _session_record(line: SessionLine) -> dict[str, Any]:
 
 
 def _read(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.requests import SessionRequest
+    from nacre.sessions.requests import SessionRequest
 
     reference = _named(asked)
     first = page_of(asked.cursor) if asked.cursor else asked.from_turn
-    request = SessionRequest(reference, first or 0, asked.limit, at_end=first is None)
+    request = SessionRequest(reference=reference, first=first or 0, limit=asked.limit, at_end=first is None)
     with desk.naming(_IDS):
         view: SessionView = desk.call("session", request)
     return told_session(view, asked.budget, from_end=first is None)
@@ -122,10 +122,10 @@ def _turn(number: int, turn: Turn) -> str:
 
 
 def _summary(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.requests import SessionRequest
+    from nacre.sessions.requests import SessionRequest
 
     with desk.naming(_IDS):
-        report: SessionReport = desk.call("session-summary", SessionRequest(_named(asked)))
+        report: SessionReport = desk.call("session-summary", SessionRequest(reference=_named(asked)))
     return told_summary(report)
 
 
@@ -156,7 +156,7 @@ def _section(title: str, lines: list[str]) -> str:
 
 
 def _search(desk: Desk, asked: arguments.Sessions) -> Answer:
-    from nacre.requests import TurnQuery
+    from nacre.retrieval.requests import TurnQuery
 
     if not (asked.query or "").strip():
         raise InvalidInput("search needs a query", hint="words that were said")

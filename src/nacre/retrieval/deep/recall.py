@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from nacre.errors import VaultUnusable
 from nacre.home.home import Home
 from nacre.home.projects import page_text
@@ -33,10 +35,11 @@ from nacre.retrieval.deep.shortlist import (
 )
 from nacre.retrieval.question.question import Question, read_question
 from nacre.retrieval.recall import check, recall
+from nacre.retrieval.requests import DeepQuery
 from nacre.spending.models import name_for
 from nacre.spending.tracing import tracing
 from nacre.storage.search.full_text import browse_memories, latest_memories, projects_of_memories
-from nacre.values.deep_recall import Candidate, DecidedBy, DeepQuery, DeepResult, DeepStep, Route, Said
+from nacre.values.deep_recall import Candidate, DecidedBy, DeepResult, DeepStep, Route, Said
 from nacre.values.memory import Kind, Memory, Scope
 from nacre.values.model_calls import Task
 from nacre.values.recall import Filter, Lane, MemoryHit, Mode, RecallQuery, RecallResult
@@ -138,7 +141,8 @@ def _cleaned(home: Home, query: DeepQuery) -> DeepQuery:
     """The query without what is untrusted, and without secrets: it is told to a provider."""
     clean = home.redactor.clean
     recent = tuple(Said(one.speaker, clean(one.text)) for one in query.recent[-MESSAGES:])
-    return replace(query, text=clean(query.text), recent=recent, filter=replace(query.filter, trusted=True))
+    wanted = replace(query.filter, trusted=True)
+    return structs.replace(query, text=clean(query.text), recent=recent, filter=wanted)
 
 
 def _answer(home: Home, query: DeepQuery, adviser: Adviser) -> DeepResult:

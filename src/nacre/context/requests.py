@@ -1,0 +1,42 @@
+"""Requests for what agents are given, beside :class:`nacre.values.context.ContextRequest`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from nacre.platform.request import Request
+from nacre.values.context import SessionState
+
+PageName = Annotated[Literal["identity", "profile"], Meta(description="Which page.")]
+
+
+class HandoffRequest(Request, frozen=True, kw_only=True):
+    """The latest handoff of a folder's project; with ``store`` a session is handed over now."""
+
+    folder: Annotated[str | None, Meta(description="Where the agent works: tells the project.")] = None
+    store: Annotated[bool, Meta(description="Hand the session over now.")] = False
+    session: Annotated[
+        str | None, Meta(description="As <tool>:<id>; by default the agent's own, else the last one there.")
+    ] = None
+    words: Annotated[str | None, Meta(description="In these words, else in what was said last.")] = None
+
+
+class GivenRequest(Request, frozen=True, kw_only=True):
+    """What a host's session was given, once its agent has it."""
+
+    session: Annotated[str, Meta(description="The host's session, as <tool>:<id>.")]
+    state: Annotated[SessionState | None, Meta(description="The state of the context that was given.")] = None
+
+
+class OwnPageRequest(Request, frozen=True, kw_only=True):
+    """A page of the owner's."""
+
+    name: PageName
+
+
+class WritePageRequest(OwnPageRequest, frozen=True, kw_only=True):
+    """Write a page of the owner's."""
+
+    text: Annotated[str, Meta(description="The whole page; empty: it is taken away.", max_length=200_000)]

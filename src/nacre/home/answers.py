@@ -1,0 +1,49 @@
+"""What is answered to requests about projects and their pages; :mod:`nacre.catalogue` lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nacre.errors import NotFound, VaultUnusable
+from nacre.home.home import Home
+from nacre.home.location import project_of_folder
+from nacre.home.lookup import projects
+from nacre.home.projects import page_text
+from nacre.home.requests import PageRequest, PlaceRequest
+from nacre.vault.layout import slugify
+from nacre.views import Place
+
+HERE = "."
+_PROFILE = "profile.md"
+
+
+def place(home: Home, asked: PlaceRequest) -> Place:
+    """The project that a name means, or a folder. Nothing is made."""
+    known = tuple(projects(home))
+    if asked.name in (None, "", HERE):
+        found = project_of_folder(home, Path(asked.folder)) if asked.folder else None
+        return Place(found, known)
+    found = project_called(home, asked.name or "", known)
+    return Place(found, known, found in known)
+
+
+def project_called(home: Home, name: str, known: tuple[str, ...] | list[str]) -> str:
+    """The slug of the project that a name means, whether there is one or not."""
+    slug = slugify(home.redactor.clean(name))
+    if name in known:
+        return name
+    found = home.files.project_by("alias", name)
+    return found or next((other for other in known if slugify(other) == slug), slug)
+
+
+def page(home: Home, asked: PageRequest) -> str:
+    """What a page tells, without secrets; empty where there is none."""
+    if asked.project is not None:
+        if asked.project not in projects(home):
+            raise NotFound(f"no project is called {asked.project!r}", hint="memory_admin with overview names them")
+        return home.redactor.clean(page_text(home, asked.project)).strip()
+    try:
+        text = home.vault.read(_PROFILE).decode("utf-8", errors="replace")
+    except (OSError, VaultUnusable):
+        return ""
+    return home.redactor.clean(text).strip()

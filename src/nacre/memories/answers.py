@@ -1,0 +1,74 @@
+"""What is answered to requests about single memories; :mod:`nacre.catalogue` lists them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from nacre.home.home import Home
+from nacre.memories import lineage, retire, store, views
+from nacre.memories.requests import (
+    EditRequest,
+    GetRequest,
+    ListRequest,
+    ReferenceRequest,
+    ReferencesRequest,
+    RetireRequest,
+)
+from nacre.memories.retire import BroughtBack, Chosen
+from nacre.values.memory import Memory
+from nacre.views import Listing, MemoryView, Step
+
+
+def list_memories(home: Home, request: ListRequest) -> Listing:
+    """Active memories, the newest first, and how many there are in all."""
+    found, total = store.list_active(home, request.filter, limit=max(0, request.limit), offset=max(0, request.offset))
+    return Listing(tuple(found), total)
+
+
+def get(home: Home, request: GetRequest) -> Memory:
+    """One memory, also a retired one. Raises NotFound, Conflict."""
+    return views.read_memory(home, request.reference, update=request.update, session=request.session)
+
+
+def show(home: Home, request: GetRequest) -> MemoryView:
+    """One memory with its evidence and links. Raises NotFound, Conflict."""
+    return views.look_at(home, request.reference, update=request.update, session=request.session)
+
+
+def history(home: Home, request: ReferenceRequest) -> list[Step]:
+    """A memory with all that it superseded and all that superseded it, the oldest first. Raises NotFound."""
+    return lineage.history_of(home, request.reference)
+
+
+def edit(home: Home, request: EditRequest) -> Memory:
+    """Change fields of a memory; returns it as it is now. Raises NotFound, EditConflict, MemoryInvalid."""
+    return store.edit(home, request.reference, **changes_of(request))
+
+
+def changes_of(request: EditRequest) -> dict[str, Any]:
+    """The fields that change, with their new values."""
+    given = ((name, getattr(request, name)) for name in request.__struct_fields__ if name != "reference")
+    return {name: value for name, value in given if value is not msgspec.UNSET}
+
+
+def finish_todos(home: Home, request: ReferencesRequest) -> list[Memory]:
+    """Retire todos as done. Raises NotFound, MemoryInvalid."""
+    return [store.finish_todo(home, reference) for reference in request.references]
+
+
+def choose(home: Home, request: RetireRequest) -> Chosen:
+    """The memories that retiring would take out of recall; nothing is changed. Raises NotFound, Conflict."""
+    return retire.choose(home, request.references, request.contains, persist=request.persist)
+
+
+def retire_memories(home: Home, request: RetireRequest) -> list[Memory]:
+    """Take memories out of recall; their files are kept. Raises NotFound, Conflict."""
+    chosen = choose(home, request)
+    return retire.retire_chosen(home, chosen, request.reason, persist=request.persist)[0]
+
+
+def unretire(home: Home, request: ReferencesRequest) -> BroughtBack:
+    """Bring memories back that were retired or superseded, and end standing retirements. Raises NotFound, Conflict."""
+    return retire.unretire(home, request.references)

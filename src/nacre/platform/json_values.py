@@ -1,0 +1,52 @@
+"""Values of nacre as JSON and back, by msgspec: also paths and patterns, which it does not know."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_origin
+
+import msgspec
+
+
+def encode(value: Any) -> bytes:
+    """A value as JSON."""
+    return msgspec.json.encode(value, enc_hook=_plain)
+
+
+def decode(data: bytes | msgspec.Raw, wanted: Any) -> Any:
+    """A value of a type from JSON. Raises msgspec.ValidationError, msgspec.DecodeError."""
+    return msgspec.json.decode(data, type=wanted, dec_hook=_special)
+
+
+def to_plain(value: Any) -> Any:
+    """A value as dicts, lists, texts and numbers."""
+    return msgspec.to_builtins(value, enc_hook=_plain)
+
+
+def from_plain(value: Any, wanted: Any) -> Any:
+    """A value of a type from what :func:`to_plain` made. Raises msgspec.ValidationError."""
+    return msgspec.convert(value, wanted, dec_hook=_special)
+
+
+def schema_hook(kind: type) -> dict[str, Any]:
+    """The JSON schema of what msgspec does not know."""
+    if issubclass(kind, Path | re.Pattern):
+        return {"type": "string"}
+    raise NotImplementedError(kind)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, re.Pattern):
+        return value.pattern
+    raise NotImplementedError(f"{type(value).__name__} does not cross processes")
+
+
+def _special(kind: Any, value: Any) -> Any:
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if get_origin(kind) is re.Pattern and isinstance(value, str):
+        return re.compile(value)
+    raise TypeError(f"{value!r} is no {getattr(kind, '__name__', kind)}")

@@ -1,0 +1,91 @@
+"""What people hand to the Python API, as the values that requests hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TypedDict, TypeVar
+
+from nacre.errors import InvalidInput, MemoryInvalid
+from nacre.values.memory import Expiry, Kind, Scope
+from nacre.values.recall import Filter
+
+Choice = TypeVar("Choice", bound=StrEnum)
+
+
+class Changes(TypedDict, total=False):
+    """The fields of a memory that an edit may change."""
+
+    subject: str
+    content: str
+    kind: Kind | str
+    importance: int
+    expiry: Expiry | str
+    scope: Scope | str
+    project: str | None
+    tags: Sequence[str]
+    add_tags: Sequence[str]
+
+
+def choose(options: type[Choice], given: str, error: type[InvalidInput]) -> Choice:
+    """One of some choices. Raises ``error`` with all of them."""
+    try:
+        return options(given)
+    except ValueError:
+        choices = ", ".join(options)
+        raise error(f"{given!r} is no {options.__name__.lower()}", hint=f"one of {choices}") from None
+
+
+def changes_given(changes: Changes) -> dict[str, Any]:
+    """What was given for an edit, as the fields of a memory. Raises MemoryInvalid."""
+    unknown = next((name for name in changes if name not in Changes.__annotations__), None)
+    if unknown:
+        fields = ", ".join(Changes.__annotations__)
+        raise MemoryInvalid(f"{unknown!r} cannot be edited", hint=f"what can: {fields}")
+    converted: dict[str, Any] = dict(changes)
+    for name, options in (("kind", Kind), ("expiry", Expiry), ("scope", Scope)):
+        if name in converted:
+            converted[name] = choose(options, converted[name], MemoryInvalid)
+    for name in ("subject", "content"):
+        if name in converted:
+            converted[name] = _said(name, converted[name])
+    if "importance" in converted:
+        converted["importance"] = checked_importance(converted["importance"])
+    if "project" in converted:
+        converted["project"] = converted["project"] or None
+    for name in ("tags", "add_tags"):
+        if name in converted:
+            converted[name] = tags_of(converted[name])
+    return converted
+
+
+def _said(name: str, text: object) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise MemoryInvalid(f"a memory needs a {name}", hint="to take it out of recall, retire it")
+    return text.strip()
+
+
+def checked_importance(given: object) -> int:
+    """A number. Raises MemoryInvalid."""
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise MemoryInvalid(f"importance is a number from 1 to 10, not {given!r}")
+    return given
+
+
+def tags_of(given: Sequence[str]) -> tuple[str, ...]:
+    """Tags, each once. Raises MemoryInvalid for a text instead of a list."""
+    if isinstance(given, str) or not all(isinstance(tag, str) for tag in given):
+        raise MemoryInvalid(f"tags are a list of words, not {given!r}", hint="e.g. tags=['billing']")
+    return tuple(dict.fromkeys(given))
+
+
+def in_utc(wanted: Filter | None) -> Filter:
+    """A filter whose times have a zone; without one given, that which admits everything."""
+    return replace(wanted, since=utc(wanted.since), until=utc(wanted.until)) if wanted else Filter()
+
+
+def utc(moment: datetime | None) -> datetime | None:
+    """A time in its zone, or in UTC where it has none."""
+    return moment.replace(tzinfo=UTC) if moment and moment.tzinfo is None else moment

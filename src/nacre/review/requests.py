@@ -1,0 +1,51 @@
+"""Requests to settle what waits for a person, and to have it judged."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from nacre.platform.request import Request
+from nacre.views import Choice
+
+References = Annotated[tuple[str, ...], Meta(description="Memories that wait, by their ids or subjects.", min_length=1)]
+
+
+class ReviewRequest(Request, frozen=True, kw_only=True):
+    """Memories that wait for review."""
+
+    references: References
+
+
+class ReviewRetireRequest(ReviewRequest, frozen=True, kw_only=True):
+    """Retire memories that wait for review."""
+
+    reason: Annotated[str | None, Meta(description="Why; that of the review where it is left out.")] = None
+
+
+class ResolveRequest(Request, frozen=True, kw_only=True):
+    """Say which of two memories holds."""
+
+    reference: Annotated[str, Meta(description="The pair's id, or a memory that is in one pair only.")]
+    choice: Annotated[Choice, Meta(description="Which one holds.")]
+    reason: Annotated[str | None, Meta(description="Why; it is kept in the ledger.")] = None
+
+
+class JudgeWaitingRequest(Request, frozen=True, kw_only=True):
+    """Have a model judge the memories that wait."""
+
+    background: Annotated[bool, Meta(description="As background work; else what failed is tried at once.")] = True
+    seconds: Annotated[float | None, Meta(description="Longest time, in seconds; none: until all are judged.")] = None
+
+
+class EstimateClaimsRequest(Request, frozen=True, kw_only=True):
+    """What a backfill of claims would cost."""
+
+    limit: Annotated[int, Meta(description="Memories at most.", ge=1)] | None = None
+
+
+class BackfillRequest(EstimateClaimsRequest, frozen=True, kw_only=True):
+    """Have a model tell what older memories claim."""
+
+    batch_size: Annotated[int, Meta(description="Claims that are written together.", ge=1, le=1000)] = 10

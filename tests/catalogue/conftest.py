@@ -1,0 +1,92 @@
+"""A home in which every operation finds something to work on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nacre import MemoryHome, open_memory
+from tests.catalogue.samples import SAMPLES
+from tests.cli.conftest import Nacre, nacre, said, write_transcript  # noqa: F401 - fixtures
+from tests.daemon.conftest import serving  # noqa: F401 - the fixture
+from tests.mcp.conftest import FOLDER, SESSION, TALK
+
+Filled = Callable[[str], dict[str, Any]]
+
+
+@pytest.fixture
+def home(user_home: Path) -> Path:
+    """A home with a session that was read, memories in every state, and a trace."""
+    folder = user_home / ".claude" / "projects" / "-code-acme-billing"
+    records = [said(role, text, number, cwd=FOLDER) for number, (role, text) in enumerate(TALK)]
+    write_transcript(folder / f"{SESSION}.jsonl", records)
+    with open_memory() as memory:
+        assert memory.ingest(vectors=False).memories
+        memory.recall("which database does billing use?")
+    return user_home / ".nacre"
+
+
+@pytest.fixture
+def known(home: Path, tmp_path: Path) -> Callable[[Any], Any]:
+    """``known(request)`` is a request with what is there in the place of its braces, and a new ``{folder}``."""
+    with open_memory() as memory:
+        known = {"session": f"claude-code:{SESSION}", **_stored(memory)}
+        exported, backup = tmp_path / "export.jsonl", tmp_path / "backup.zip"
+        memory.call("export", target=exported)
+        memory.call("backup-create", target=backup)
+        known |= {"exported": str(exported), "backup": str(backup)}
+
+    def fill(request: Any) -> Any:
+        words = json.dumps(request)
+        folder = tmp_path / f"folder-{len(list(tmp_path.iterdir()))}"
+        folder.mkdir()
+        for place, value in {**known, "folder": str(folder)}.items():
+            words = words.replace(f"{{{place}}}", value)
+        return json.loads(words)
+
+    return fill
+
+
+@pytest.fixture
+def filled(known: Callable[[Any], Any]) -> Filled:
+    """``filled("store")`` is the sample request for an operation."""
+    return lambda name: known(SAMPLES[name].request)
+
+
+def _stored(memory: MemoryHome) -> dict[str, str]:
+    known = {
+        name: memory.store(text, kind=kind).memory_id
+        for name, text, kind in (
+            ("memory", "Billing uses PostgreSQL, as accounts are charged at once", "decision"),
+            ("other", "The harbour master works on Tuesdays", "fact"),
+            ("retired", "Lanterns hang above the quay", "fact"),
+            ("todo", "Order new rope for the ferry", "todo"),
+            ("bad", "Gulls are white", "fact"),
+            ("worse", "Moored barges need two lines", "fact"),
+            ("worst", "Ropes are bought in spring", "fact"),
+            ("undone", "Pilots wear yellow coats", "fact"),
+            ("forgettable", "The lighthouse was built of brick", "fact"),
+        )
+    }
+    memory.retire(known["retired"])
+    memory.judge(known["bad"], known["worse"], known["worst"], good=False)
+    known["operation"] = memory.log(known["undone"])[0].operation.id
+    known["trace"] = memory.call("traces")[0].id
+    return known
+
+
+@pytest.fixture
+def copied(home: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """``copied("store")`` is a copy of the home, for an operation that writes."""
+
+    def copy(name: str) -> Path:
+        target = tmp_path / "homes" / name
+        shutil.copytree(home, target, ignore=lambda *_: ["daemon.sock"])
+        return target
+
+    return copy

@@ -1,0 +1,163 @@
+"""Every operation is written once, and every face that offers it answers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import typing
+from collections.abc import Callable
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import nacre
+from nacre.catalogue import CATALOGUE, offered_by
+from nacre.errors import InvalidInput, NacreError
+from nacre.link.client import Refused, ask
+from nacre.operation import Face, Needs, Operation
+from nacre.platform import json_values
+from nacre.platform.request import Nothing
+from tests.catalogue.conftest import Filled
+from tests.catalogue.samples import SAMPLES
+from tests.daemon.conftest import Serving
+
+Serve = Callable[..., Serving]
+CODES = ("unavailable",)
+"""With what an operation on the system may be refused on a machine that has it, and be done on another."""
+
+
+def test_every_operation_has_a_sample_and_every_sample_an_operation() -> None:
+    assert SAMPLES.keys() == CATALOGUE.keys()
+
+
+def test_listing_the_catalogue_loads_no_operation() -> None:
+    listing = "import sys, nacre.catalogue; print(*(name for name in sys.modules if name.startswith('nacre.')))"
+    loaded = subprocess.run([sys.executable, "-c", listing], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) <= {
+        "nacre.catalogue", "nacre.operation", "nacre.errors", "nacre.platform", "nacre.platform.request",
+        "nacre.platform.json_values", "nacre.platform.lazy",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
+def test_an_operation_is_what_its_function_says(operation: Operation) -> None:
+    hints = typing.get_type_hints(operation.function)
+    answered = hints.pop("return")
+    names = list(signature(operation.function).parameters)
+    assert plain(answered) == plain(operation.result)
+    if operation.request is not Nothing:
+        assert hints[names[1]] in (operation.request, operation.request | None)
+    at = 1 if operation.request is Nothing else 2
+    assert (len(names) > at and "Progress" in str(hints[names[at]])) == operation.reports_progress
+    assert hints[names[0]].__name__ == ("Home" if operation.needs is Needs.HOME else "Settings")
+
+
+def plain(kind: Any) -> str:
+    return str(kind).replace("collections.abc.Sequence", "list")
+
+
+@pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
+def test_every_field_of_a_request_has_help(operation: Operation) -> None:
+    if operation.name == "hook":
+        return  # what a host's hook hands over; nobody types it
+    schema, known = schema_of(operation.request)
+    without = [name for name, field in schema["properties"].items() if "description" not in described(field, known)]
+    assert not without
+
+
+def schema_of(kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    (whole,), known = msgspec.json.schema_components([kind], schema_hook=json_values.schema_hook)
+    return known[whole["$ref"].rpartition("/")[2]], known
+
+
+def described(field: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """A field's schema, with that of the one type it may have."""
+    for one in field.get("anyOf", ()):
+        if "description" in one:
+            return one
+    return field
+
+
+@pytest.mark.parametrize("operation", CATALOGUE.values(), ids=lambda one: one.name)
+def test_what_a_request_does_not_name_is_refused(operation: Operation) -> None:
+    with pytest.raises(InvalidInput, match="unknown field"):
+        operation.make({**SAMPLES[operation.name].request, "nonsense": 1})
+
+
+def outcome(run: Callable[[], Any]) -> Any:
+    """What came out: the code of a refusal, or ``None``."""
+    try:
+        run()
+    except NacreError as error:
+        return error.code
+    return None
+
+
+def fits(name: str, code: str | None) -> bool:
+    return code == SAMPLES[name].error or (SAMPLES[name].error in CODES and code is None)
+
+
+def test_every_operation_is_answered_in_python(filled: Filled, copied: Callable[[str], Path]) -> None:
+    wrong = {}
+    for name in offered_by(Face.PYTHON):
+        if name == "watcher-start":
+            continue  # it leaves a process behind: a test of its own ends that
+        request, folder = filled(name), copied(name)
+        code = outcome(lambda: nacre.call(name, home=folder, **request))  # noqa: B023 - called at once
+        if not fits(name, code):
+            wrong[name] = code
+    assert not wrong
+
+
+def test_every_operation_that_the_daemon_offers_is_answered_by_it(serving: Serve, filled: Filled) -> None:
+    requests = {name: filled(name) for name in offered_by(Face.DAEMON)}
+    serving("--no-watch")
+    wrong = {}
+    for name in sorted(requests, key=lambda name: (CATALOGUE[name].writes, name == "forget")):
+        try:
+            answer = ask(os.environ["NACRE_HOME"], name, requests[name], seconds=60)
+        except Refused as refused:
+            if not fits(name, refused.error["code"]):
+                wrong[name] = refused.error
+        else:
+            if SAMPLES[name].error is None:
+                json_values.from_plain(answer, CATALOGUE[name].result)
+    assert not wrong
+
+
+def test_the_watcher_is_started_and_ended_in_python(home: Path) -> None:
+    begin = "import nacre; print(nacre.call('watcher-start').state)"
+    started = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=True)
+    assert started.stdout == "running\n"
+    assert nacre.call("watcher-stop") is True
+
+
+def test_what_the_daemon_must_not_do_it_does_not_know(serving: Serve, home: Path) -> None:
+    serving("--no-watch")
+    kept = CATALOGUE.keys() - offered_by(Face.DAEMON).keys()
+    assert {"db-reset", "db-rebuild", "backup-restore", "auth-set"} <= kept
+    for name in kept:
+        with pytest.raises(Refused) as refused:
+            ask(str(home), name, {}, seconds=20)
+        assert refused.value.error["code"] == "invalid_input"
+
+
+def test_what_needs_the_home_closed_is_refused_while_it_is_open(home: Path) -> None:
+    with nacre.open_memory() as memory, pytest.raises(NacreError) as refused:
+        memory.call("db-reset")
+    assert refused.value.code == "conflict"
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [("store", {"content": "x", "importance": 11}), ("log", {"limit": -1}), ("store", {}), ("nonsense", {})],
+)
+def test_what_is_out_of_bounds_is_refused_before_anything_is_done(
+    name: str, request_: dict[str, Any], home: Path
+) -> None:
+    with nacre.open_memory() as memory, pytest.raises(InvalidInput):
+        memory.call(name, **request_)

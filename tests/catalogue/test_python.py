@@ -1,0 +1,71 @@
+"""The Python API has real signatures for people's editors, and they are those of the catalogue."""
+
+from __future__ import annotations
+
+import dataclasses
+from inspect import Parameter, signature
+from typing import Any
+
+import msgspec
+import pytest
+
+from nacre import MemoryHome
+from nacre.catalogue import CATALOGUE
+from nacre.python_values import Changes
+
+OPERATIONS = {
+    "ingest": "ingest", "extract": "extract-propose", "store": "store", "recall": "recall",
+    "deep_recall": "deep-recall", "context": "context", "handoff": "handoff", "hand_over": "handoff", "flush": "flush",
+    "search_sessions": "search-sessions", "get": "get", "feedback": "feedback", "judge": "feedback-judge",
+    "reviews": "waiting", "dismiss": "review-dismiss", "edit": "edit", "history": "history", "retire": "retire",
+    "unretire": "unretire", "plan_forgetting": "forget-plan", "forgotten": "forgotten",
+    "allow_again": "forget-allow-again", "log": "log", "undo": "undo", "commit": "commit", "sync": "sync",
+    "list": "list",
+}  # fmt: skip
+"""Methods, and the operations that they are."""
+
+NO_OPERATION = {
+    "call": "any operation by its name",
+    "close": "of the open home itself",
+    "context_told": "takes a whole context: context-given takes its state",
+    "forget": "takes a plan that was looked at: the operation plans and forgets at once",
+    "path": "of the open home itself",
+    "signals": "context with one part",
+}
+OWN = {
+    ("ingest", "on_progress"), ("context", "moment"), ("handoff", "folder"), ("hand_over", "folder"),
+    ("deep_recall", "folder"), ("context", "lexical"), ("edit", "changes"),
+}  # fmt: skip
+"""Parameters that mean something else in Python: a callback, this process' folder, a default made of others."""
+
+
+def test_every_method_is_an_operation_or_says_why_it_is_none() -> None:
+    public = {name for name in vars(MemoryHome) if not name.startswith("_")}
+    assert public == OPERATIONS.keys() | NO_OPERATION.keys()
+
+
+@pytest.mark.parametrize(("method", "operation"), OPERATIONS.items())
+def test_the_parameters_of_a_method_are_those_of_its_request(method: str, operation: str) -> None:
+    fields = defaults(CATALOGUE[operation].request)
+    given = [one for one in signature(getattr(MemoryHome, method)).parameters.values() if one.name != "self"]
+    for one in given:
+        if (method, one.name) in OWN:
+            continue
+        assert one.name in fields, one.name
+        if one.kind is not Parameter.VAR_POSITIONAL and one.default is not None:
+            assert one.default == fields[one.name], one.name
+
+
+def test_the_fields_that_an_edit_may_change_are_those_of_its_request() -> None:
+    assert {"reference", *Changes.__annotations__} == set(defaults(CATALOGUE["edit"].request))
+
+
+def defaults(request: Any) -> dict[str, Any]:
+    """The fields of a request with their defaults; those without one have what a parameter without one has."""
+    if not dataclasses.is_dataclass(request):
+        return {one.name: Parameter.empty if one.required else one.default for one in msgspec.structs.fields(request)}
+    absent = dataclasses.MISSING
+    return {
+        one.name: Parameter.empty if one.default is absent and one.default_factory is absent else one.default
+        for one in dataclasses.fields(request)
+    }

@@ -1,0 +1,108 @@
+"""Agents reach operations by tools: each calls those of the catalogue that it names, within their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nacre.catalogue import CATALOGUE
+from nacre.extraction.requests import ExtractRequest
+from nacre.mcp import arguments
+from nacre.mcp.calling import HomeCalls
+from nacre.mcp.face import Face
+from nacre.mcp.offers import by_name
+from nacre.memories.requests import RetireRequest, StoreRequest
+from nacre.platform import json_values
+from nacre.platform.bounds import bounds_of
+from tests.mcp.conftest import FOLDER, Server
+
+pytestmark = pytest.mark.anyio
+
+QUESTION = "which database does billing use?"
+CALLS: dict[str, list[dict[str, Any]]] = {
+    "memory_search": [{"query": QUESTION}, {"query": QUESTION, "deep": True}],
+    "memory_get": [{"ids": ["{memory}"]}],
+    "memory_store": [{"entries": [{"content": "The mill stands on the left bank of the river"}]}],
+    "memory_retire": [{"ids": ["{other}"]}],
+    "memory_list": [{"limit": 5}],
+    "memory_extract": [{"text": "We decided to use Postgres for billing because of transactions."}],
+    "memory_sessions": [
+        {"action": "list"}, {"action": "read", "session": "{session}"}, {"action": "summary", "session": "{session}"},
+        {"action": "search", "query": "database"},
+    ],
+    "memory_graph": [{"id": "{memory}"}],
+    "memory_analyze": [
+        {"about": "brief"}, {"about": "file", "subject": "ledger.py"}, {"about": "error", "subject": "it corrupts"},
+    ],
+    "memory_admin": [{"action": "status"}, {"action": "flush"}],
+}  # fmt: skip
+"""Calls of every tool that together need all operations which it combines."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Heard:
+    """Calls of operations, done as ever, and their names."""
+
+    def __init__(self, home: Path) -> None:
+        self.calls = HomeCalls(home)
+        self.names: set[str] = set()
+
+    def __call__(self, operation: str, request: Any) -> Any:
+        self.names.add(operation)
+        assert isinstance(request, CATALOGUE[operation].request)
+        return self.calls(operation, request)
+
+    def close(self) -> None:
+        self.calls.close()
+
+    def is_set_to(self, provider: str) -> bool:
+        return self.calls.is_set_to(provider)
+
+
+def test_every_tool_is_called_and_names_operations_that_there_are() -> None:
+    offers = by_name(everything=True)
+    assert CALLS.keys() == offers.keys()
+    assert {name for offer in offers.values() for name in offer.operations} <= CATALOGUE.keys()
+
+
+@pytest.mark.parametrize("tool", CALLS)
+async def test_a_tool_calls_the_operations_that_it_names(tool: str, home: Path, known: Callable[[Any], Any]) -> None:
+    server, heard = Server(home, folder=FOLDER), Heard(home)
+    async with server.client(Face(heard, everything=True, folder=FOLDER)) as client:
+        for given in CALLS[tool]:
+            answer = await client.call_tool(tool, known(given))
+            assert not answer.is_error, answer
+    heard.close()
+    assert heard.names == set(by_name(everything=True)[tool].operations)
+
+
+@pytest.mark.parametrize(
+    ("tool", "request_", "names"),
+    [
+        (arguments.NewEntry, StoreRequest, ("kind", "importance", "expiry", "scope")),
+        (arguments.Retire, RetireRequest, ("reason", "persist")),
+        (arguments.Extract, ExtractRequest, ("by_model",)),
+    ],
+)
+def test_a_field_that_tool_and_request_share_has_one_default(tool: Any, request_: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        assert default(tool, name) == default(request_, name), name
+
+
+def default(kind: Any, name: str) -> Any:
+    return next(field.default for field in msgspec.structs.fields(kind) if field.name == name)
+
+
+def test_the_bounds_of_a_tool_are_those_of_its_request() -> None:
+    importance = bounds_of(StoreRequest, "importance")
+    schema = msgspec.json.schema(arguments.NewEntry, schema_hook=json_values.schema_hook)
+    shown = schema["$defs"]["NewEntry"]["properties"]["importance"]
+    assert (shown["minimum"], shown["maximum"]) == (importance.ge, importance.le) == (1, 10)
