@@ -25,7 +25,7 @@ from nacre.platform.ids import utc_now
 from nacre.protocols import LanguageModel
 from nacre.spending.budget import costs
 from nacre.spending.models import model_for
-from nacre.spending.tracing import carried, tracing
+from nacre.spending.tracing import tracing, with_current_trace
 from nacre.values.model_calls import Capabilities, Price, Prompt, Task
 from nacre.values.trace import TraceKind
 from tests.app.conftest import World
@@ -299,7 +299,7 @@ def test_calls_of_other_threads_are_steps_of_the_run(world: World) -> None:
     context = home(world, priced())
     with tracing(context, TraceKind.EXTRACTION, "claude-code:5e55"), ThreadPoolExecutor(2) as pool:
         model = asked(context)
-        list(pool.map(carried(lambda number: model.complete(prompt(f"{number}?"))), range(4)))
+        list(pool.map(with_current_trace(lambda number: model.complete(prompt(f"{number}?"))), range(4)))
     (trace,) = json.loads(told(world, "traces", "list", "--json"))["traces"]
     assert trace["calls"] == 4
 

@@ -46,8 +46,8 @@ def current() -> Run | None:
     return _RUN.get()
 
 
-def carried(work: Callable[P, R]) -> Callable[P, R]:
-    """The same work for other threads, as a part of the run that goes on here: ``pool.map(carried(work), …)``."""
+def with_current_trace(work: Callable[P, R]) -> Callable[P, R]:
+    """The same work for other threads, as a part of this thread's trace: ``pool.map(with_current_trace(work), …)``."""
     run = _RUN.get()
 
     @functools.wraps(work)
