@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,6 +24,7 @@ from nacre.home.home import Home, open_home
 from nacre.protocols import LanguageModel
 from nacre.settings import Settings, load_settings
 from nacre.text.passages import words
+from nacre.values.memory import Memory
 from tests.processes import Processes
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -59,6 +60,18 @@ class Clock:
 
     def pass_days(self, days: float) -> None:
         self.now += timedelta(days=days)
+
+
+class _CrashError(Exception):
+    """What a test raises where a process would die."""
+
+
+def leave_pending(home: Home, memories: Sequence[Memory]) -> None:
+    """Write memories, as far as a crash right after the commit leaves them: their files are still to come."""
+    with suppress(_CrashError), home.change("store") as change:
+        with change.transaction():
+            change.put(memories)
+        raise _CrashError
 
 
 @dataclass

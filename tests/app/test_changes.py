@@ -15,14 +15,13 @@ import pytest
 from nacre.errors import Conflict
 from nacre.health.checks import doctor
 from nacre.health.database import rebuild
-from nacre.home.writes import commit
 from nacre.memories.requests import StoreRequest
 from nacre.memories.store import store
 from nacre.storage.comparisons import Comparisons
 from nacre.values.memory import Link, Memory
 from nacre.values.recall import Filter
 from nacre.values.session import Trust
-from tests.app.conftest import World, says
+from tests.app.conftest import World, leave_pending, says
 
 DAY = datetime(2026, 3, 2, 9, tzinfo=UTC)
 
@@ -442,13 +441,12 @@ def test_a_crash_between_the_writes_of_one_file_doubles_nothing(world: World, wr
     ]
     steps.append(replace(steps[0], importance=9))
     steps.append(replace(steps[1], superseded_by=lamp.id))
-    with context.vault_lock:
-        commit(context, steps[:1])
-        commit(context, steps[1:2])
-        commit(context, steps[2:])
-        writes = [intent for intent in context.files.intents() if intent.action == "write"]
-        for intent in writes[:written]:  # died before the database heard of it
-            context.vault.write(intent.path, intent.document or "", base=intent.base)
+    leave_pending(context, steps[:1])
+    leave_pending(context, steps[1:2])
+    leave_pending(context, steps[2:])
+    writes = [intent for intent in context.files.intents() if intent.action == "write"]
+    for intent in writes[:written]:  # died before the database heard of it
+        context.vault.write(intent.path, intent.document or "", base=intent.base)
     assert active(world) == {"The lamp is green"}
     assert len(list(world.vault.rglob("fact/*.md"))) == 2
     rebuilt(world)

@@ -10,13 +10,13 @@ import pytest
 
 from nacre.errors import SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.health.database import backup, rebuild, reset
+from nacre.home.change import FEW
 from nacre.home.home import open_home
-from nacre.home.writes import FEW, commit
 from nacre.memories.scan import scan
 from nacre.storage.vault_index import Intent
 from nacre.values.memory import Kind, Link, Memory, Retirement
 from nacre.values.operation import Operation
-from tests.app.conftest import NOON, World, says
+from tests.app.conftest import NOON, World, leave_pending, says
 
 
 def a_memory(memory_id: str, content: str, **more: object) -> Memory:
@@ -31,13 +31,14 @@ def test_a_few_memories_are_written_whole_however_slow_the_machine_is(
     held: list[str] = []
     context = open_home(world.settings(), observe=lambda name, _: held.append(name))
     buoys = [a_memory(f"01990000-0000-7000-8000-{number:012d}", f"Buoy {number} is red.") for number in range(FEW)]
-    commit(context, buoys)
-    assert held.count("write") == 1
+    with context.change("store") as change:
+        change.put(buoys)
+        assert held.count("write") == 1
 
 
 def test_a_crash_between_the_commit_and_the_file_loses_nothing(world: World) -> None:
     context = world.context()
-    commit(context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")])
+    leave_pending(context, [a_memory("01990000-0000-7000-8000-000000000001", "The vault door opens inwards.")])
     context.database.close()
     assert list(world.vault.rglob("*.md")) == []
 
@@ -73,7 +74,7 @@ def test_an_edit_that_meets_a_pending_write_keeps_both_versions(world: World) ->
     context = world.context()
     present = context.memories.find(outcome.memory_id)
     assert present is not None
-    commit(context, [replace(present, content="The gate code is in the safe.")])
+    leave_pending(context, [replace(present, content="The gate code is in the safe.")])
     context.database.close()
     file = world.vault / "global/fact/gate.md"
     file.write_text(file.read_text().replace("on the wall", "with the porter"))
@@ -116,8 +117,8 @@ def test_a_rebuild_from_an_empty_database_gives_the_same_memories_and_the_same_a
 def test_links_between_memories_survive_a_rebuild(world: World) -> None:
     old, new = "01990000-0000-7000-8000-000000000001", "01990000-0000-7000-8000-000000000002"
     context = world.context()
-    commit(context, [a_memory(old, "The build takes ten minutes.", superseded_by=new)])
-    commit(context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))])
+    leave_pending(context, [a_memory(old, "The build takes ten minutes.", superseded_by=new)])
+    leave_pending(context, [a_memory(new, "The build takes two minutes.", links=(Link("supersedes", old),))])
     scan(context)
     context.database.close()
     rebuild(world.settings(), world.context, vectors=False)
@@ -218,7 +219,7 @@ def test_a_rebuild_and_a_reset_write_first_what_is_pending(world: World) -> None
     for number, forget in enumerate(("rebuild", "reset")):
         context = world.context()
         memory = a_memory(f"01990000-0000-7000-8000-00000000000{number}", f"Pending before the {forget}.")
-        commit(context, [memory])
+        leave_pending(context, [memory])
         context.database.close()
         if forget == "rebuild":
             rebuild(world.settings(), world.context, vectors=False)
@@ -234,7 +235,7 @@ def test_an_edit_made_before_a_pending_removal_stays(world: World) -> None:
     context = world.context()
     present = context.memories.find(outcome.memory_id)
     assert present is not None
-    commit(context, [replace(present, retired=Retirement(NOON, "moved"))])
+    leave_pending(context, [replace(present, retired=Retirement(NOON, "moved"))])
     context.database.close()
     file = world.vault / "global/fact/ladder.md"
     file.write_text(file.read_text().replace("in the barn", "on the roof"))
@@ -249,7 +250,7 @@ def test_an_edit_whose_file_was_deleted_meanwhile_is_written_again(world: World)
     context = world.context()
     present = context.memories.find(outcome.memory_id)
     assert present is not None
-    commit(context, [replace(present, content="The kettle is blue.")])
+    leave_pending(context, [replace(present, content="The kettle is blue.")])
     context.database.close()
     (world.vault / "global/fact/kettle.md").unlink()
     with world.open() as memory:
@@ -280,7 +281,7 @@ def test_the_database_and_its_side_files_are_for_the_owner_alone(world: World) -
 
 def test_deleting_many_files_is_quick_enough_not_to_block_others(world: World) -> None:
     context = world.context()
-    commit(
+    leave_pending(
         context,
         [a_memory(f"01990000-0000-7000-8000-{number:012}", f"Note number {number}.") for number in range(1200)],
     )
@@ -357,7 +358,7 @@ def test_what_is_stored_while_a_rebuild_runs_is_there_when_it_is_done(world: Wor
     def meanwhile(_: object) -> None:
         context = world.context()
         if context.memories.find(late.id) is None:
-            commit(context, [late])
+            leave_pending(context, [late])
         context.database.close()
 
     rebuild(world.settings(), world.context, meanwhile)

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from nacre.home.home import Home
-from nacre.home.writes import commit
 from nacre.memories.scan import scan
 from nacre.values.memory import Kind, Memory
-from tests.app.conftest import World
+from tests.app.conftest import World, leave_pending
 
 Edit = Callable[[Path, str], None]
 
@@ -314,9 +313,8 @@ def test_an_edit_while_nacre_rewrites_the_file_keeps_both_and_says_so(world: Wor
     context = world.context()
     memory = _stored(context)
     file = world.vault / "global/fact/tide.md"
-    with context.vault_lock:
-        commit(context, [_with(memory, "High tide is at nine.")])
-        _atomically(file, file.read_text().replace("eight", "seven"))
+    leave_pending(context, [_with(memory, "High tide is at nine.")])
+    _atomically(file, file.read_text().replace("eight", "seven"))
     scan(context)
     assert context.problems == ["global/fact/tide.md: was edited meanwhile; both versions are kept"]
     with world.open() as home:
@@ -388,8 +386,7 @@ def _stored(context: Home) -> Memory:
         id=context.ids(), kind=Kind.FACT, subject="Tide", content="High tide is at eight.",
         created=context.now(), updated=context.now(),
     )  # fmt: skip
-    with context.vault_lock:
-        commit(context, [memory])
+    leave_pending(context, [memory])
     scan(context)
     return memory
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,10 @@ import pytest
 import nacre
 from nacre.history.schedule import KEPT_WITHOUT_GIT, commit_in_background
 from nacre.home.home import Home
-from nacre.home.writes import commit
 from nacre.memories.scan import scan
 from nacre.storage.vault_index import Intent
 from nacre.values.memory import Kind, Memory
-from tests.app.conftest import NOON, World, says
+from tests.app.conftest import NOON, World, leave_pending, says
 
 KEY = "AKIA" + "Q7R2T4W6Y8Z3B5D9"
 
@@ -106,13 +106,11 @@ def test_an_edit_with_a_secret_is_not_kept_in_the_database_and_waits_alone(world
 
 
 def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: World) -> None:
-    from nacre.home.operations import intend, operating
 
     context = world.context()
     try:
-        with operating(context, "note", subject="Cut short"):
-            with context.database.transaction():
-                intend(context, [Intent("write", "README.md", "What lies here.\n")])
+        with context.change("note", subject="Cut short") as change:
+            change.intend([Intent("write", "README.md", "What lies here.\n")])
             raise KeyboardInterrupt
     except KeyboardInterrupt:
         context.database.close()
@@ -122,9 +120,64 @@ def test_an_operation_that_a_crash_cut_short_is_closed_with_its_line(world: Worl
     assert [line["action"] for line in ledger(world)] == ["note"]
 
 
+def test_the_line_of_an_edit_is_in_the_ledger_when_the_edit_returns(world: World) -> None:
+    with world.open() as memory:
+        stored = memory.store("The gate is green.", subject="Gate")
+        memory.edit(stored.memory_id, content="The gate is blue.")
+    assert [line["action"] for line in ledger(world)] == ["store", "update"]
+
+
+def test_a_change_within_a_change_is_an_operation_of_its_own(world: World) -> None:
+    context = world.context()
+    with context.change("outer") as outer:
+        with context.change("inner") as inner:
+            inner.put([a_memory(1, "The lamp is green.")])
+        outer.put([a_memory(2, "The gate is red.")])
+    assert [line["action"] for line in ledger(world)] == ["inner", "outer"]
+    assert context.journal.unfinished() == []
+    assert len(list(world.vault.rglob("fact/*.md"))) == 2
+
+
+def test_a_change_in_the_transaction_of_another_is_taken_back_with_it_and_leaves_no_file(world: World) -> None:
+    context = world.context()
+    with suppress(ZeroDivisionError), context.change("outer") as outer, outer.transaction():
+        with context.change("inner") as inner:
+            inner.put([a_memory(1, "The lamp is green.")])
+        assert list(world.vault.rglob("fact/*.md")) == []
+        raise ZeroDivisionError
+    scan(context)
+    assert journal(context) == {}
+    assert list(world.vault.rglob("fact/*.md")) == []
+
+
+def test_a_change_that_writes_its_files_on_the_way_is_still_one_operation(world: World) -> None:
+    context = world.context()
+    with context.change("dream") as change:
+        change.put([a_memory(1, "The lamp is green.")])
+        change.apply()
+        assert len(list(world.vault.rglob("fact/*.md"))) == 1
+        change.put([a_memory(2, "The gate is red.")])
+    (line,) = ledger(world)
+    assert len(line["memories"]) == 2
+    assert list((world.home / "operations").iterdir()) == []
+
+
+def test_the_parts_of_a_run_are_one_operation_and_another_change_may_come_between(world: World) -> None:
+    context = world.context()
+    with context.run("ingest") as run:
+        with run.part() as part:
+            part.put([a_memory(1, "The lamp is green.")])
+        with world.open() as other:
+            other.store("The roof is flat.", subject="Roof")
+        with run.part() as part:
+            part.put([a_memory(2, "The gate is red.")])
+    assert [line["action"] for line in ledger(world)] == ["store", "ingest"]
+    assert len(ledger(world)[1]["memories"]) == 2
+
+
 def test_the_ledger_is_read_from_where_nacre_left_it_and_whole_after_a_merge(world: World) -> None:
     context = world.context()
-    commit(context, [], [])
+    leave_pending(context, [])
     end = context.vault.append("ledger.jsonl", ["one", "two"])
     end = context.vault.append("ledger.jsonl", ["two", "three"], (4, end[1]))  # not what it was: read whole
     assert (world.vault / "ledger.jsonl").read_text() == "one\ntwo\nthree\n"
@@ -137,10 +190,9 @@ def test_the_ledger_is_read_from_where_nacre_left_it_and_whole_after_a_merge(wor
 def test_without_git_the_journal_keeps_the_last_operations_only(world: World) -> None:
     world.environ["NACRE_GIT_ENABLED"] = "false"
     context = world.context()
-    with context.vault_lock:
-        commit(context, [a_memory(0, "The lamp is green.")])
-        for number in range(1, 2 * KEPT_WITHOUT_GIT + 1):
-            commit(context, [a_memory(0, f"The lamp is green, look number {number}.")])
+    leave_pending(context, [a_memory(0, "The lamp is green.")])
+    for number in range(1, 2 * KEPT_WITHOUT_GIT + 1):
+        leave_pending(context, [a_memory(0, f"The lamp is green, look number {number}.")])
     scan(context)
     assert context.journal.waiting()[0] == 2 * KEPT_WITHOUT_GIT + 1
     commit_in_background(context)
@@ -157,8 +209,7 @@ def test_what_commits_in_the_background_does_so_in_the_home_at_hand_whatever_the
     world.environ |= {"PATH": os.environ["PATH"], "PYTHONPATH": modules, "NACRE_HOME": str(tmp_path / "elsewhere")}
     world.environ |= {"NACRE_GIT_BACKGROUND": "true", "NACRE_GIT_COMMIT_AFTER_OPERATIONS": "1"}
     context = world.context()
-    with context.vault_lock:
-        commit(context, [a_memory(0, "The lamp is green.")])
+    leave_pending(context, [a_memory(0, "The lamp is green.")])
     commit_in_background(context)
     until = time.monotonic() + 60
     while context.journal.waiting()[0] and time.monotonic() < until:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 from uuid import UUID
 
 import msgspec
@@ -24,8 +22,7 @@ from nacre.dedup.statement import read as read_statement
 from nacre.embed.calibration import calibration_of
 from nacre.errors import InvalidInput, MemoryInvalid, QueryInvalid, SettingsInvalid, TranscriptUnreadable
 from nacre.extraction.extractor import extract
-from nacre.home.home import Home
-from nacre.home.writes import redacted
+from nacre.home.redaction import redacted
 from nacre.parsing.parse import opened
 from nacre.portability.sources.registry import SOURCES, get_source
 from nacre.portability.sources.source import Found, ImportSource, Item, Operation, Page, Skipped, Talk
@@ -59,7 +56,6 @@ _ID = "0198f3c2-7d1a-7c3e-9b1e-5f0c2a4d6e81"
 _LONGEST = 20_000
 _MTIME = 1_795_003_200
 _REDACTOR = Redactor()
-_CLEANING = cast(Home, SimpleNamespace(redactor=_REDACTOR))
 SECRETS = (
     "ghp_" + "a1B2" * 9,
     "AKIA" + "Q3ZJ7XPLM2VTKD4N",
@@ -309,7 +305,7 @@ def _check_memory(memory: Memory) -> None:
     assert UUID(memory.id).version == 7
     assert memory.created.tzinfo is not None
     with contextlib.suppress(MemoryInvalid):
-        memory = redacted(_CLEANING, memory)
+        memory = redacted(_REDACTOR, memory)
         memory = replace(memory, project=slugify(memory.project or "") or None, confirmed=())
         path = path_for(memory, lambda taken: False)
         place_of(path)

@@ -35,9 +35,8 @@ from nacre.errors import NacreError
 from nacre.health.proofs.index import prove_database, prove_full_text
 from nacre.history import operations
 from nacre.history.undo import undo
-from nacre.home import writes
+from nacre.home import change as changes
 from nacre.home.home import Home, open_home
-from nacre.home.operations import operating
 from nacre.indexing import model_switch, shards
 from nacre.indexing import vectors as embedding
 from nacre.ingestion.ingest import ingest
@@ -190,14 +189,15 @@ def store_ropes(context: Home) -> None:
     """Twelve memories in one write."""
     now = context.now()
     ropes = [Memory(context.ids(), Kind.FACT, subject, words, now, now) for subject, words in SOURCES]
-    writes.save(context, ropes)
+    with context.change("store") as change, change.transaction():
+        change.put(ropes)
 
 
 def consolidate(context: Home) -> None:
     """As a dream does: replacements are written first, then their sources retired, as one operation of many batches."""
-    writes.BATCH = 5
+    changes.BATCH = 5
     now = context.now()
-    with context.vault_lock, operating(context, "dream", subject="ropes", why="they say one thing each"):
+    with context.change("dream", subject="ropes", why="they say one thing each") as change:
         sources = [_named(context, subject) for subject, _ in SOURCES]
         for number in range(3):
             part = sources[number * 4 : number * 4 + 4]
@@ -206,9 +206,10 @@ def consolidate(context: Home) -> None:
                 continue
             words = " ".join(rope.content for rope in part)
             links = tuple(Link("builds_on", rope.id) for rope in part)
-            writes.save(context, [Memory(context.ids(), Kind.FACT, subject, words, now, now, links=links)])
+            change.put([Memory(context.ids(), Kind.FACT, subject, words, now, now, links=links)])
         gone = [replace(rope, retired=Retirement(now, "merged")) for rope in sources if not rope.retired]
-        writes.save(context, gone, [writes.entry(context, "retire", memory=rope.id) for rope in gone])
+        change.apply()
+        change.put(gone, [change.entry("retire", memory=rope.id) for rope in gone])
 
 
 def import_many(context: Home) -> None:
@@ -220,7 +221,8 @@ def import_many(context: Home) -> None:
         if not context.memories.find_like(f"Buoy {number}")
     ]
     changed = [replace(_named(context, name), importance=9) for name in ("Gate", "Lunch")]
-    writes.save(context, [*new, *changed], [writes.entry(context, "import", count=len(new))])
+    with context.change("import") as change, change.transaction():
+        change.put([*new, *changed], [change.entry("import", count=len(new))])
 
 
 def undo_edit(context: Home) -> None:

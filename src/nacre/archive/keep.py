@@ -139,12 +139,13 @@ def is_on(home: Home) -> bool:
 
 
 def withhold(home: Home, paths: Sequence[tuple[str, str]]) -> None:
-    """From now on the archive has of these (tool, path) what the index has. Call in a transaction.
+    """From now on the archive has of these (tool, path) what the index has.
 
     What is in it already goes with the next :func:`settle`.
     """
-    for tool, path in paths:
-        home.archive.withhold(path, tool)
+    with home.database.transaction():
+        for tool, path in paths:
+            home.archive.withhold(path, tool)
 
 
 def settle(home: Home) -> None:

@@ -79,7 +79,7 @@ def payloads(home: Home, state: Archived) -> Iterator[tuple[Segment, Payload]]:
 
 
 def remember(home: Home, state: Archived, pack: Pack) -> Archived:
-    """Tell the database what a pack holds. Call in a transaction."""
+    """Tell the database what a pack holds."""
     segments = pack.segments
     saved = replace(
         state, tool=pack.title.tool, kind=pack.title.kind,

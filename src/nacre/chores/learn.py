@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from nacre.extraction.learn import Lessons, learn
 from nacre.home.home import Home
-from nacre.home.operations import running
-from nacre.home.writes import apply_intents
 from nacre.indexing.vectors import embed_pending
 from nacre.storage.sessions import StoredSession
 from nacre.values.reports import Progress
@@ -29,9 +27,8 @@ def learn_now(
     if not home.settings["extraction.enabled"]:
         return None
     told = notify or (lambda _: None)
-    with running(home, "ingest"):
+    with home.run("ingest") as run:
         only = session.row if session else None
-        lessons = learn(home, told, in_chunks=True, only=only, is_over=is_over)
-    apply_intents(home)
+        lessons = learn(home, told, in_chunks=True, only=only, is_over=is_over, run=run)
     embed_pending(home, told, seconds=VECTOR_SECONDS)
     return lessons

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from nacre.context.sections import SHARES
 from nacre.errors import InvalidInput
 from nacre.home.home import Home
-from nacre.home.operations import intend, operating
-from nacre.home.writes import apply_intents
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent
 from nacre.text.passages import count_tokens
@@ -50,15 +48,14 @@ def write_own_page(home: Home, name: str, text: str) -> OwnPage:
     words = home.redactor.clean(text).strip()
     if len(words) > _MOST_CHARACTERS:
         raise InvalidInput(f"a page has {_MOST_CHARACTERS:,} characters at most", hint="store memories for the rest")
-    with home.vault_lock:
+    with home.change("page", subject=name) as change:
         path, data = _read(home, name)
         document = f"{words}\n" if words else None
         base = bytes_hash(data) if data is not None else None
         if document is None and data is None:
             return own_page(home, name)
-        with home.database.transaction(), operating(home, "page", subject=name):
-            intend(home, [Intent("write" if document else "remove", path, document, base)])
-        apply_intents(home)
+        with change.transaction():
+            change.intend([Intent("write" if document else "remove", path, document, base)])
     return own_page(home, name)
 
 

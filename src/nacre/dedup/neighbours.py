@@ -8,9 +8,8 @@ from dataclasses import replace
 from nacre.dedup.comparison import Comparison, compare, last_said
 from nacre.dedup.placement import confirm, put
 from nacre.embed.calibration import calibration_of
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import apply_intents, commit, entry, rest
 from nacre.values.memory import Memory, Retirement
 from nacre.values.reports import StoreOutcome
 from nacre.values.session import Speaker
@@ -40,18 +39,16 @@ def settle(home: Home, rows: Sequence[int]) -> dict[str, StoreOutcome]:
         return {}
     row_of = {memory.id: row for row, memory in memories.items()}
     outcomes = {}
-    with home.vault_lock:
-        with home.database.transaction(), operating(home, "settle", why="compared by meaning"):
-            for memory_id in home.comparisons.waiting(rows):
-                if rest(home):
-                    waiting = home.comparisons.waiting(rows)
-                if memory_id not in waiting:
-                    continue  # another process was faster
-                home.comparisons.settled(memory_id)
-                outcome = _settle(home, memory_id, near.get(row_of.get(memory_id, 0), []))
-                if outcome:
-                    outcomes[memory_id] = outcome
-        apply_intents(home)
+    with home.change("settle", why="compared by meaning") as change, change.transaction():
+        for memory_id in home.comparisons.waiting(rows):
+            if change.yield_locks():
+                waiting = home.comparisons.waiting(rows)
+            if memory_id not in waiting:
+                continue  # another process was faster
+            home.comparisons.settled(memory_id)
+            outcome = _settle(change, memory_id, near.get(row_of.get(memory_id, 0), []))
+            if outcome:
+                outcomes[memory_id] = outcome
     return outcomes
 
 
@@ -68,8 +65,9 @@ def _neighbours(home: Home, row: int, memory: Memory) -> list[tuple[Memory, floa
     ]
 
 
-def _settle(home: Home, memory_id: str, near: Sequence[tuple[Memory, float]]) -> StoreOutcome | None:
+def _settle(change: Change, memory_id: str, near: Sequence[tuple[Memory, float]]) -> StoreOutcome | None:
     """Compare a memory anew, now that its vector tells its neighbours."""
+    home = change.home
     memory = home.memories.find(memory_id)
     cosines = {other.id: cosine for other, cosine in near}
     present = [home.memories.find(other) for other in cosines]
@@ -80,20 +78,20 @@ def _settle(home: Home, memory_id: str, near: Sequence[tuple[Memory, float]]) ->
     found = compare(memory, others, cosines=cosines, model=vectors.model(), seen=vectors.seen())
     again = next((one for one in found if one.repeats), None)
     if again:
-        return _absorb(home, memory, again)
+        return _absorb(change, memory, again)
     if any(one.replaces or one.is_replaced or one.doubts or one.is_doubted for one in found):
-        return put(home, memory, found)
+        return put(change, memory, found)
     return None
 
 
-def _absorb(home: Home, memory: Memory, again: Comparison) -> StoreOutcome:
+def _absorb(change: Change, memory: Memory, again: Comparison) -> StoreOutcome:
     """One of two that say the same goes to ``retired/``: the later one, and the other keeps where it was said."""
     kept, gone = again.other, memory
     if last_said(kept) > last_said(gone):
         kept, gone = gone, kept
     if gone.speaker is Speaker.OWNER:
-        confirm(home, kept, gone)
+        confirm(change, kept, gone)
     reason = f"says the same as {kept.id}"
-    retired = replace(gone, retired=Retirement(home.now(), reason))
-    commit(home, [retired], [entry(home, "retire", memory=gone.id, reason=reason)])
+    retired = replace(gone, retired=Retirement(change.home.now(), reason))
+    change.put([retired], [change.entry("retire", memory=gone.id, reason=reason)])
     return StoreOutcome("known", kept.id, again.verdict.reason)

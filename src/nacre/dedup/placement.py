@@ -1,7 +1,6 @@
 """Where a new memory belongs among those that are there: known already, in place of another, or beside them.
 
-What changes is written in the transaction that is open: a new memory and those it supersedes change together or not at
-all. Call with the vault lock held.
+A new memory and those it supersedes change together or not at all.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from nacre.dedup.judge import Relation, Verdict
 from nacre.dedup.retirement_rules import retired_by, standing_for
 from nacre.dedup.supersession import active_again, doubted, ended, without_doubt
 from nacre.errors import EditConflict
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.writes import commit, redacted
+from nacre.home.redaction import redacted
 from nacre.spending.models import waits_for_models
 from nacre.storage.sqlite.times import to_ms
 from nacre.text.passages import words
@@ -38,7 +38,7 @@ _MOST_REPLACED = 5
 
 
 def place(
-    home: Home, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False,
+    change: Change, memory: Memory, more: Sequence[Memory] = (), *, by_hand: bool = False,
     touched: set[str] | None = None, is_echo: bool = False, decision: Decision | None = None,
 ) -> StoreOutcome:  # fmt: skip
     """Store a memory where it belongs; ``more`` are candidates to compare beside those that share its words.
@@ -48,26 +48,35 @@ def place(
     confirms nothing: an agent may have from nacre what it says. A ``decision`` of a model is followed where the rules
     leave it open, and where what it was about is still as it was.
     """
-    same = _same_words(home, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
+    with change.home.database.transaction():
+        return _place(change, memory, more, by_hand=by_hand, touched=touched, is_echo=is_echo, decision=decision)
+
+
+def _place(
+    change: Change, memory: Memory, more: Sequence[Memory], *, by_hand: bool, touched: set[str] | None, is_echo: bool,
+    decision: Decision | None,
+) -> StoreOutcome:  # fmt: skip
+    home = change.home
+    same = _same_words(change, memory, by_hand=by_hand, touched=touched, is_echo=is_echo)
     if same:
         return same
     rule = standing_for(home, memory)
     if rule:
-        return _retire_at_once(home, memory, rule)
+        return _retire_at_once(change, memory, rule)
     rows = home.comparisons.alike(memory, rivals(memory), limit=_CANDIDATES)
     others = {other.id: other for other in (*home.memories.by_rows(rows).values(), *more)}
     found = compare(memory, [other for other in others.values() if not other.superseded_by])
     again = next((one for one in found if one.repeats), None)
     if again:
         if not is_echo:
-            confirm(home, again.other, memory, touched)
+            confirm(change, again.other, memory, touched)
         return StoreOutcome("known", again.other.id, again.verdict.reason)
     if decision and not any(one.replaces or one.is_replaced for one in found):
-        say_again = None if is_echo else partial(confirm, home, memory=memory, touched=touched)
-        followed = _follow(home, memory, decision, found, say_again)
+        say_again = None if is_echo else partial(confirm, change, memory=memory, touched=touched)
+        followed = _follow(change, memory, decision, found, say_again)
         if followed:
             return replace(followed, reason=decision.reason, decided_by=decision.by)
-    outcome = put(home, memory, found)
+    outcome = put(change, memory, found)
     home.comparisons.wait(memory.id)
     if outcome.action == "stored" and not outcome.superseded_by:
         await_models(home, memory)
@@ -92,23 +101,24 @@ def _says(memory: Memory) -> tuple[object, ...]:
     return memory.content, memory.kind, memory.project, memory.inbox, memory.speaker, memory.trust
 
 
-def write_touched(home: Home, touched: set[str]) -> None:
+def write_touched(change: Change, touched: set[str]) -> None:
     """Bring the files of memories that were said again up to the index, each once."""
     for memory_id in sorted(touched):
         touched.discard(memory_id)
-        memory = home.memories.find(memory_id)
+        memory = change.home.memories.find(memory_id)
         if memory:
-            _change(home, memory)
+            _update(change, memory)
 
 
 def _follow(
-    home: Home, memory: Memory, decision: Decision, found: Sequence[Comparison],
+    change: Change, memory: Memory, decision: Decision, found: Sequence[Comparison],
     say_again: Callable[[Memory], None] | None,
 ) -> StoreOutcome | None:  # fmt: skip
     """What became of a memory as a model decided; ``None`` where the rules are to place it.
 
     They are where what was decided about has changed since, or is being edited just now.
     """
+    home = change.home
     target = home.memories.find(decision.target or "")
     if target is None or refusal(decision, memory, target):
         return None
@@ -118,7 +128,7 @@ def _follow(
         return StoreOutcome("known", target.id)
     if decision.action is Action.UPDATE:
         merged = united(home, target, memory, decision)
-        if not _change(home, merged):
+        if not _update(change, merged):
             return None
         await_models(home, merged)
         if say_again:
@@ -126,7 +136,7 @@ def _follow(
         return StoreOutcome("updated", target.id)
     one = Comparison(target, Verdict(Relation.SUPERSEDES, decision.in_words()), is_later=True)
     others = [other for other in found if other.other.id != target.id]
-    outcome = put(home, memory, [one, *others])
+    outcome = put(change, memory, [one, *others])
     home.comparisons.wait(memory.id)
     await_models(home, memory)
     return outcome
@@ -146,26 +156,31 @@ def united(home: Home, target: Memory, memory: Memory, decision: Decision) -> Me
         confidence=Confidence.INFERRED if is_inferred else target.confidence,
         extra={**target.extra, MERGED: {"by": decision.by, "reason": decision.reason}},
     )  # fmt: skip
-    return redacted(home, merged)
+    return redacted(home.redactor, merged)
 
 
-def put(home: Home, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
+def put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
     """Write a memory, and what its comparisons with others change."""
+    with change.home.database.transaction():
+        return _put(change, memory, found)
+
+
+def _put(change: Change, memory: Memory, found: Sequence[Comparison]) -> StoreOutcome:
     newest = min((one for one in found if one.is_replaced), key=lambda one: last_said(one.other), default=None)
     by = Replaced(newest.other, newest.verdict.reason) if newest else None
     if by:
         memory = ended(memory, by.memory)
     replaced = [one for one in found if one.replaces][:_MOST_REPLACED]
-    gone = [done for one in replaced if (done := _replace(home, one, memory))]
+    gone = [done for one in replaced if (done := _replace(change, one, memory))]
     links = tuple(Link(SUPERSEDES, one.memory.id, one.reason) for one in gone)
     memory = replace(memory, links=(*memory.links, *links))
     memory = _with_doubts(memory, found, {one.memory.id for one in gone}, is_ended=by is not None)
-    commit(home, [memory])
+    change.put([memory])
     for one in found:
         if one.is_doubted and not by:
-            _change(home, doubted(one.other, memory.id, one.verdict.reason))
+            _update(change, doubted(one.other, memory.id, one.verdict.reason))
     if by:
-        _take_into_history(home, memory, by)
+        _take_into_history(change, memory, by)
     similar = [one.other for one in found if one.verdict.relation in (Relation.RELATED, Relation.DOUBTS)]
     return StoreOutcome(
         "stored", memory.id, supersedes=tuple(gone), superseded_by=by, similar=tuple(similar[:_SIMILAR])
@@ -182,8 +197,9 @@ def _with_doubts(memory: Memory, found: Sequence[Comparison], gone: Container[st
     return memory
 
 
-def confirm(home: Home, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
+def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
     """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
+    home = change.home
     source = memory.source
     heard = {(known.source.session, turn) for turn in known.source.turns}
     heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}
@@ -198,19 +214,20 @@ def confirm(home: Home, known: Memory, memory: Memory, touched: set[str] | None 
     confirmed = sorted((*known.confirmed, again), key=lambda one: one.at)[-MOST_CONFIRMATIONS:]
     known = replace(known, confirmed=tuple(confirmed))
     if touched is None:
-        _change(home, known)
+        _update(change, known)
     else:
         home.memories.put(known)
         touched.add(known.id)
 
 
 def _same_words(
-    home: Home, memory: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
+    change: Change, memory: Memory, *, by_hand: bool, touched: set[str] | None, is_echo: bool
 ) -> StoreOutcome | None:
     """The memory that says the same in the same words, unless it was superseded before this was said.
 
     What a trusted source says is not known from an untrusted one, and what an untrusted one says confirms nothing.
     """
+    home = change.home
     same = home.memories.same_content(memory.content, memory.project)
     known = home.memories.find(same) if same else None
     if known is None:
@@ -224,17 +241,17 @@ def _same_words(
     elif not (known.retired or is_echo) and memory.trust is known.trust:
         if known.inbox and not memory.inbox:  # now somebody says that it holds everywhere
             known = replace(known, inbox=False)
-            _change(home, known)
-        confirm(home, known, memory, touched)
+            _update(change, known)
+        confirm(change, known, memory, touched)
     return StoreOutcome("known", known.id, "the same words are stored already")
 
 
-def _retire_at_once(home: Home, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
+def _retire_at_once(change: Change, memory: Memory, rule: StandingRetirement) -> StoreOutcome:
     """What falls under a standing retirement is kept where retired memories are, once, and changes no other."""
-    same = home.memories.same_content(memory.content, memory.project)
-    retired = retired_by(home, memory, rule)
+    same = change.home.memories.same_content(memory.content, memory.project)
+    retired = retired_by(change.home, memory, rule)
     if not same:
-        commit(home, [retired])
+        change.put([retired])
     return StoreOutcome("retired", same or memory.id, retired.retired.reason if retired.retired else None)
 
 
@@ -245,30 +262,30 @@ def rivals(memory: Memory) -> list[str]:
     return [word for kind in sorted(kinds) for name in names_of_kind(kind) for word in words(name)[:1]]
 
 
-def _replace(home: Home, one: Comparison, memory: Memory) -> Replaced | None:
+def _replace(change: Change, one: Comparison, memory: Memory) -> Replaced | None:
     old = ended(one.other, memory)
-    return Replaced(old, one.verdict.reason) if _change(home, old) else None
+    return Replaced(old, one.verdict.reason) if _update(change, old) else None
 
 
-def _take_into_history(home: Home, memory: Memory, by: Replaced) -> None:
+def _take_into_history(change: Change, memory: Memory, by: Replaced) -> None:
     """A memory that is older than the one in its place: link it there, and let it end what it ended."""
     newer = by.memory
-    before = [other for other in home.memories.replaced_by(newer.id) if other.id != memory.id]
+    before = [other for other in change.home.memories.replaced_by(newer.id) if other.id != memory.id]
     followed = [one for one in compare(memory, before) if one.replaces]
     for one in followed:
-        _replace(home, replace(one, other=active_again(one.other)), memory)
+        _replace(change, replace(one, other=active_again(one.other)), memory)
     links = tuple(link for link in newer.links if not any(link.to == one.other.id for one in followed))
-    _change(home, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
+    _update(change, replace(newer, links=(*links, Link(SUPERSEDES, memory.id, by.reason))))
     if followed:
         own = tuple(Link(SUPERSEDES, one.other.id, one.verdict.reason) for one in followed)
-        _change(home, replace(memory, links=(*memory.links, *own)))
+        _update(change, replace(memory, links=(*memory.links, *own)))
 
 
-def _change(home: Home, memory: Memory) -> bool:
+def _update(change: Change, memory: Memory) -> bool:
     """Write a changed memory, unless a person is editing its file just now: what they write comes first."""
     try:
-        commit(home, [memory])
+        change.put([memory])
     except EditConflict as error:
-        home.problems.append(error.message)
+        change.home.problems.append(error.message)
         return False
     return True

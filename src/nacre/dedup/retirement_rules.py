@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from nacre.dedup.supersession import released
 from nacre.errors import EditConflict
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import apply_intents, commit, entry
+from nacre.home.intents import apply_intents
 from nacre.values.forgetting import Match, StandingRetirement
 from nacre.values.memory import Memory, Retirement
 from nacre.vault import ledger
@@ -55,30 +55,32 @@ def retire_due(home: Home) -> int:
     What somebody brought back in spite of it stays, as does what is being edited just now: that is told in
     ``home.problems``. While another process writes, it is left to the next command.
     """
-    if not home.tombstones.arrived() or not home.vault_lock.acquire():
+    if not home.tombstones.arrived():
         return 0
-    try:
+    with home.vault_lock.if_free() as is_ours:
+        return _retire_arrived(home) if is_ours else 0
+
+
+def _retire_arrived(home: Home) -> int:
+    with home.change("retire", why="a standing retirement of another machine") as change:
         apply_intents(home)
         arrived = home.tombstones.arrived()
         back = _brought_back(home) if arrived else set()
         found = [one for one in home.memories.in_any_state(sorted(set(arrived) - back)) if _is_active(one)]
         due = [(memory, rule) for memory in found if (rule := standing_for(home, memory))]
-        with operating(home, "retire", why="a standing retirement of another machine"):
-            retired = sum(_retire(home, memory, rule) for memory, rule in due)
-            with home.database.transaction():
-                home.tombstones.set_arrived(())
-        apply_intents(home)
+        retired = sum(_retire(change, memory, rule) for memory, rule in due)
+        with home.database.transaction():
+            home.tombstones.set_arrived(())
         return retired
-    finally:
-        home.vault_lock.release()
 
 
-def _retire(home: Home, memory: Memory, rule: StandingRetirement) -> bool:
+def _retire(change: Change, memory: Memory, rule: StandingRetirement) -> bool:
+    home = change.home
     gone = retired_by(home, memory, rule)
     reason = gone.retired.reason if gone.retired else None
-    told = entry(home, "retire", memory=memory.id, reason=reason)
+    told = change.entry("retire", memory=memory.id, reason=reason)
     try:
-        commit(home, [gone, *released(home, [memory])], [told])
+        change.put([gone, *released(home, [memory])], [told])
     except EditConflict as error:
         home.problems.append(error.message)
         return False

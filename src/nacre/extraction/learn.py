@@ -15,9 +15,9 @@ from nacre.extraction.extractor import extract
 from nacre.extraction.meaning_model import meaning_of
 from nacre.extraction.rules.withdrawn import withdrawal
 from nacre.extraction.with_model import ModelExtractor
+from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
-from nacre.home.operations import explain, operating
-from nacre.home.writes import apply_intents, commit, entry, redacted, rest
+from nacre.home.redaction import redacted
 from nacre.memories.accept import place_accepted
 from nacre.memories.model_decision import Decisions, count_by_action, decisions, may_ask
 from nacre.memories.requests import Asking
@@ -66,16 +66,16 @@ class Lessons:
 
 def learn(
     home: Home, notify: Callable[[Progress], None], *, in_chunks: bool = False, only: int | None = None,
-    is_over: bool = False,
+    is_over: bool = False, run: Run | None = None,
 ) -> Lessons:  # fmt: skip
     """Extract memories from every session with turns that extraction has not seen, or from ``only`` the one of a row.
 
     ``is_over`` says that nobody will answer what was said last in it. A language model does it where one is set and may
     work in the background; with ``in_chunks`` it is never shown a session as a whole. What it found in a session is
-    stored before the next one is asked about.
+    stored before the next one is asked about. What is written belongs to the ``run``, or is a change of its own.
     """
     waiting = [(row, begin) for row, begin in home.sessions.to_extract() if only in (None, row)]
-    learner = _Learner(home, ModelExtractor(home, in_chunks=in_chunks), all_over=is_over)
+    learner = _Learner(home, ModelExtractor(home, in_chunks=in_chunks), run, all_over=is_over)
     try:
         for done, (row, begin) in enumerate(waiting):
 
@@ -96,8 +96,9 @@ def learn(
 
 
 class _Learner:
-    def __init__(self, home: Home, extractor: ModelExtractor, *, all_over: bool = False) -> None:
+    def __init__(self, home: Home, extractor: ModelExtractor, run: Run | None, *, all_over: bool = False) -> None:
         self.home = home
+        self.run = run
         self.extractor = extractor
         self.all_over = all_over
         self.meaning = meaning_of(home)
@@ -177,7 +178,7 @@ class _Learner:
         )  # fmt: skip
         if _is_echo(candidate, turns):
             self.echoes.add(memory.id)
-        return redacted(self.home, memory)
+        return redacted(self.home.redactor, memory)
 
     def is_known_evidence(self, memory: Memory) -> bool:
         """Whether this statement of its turns was learned already, also when the memory was edited or retired since."""
@@ -208,28 +209,29 @@ class _Learner:
         """
         home = self.home
         decided = self.decide()
-        with home.vault_lock:
+        with part_of(home, self.run, "ingest") as change:
             repeated = repetitions(home, self.pending)
-            with home.database.transaction(), operating(home, "ingest", in_run=True):
+            with change.transaction():
                 self.gate.refresh()  # what was forgotten since it was read is not learned
                 self.pending = [memory for memory in self.pending if not self.gate.bars(memory)]
                 touched: set[str] = set()
                 before = len(self.stored)
                 for memory in self.in_order():
-                    self.place(memory, repeated, touched, decided.of(memory))
-                    rest(home, lambda: write_touched(home, touched))
-                write_touched(home, touched)
+                    self.place(change, memory, repeated, touched, decided.of(memory))
+                    change.yield_locks(lambda: write_touched(change, touched))
+                write_touched(change, touched)
                 fresh = set(self.stored[before:])
                 learned_together(home, [memory for memory in self.pending if memory.id in fresh])
                 for row, seq in self.seen:
                     home.sessions.mark_extracted(row, seq)
-                    rest(home)
+                    change.yield_locks()
                 for memory_id, reason in self.withdrawn.items():
-                    self.retire(memory_id, reason)
-                    rest(home)
-                explain(home, self.why())
-            apply_intents(home)
-            place_accepted(home)
+                    self.retire(change, memory_id, reason)
+                    change.yield_locks()
+                change.explain(self.why())
+        with home.vault_lock.if_free() as is_ours:
+            if is_ours:
+                place_accepted(home)
         self.pending, self.seen, self.withdrawn, self.echoes = [], [], {}, set()
         self.stated.clear()
 
@@ -238,15 +240,15 @@ class _Learner:
         self.sessions += len(self.seen)
         return f"learned from {self.sessions} session{'s' if self.sessions > 1 else ''}"
 
-    def retire(self, memory_id: str, reason: str) -> None:
+    def retire(self, change: Change, memory_id: str, reason: str) -> None:
         """Move a memory to ``retired/``; what it had superseded holds again."""
         memory = self.home.memories.find(memory_id)
         if memory is None or memory.retired:
             return
         clean = self.home.redactor.clean(reason)
         gone = replace(memory, retired=Retirement(self.home.now(), clean))
-        told = entry(self.home, "retire", memory=memory_id, reason=clean)
-        commit(self.home, [gone, *released(self.home, [memory])], [told])
+        told = change.entry("retire", memory=memory_id, reason=clean)
+        change.put([gone, *released(self.home, [memory])], [told])
 
     def decide(self) -> Decisions:
         """What a language model decides about what is about to be placed: asked before any lock is taken.
@@ -272,7 +274,7 @@ class _Learner:
         return self.is_known_evidence(memory) or (memory.id in self.echoes and self.is_told_by_nacre(memory))
 
     def place(
-        self, memory: Memory, repeated: Repetitions, touched: set[str], decision: Decision | None
+        self, change: Change, memory: Memory, repeated: Repetitions, touched: set[str], decision: Decision | None
     ) -> None:  # fmt: skip
         self.gate.refresh()  # what was forgotten since it was read is not learned
         if self.gate.bars(memory):
@@ -281,7 +283,7 @@ class _Learner:
             self.duplicates += 1
             return
         outcome = place(
-            self.home,
+            change,
             memory,
             repeated.of(memory),
             touched=touched,

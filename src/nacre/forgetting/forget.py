@@ -14,8 +14,9 @@ from typing import Any
 from nacre.errors import Conflict, NotFound, QueryInvalid
 from nacre.forgetting.requests import ForgetRequest
 from nacre.forgetting.unreachable import unreached
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.writes import apply_intents, commit, entry
+from nacre.home.intents import apply_intents
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.memories.usage import fold_usage
@@ -64,17 +65,16 @@ def forget(home: Home, planned: ForgetPlan) -> ForgetReport:
     fold_usage(home)
     if planned.match:
         withdraw_matching(home, planned.match)
-    with home.vault_lock:
+    with home.change(FORGET) as change:
         if planned.match:
             apply_intents(home)
             clear_words(home, (), planned.match)
             home.erasing.clear_journal(planned.match)
             clear_told(home, planned.match)
-        entries = _entries(home, planned)
-        commit(home, (), entries)
-        apply_intents(home)
+        with change.transaction():
+            change.append(_entries(change, planned))
     apply_tombstones(home)
-    run = entries[0].op
+    run = change.operation_id
     is_done = not home.files.has_intents() and run not in home.tombstones.due()
     return ForgetReport(run, planned, is_done and erase_bytes(home), unreached(home, planned))
 
@@ -102,8 +102,8 @@ def allow_again(home: Home, reference: str) -> Forgotten:
     runs = {one.run: one for one in forgotten(home) if not one.is_allowed}
     of, whose = _meant(home, reference.strip(), runs)
     with home.vault_lock:
-        commit(home, (), [entry(home, ALLOW_AGAIN, of=of, **whose)])
-        apply_intents(home)
+        with home.change(ALLOW_AGAIN) as change, change.transaction():
+            change.append([change.entry(ALLOW_AGAIN, of=of, **whose)])
         heed_ledger(home)
         home.erasing.delete_held_cursors()
     return runs[of[-1]]
@@ -286,7 +286,7 @@ def _key(home: Home) -> Tombstone:
     return _tombstone(TombstoneKind.KEY, made)
 
 
-def _entries(home: Home, planned: ForgetPlan) -> list[ledger.Entry]:
+def _entries(change: Change, planned: ForgetPlan) -> list[ledger.Entry]:
     """The ledger's lines for a run, which has the id of the first: at most a thousand hashes each."""
     lines: list[dict[str, Any]] = [{}]
     held = 0
@@ -298,8 +298,8 @@ def _entries(home: Home, planned: ForgetPlan) -> list[ledger.Entry]:
             piece = hashes[start : start + _HASHES_AN_ENTRY]
             lines[-1].setdefault(name, {})[owner] = piece
             held += len(piece) + 1
-    made = [entry(home, FORGET) for _ in lines]
-    common = {"run": made[0].op, "how": planned.how}
+    made = [change.entry(FORGET) for _ in lines]
+    common = {"run": change.operation_id, "how": planned.how}
     single = {_SINGLE[one.kind]: one.value for one in planned.tombstones if one.kind in _SINGLE}
     words = [one.value for one in planned.tombstones if one.kind is TombstoneKind.WORDS and not one.owner]
     lines[0] |= {**single, **({"words": words} if words else {})}

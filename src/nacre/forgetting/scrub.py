@@ -23,8 +23,6 @@ from nacre.forgetting.scrub_report import Tally, clean_document, clean_lines, te
 from nacre.forgetting.scrub_vault import REASON, SCRUB, is_named_after_more, scrub_files, scrub_memories
 from nacre.history.chronicle import catch_up
 from nacre.home.home import Home
-from nacre.home.operations import running
-from nacre.home.writes import apply_intents
 from nacre.indexing.shards import purge_shards
 from nacre.indexing.vectors import embed_pending
 from nacre.memories.scan import scan
@@ -60,10 +58,9 @@ def scrub(home: Home, options: ScrubOptions, notify: Notify = lambda _: None) ->
     is_unfinished = begun.exists()
     if not options.dry_run:
         begun.touch(mode=0o600)
-    with running(home, SCRUB, why=REASON):
-        scrub_memories(home, tally.at("memories"), dry_run=options.dry_run)
-        scrub_files(home, tally.at("vault"), dry_run=options.dry_run)
-    apply_intents(home)
+    with home.run(SCRUB, why=REASON) as run:
+        scrub_memories(home, run, tally.at("memories"), dry_run=options.dry_run)
+        scrub_files(home, run, tally.at("vault"), dry_run=options.dry_run)
     with home.vault_lock:
         _scrub_database(home, tally, options, notify)
     _scrub_home(home, tally.at("files"), options)

@@ -1,6 +1,6 @@
 """Take out of the vault what the present rules know: of memories, of names, of all else that its files say.
 
-What is to change is found with no lock held. Then each part is changed as it is by then, and read, before others write.
+What is to change is found without a lock. Then each part is changed as it is by then, and read, before others write.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 
 from nacre.forgetting.scrub_report import Tally, clean_document, text_files
+from nacre.home.change import FEW, Change, Run
 from nacre.home.home import Home
-from nacre.home.operations import intend, operating
-from nacre.home.writes import FEW, apply_intents, entry, redacted, save
-from nacre.memories.scan import read_written
+from nacre.home.intents import apply_intents
+from nacre.home.redaction import redacted
+from nacre.memories.hand_edits import read_written
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
 from nacre.tombstones.text_search import claim_texts
@@ -26,12 +27,12 @@ SCRUB = "scrub"
 REASON = "the rules of redaction"
 
 
-def scrub_memories(home: Home, tally: Tally, *, dry_run: bool) -> None:
+def scrub_memories(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
     """Memories whose words the index has; their files follow through the usual way of writing."""
     changed = []
     for memory_id in sorted(home.memories.all_ids()):
         memory = home.memories.find(memory_id)
-        if memory and redacted(home, memory) != memory:
+        if memory and redacted(home.redactor, memory) != memory:
             for text in (memory.subject, memory.content, *memory.tags, memory.author or "", memory.canonical_key or ""):
                 tally.clean(text)
             for text in claim_texts(memory):
@@ -40,15 +41,15 @@ def scrub_memories(home: Home, tally: Tally, *, dry_run: bool) -> None:
     tally.changed["memories"] += len(changed)
     if dry_run:
         return
-    _in_parts(home, changed, _redact)
+    _in_parts(run, changed, _redact)
     if changed:
-        with home.vault_lock, operating(home, SCRUB, in_run=True):
-            save(home, [], [entry(home, SCRUB, count=len(changed), reason=REASON)])
+        with run.part() as change:
+            change.append([change.entry(SCRUB, count=len(changed), reason=REASON)])
     misnamed = [file.memory for file, _ in _misnamed(home, home.files.seen().values())]
-    _in_parts(home, misnamed, _rename)
+    _in_parts(run, misnamed, _rename)
 
 
-def scrub_files(home: Home, tally: Tally, *, dry_run: bool) -> None:
+def scrub_files(home: Home, run: Run, tally: Tally, *, dry_run: bool) -> None:
     """What else the vault's files say: comments, pages, files that a person wrote, the ledger."""
     changed = []
     for path, data in text_files(home.settings.vault, skipped={".git"}):
@@ -58,7 +59,7 @@ def scrub_files(home: Home, tally: Tally, *, dry_run: bool) -> None:
             changed.append(path.relative_to(home.settings.vault).as_posix())
     if dry_run:
         return
-    _in_parts(home, changed, _clean)
+    _in_parts(run, changed, _clean)
 
 
 def is_named_after_more(path: str, subject: str) -> bool:
@@ -69,20 +70,18 @@ def is_named_after_more(path: str, subject: str) -> bool:
     return not (stem == slug or re.fullmatch(r"-[0-9a-f]+", stem.removeprefix(slug)))
 
 
-def _in_parts(home: Home, names: Sequence[str], work: Callable[[Home, Sequence[str]], None]) -> None:
-    """Work on some at a time, with the vault's lock held, as a part of the run; others write between two of them."""
-    with home.vault_lock:
-        for start in range(0, len(names), FEW):
-            apply_intents(home)
-            with operating(home, SCRUB, in_run=True):
-                work(home, names[start : start + FEW])
-            home.vault_lock.let_others()
+def _in_parts(run: Run, names: Sequence[str], work: Callable[[Change, Sequence[str]], None]) -> None:
+    """Work on some at a time; others write between two of them."""
+    for start in range(0, len(names), FEW):
+        with run.part() as change:
+            apply_intents(change.home)
+            work(change, names[start : start + FEW])
 
 
-def _redact(home: Home, memory_ids: Sequence[str]) -> None:
+def _redact(change: Change, memory_ids: Sequence[str]) -> None:
     """As they are now: others write meanwhile."""
-    found = (home.memories.find(memory_id) for memory_id in memory_ids)
-    save(home, [redacted(home, memory) for memory in found if memory])
+    found = (change.home.memories.find(memory_id) for memory_id in memory_ids)
+    change.put([redacted(change.home.redactor, memory) for memory in found if memory])
 
 
 def _misnamed(home: Home, files: Iterable[SeenMemoryFile]) -> Iterator[tuple[SeenMemoryFile, Memory]]:
@@ -93,8 +92,9 @@ def _misnamed(home: Home, files: Iterable[SeenMemoryFile]) -> Iterator[tuple[See
             yield file, memory
 
 
-def _rename(home: Home, memory_ids: Sequence[str]) -> None:
+def _rename(change: Change, memory_ids: Sequence[str]) -> None:
     """A file is named after its subject: where that lost a secret, the name loses it, too."""
+    home = change.home
     moves: list[tuple[Intent, Intent]] = []
     found = [file for memory_id in memory_ids if (file := home.files.file_of(memory_id))]
     for file, memory in _misnamed(home, found):
@@ -108,23 +108,23 @@ def _rename(home: Home, memory_ids: Sequence[str]) -> None:
             home.files.forget(remove.path)
             data = (write.document or "").encode("utf-8", "replace")
             home.files.save(SeenMemoryFile(write.path, write.memory or "", 0, len(data), bytes_hash(data)))
-            intend(home, (write, remove))
-    apply_intents(home)
+            change.intend((write, remove))
+    change.apply()
     with home.database.transaction():
         for write, remove in moves:
             home.journal.rename(remove.path, write.path)
 
 
-def _clean(home: Home, names: Sequence[str]) -> None:
+def _clean(change: Change, names: Sequence[str]) -> None:
     """Bring files to what they say without secrets, and read them again."""
+    home = change.home
     writes = [write for name in names if (write := _cleaned(home, name))]
-    with home.database.transaction():
-        intend(home, writes)
-    apply_intents(home)
+    change.intend(writes)
+    change.apply()
     with home.database.transaction():
         for write in writes:
             home.files.distrust(write.path)
-    read_written(home, [write.path for write in writes], awaits=False)
+    read_written(change, [write.path for write in writes], awaits=False)
 
 
 def _cleaned(home: Home, name: str) -> Intent | None:

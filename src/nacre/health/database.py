@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from nacre.errors import EmbedderUnavailable, NacreError, SchemaTooNew, StoreUnusable, VaultUnusable
 from nacre.history.commit import commit_operations
 from nacre.home.home import Home
-from nacre.home.writes import apply_intents
+from nacre.home.intents import apply_intents
 from nacre.ingestion.ingest import ingest, named_before
 from nacre.ingestion.requests import IngestOptions
 from nacre.settings import Settings

@@ -19,7 +19,7 @@ from nacre.history.commit_message import BEGINNING, MOST_PATHS, Clean, unnamed, 
 from nacre.history.preparation import OWN_FILES, prepare
 from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
-from nacre.home.writes import without_secrets
+from nacre.home.redaction import without_secrets
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
@@ -262,7 +262,7 @@ def _mended(home: Home, path: str) -> str | None:
     seen = home.files.at(path)
     if seen is None or seen.hash != bytes_hash(data):
         return None
-    return without_secrets(home, data.decode("utf-8", "replace"))
+    return without_secrets(home.redactor, data.decode("utf-8", "replace"))
 
 
 def _settle_empty(home: Home, operation: Operation, commit: str | None) -> None:
@@ -352,4 +352,4 @@ def _unfit(home: Home, path: str, data: bytes) -> str | None:
         return f"is larger than {_LARGEST_BYTES // 1_000_000} MB"
     if b"\0" in data[:8192]:
         return None
-    return None if without_secrets(home, data.decode("utf-8", "replace")) is not None else WITHHELD
+    return None if without_secrets(home.redactor, data.decode("utf-8", "replace")) is not None else WITHHELD

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
+from nacre import views
 from nacre.dedup.supersession import released
 from nacre.errors import Conflict
 from nacre.history.operations import changes_of, find_operation, look, memory_of
+from nacre.home.change import FEW, Change
 from nacre.home.home import Home
-from nacre.home.operations import intend, is_going_on, operating
-from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest
+from nacre.home.operations import is_going_on
+from nacre.home.redaction import redacted
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
@@ -26,7 +28,7 @@ from nacre.vault.document import parse
 from nacre.vault.layout import is_memory_file
 from nacre.vault.merging import merge_versions
 from nacre.vault.merging_document import LISTS
-from nacre.views import Change, Version
+from nacre.views import Version
 
 UNDO = "undo"
 UNDONE = "undone"
@@ -45,7 +47,7 @@ class Step:
     """
 
     action: str
-    change: Change
+    change: views.Change
     memory: Memory | None = None
     clashes: tuple[str, ...] = ()
 
@@ -86,7 +88,8 @@ def undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
     scan(home)
     edition = home.database.edition()
     planned = _planned(home, found, changes, force=force)  # it reads every file, and nobody is to wait meanwhile
-    with home.vault_lock:
+    why = f"undoes {found.action} {found.id[-8:]}"
+    with home.change(UNDO, subject=found.subject, why=why) as change:
         if scan(home) or home.database.edition() != edition:
             planned = _planned(home, found, changes, force=force)
         if planned.conflicts:
@@ -99,15 +102,11 @@ def undo(home: Home, reference: str, *, force: bool = False) -> Undoing:
             raise Conflict(
                 "nothing of this operation is left to undo", hint=f"nacre diff {reference} shows what it did"
             )
-        done = planned.operation
-        why = f"undoes {done.action} {done.id[-8:]}"
-        with operating(home, UNDO, subject=done.subject, why=why) as operation:
-            _do(home, planned, force=force)
-        apply_intents(home)
-        return replace(planned, op=operation.id)
+        _do(change, planned, force=force)
+        return replace(planned, op=change.operation_id)
 
 
-def _found(home: Home, reference: str) -> tuple[Operation, list[Change]]:
+def _found(home: Home, reference: str) -> tuple[Operation, list[views.Change]]:
     look(home)
     operation = find_operation(home, reference)
     if is_going_on(home, operation):
@@ -115,40 +114,41 @@ def _found(home: Home, reference: str) -> tuple[Operation, list[Change]]:
     return operation, changes_of(home, operation)
 
 
-def _planned(home: Home, operation: Operation, changes: Sequence[Change], *, force: bool) -> Undoing:
+def _planned(home: Home, operation: Operation, changes: Sequence[views.Change], *, force: bool) -> Undoing:
     steps = (_step(home, change, force=force) for change in changes)
     return Undoing(operation, tuple(step for step in steps if step.action != "leave"))
 
 
-def _do(home: Home, planned: Undoing, *, force: bool) -> None:
+def _do(change: Change, planned: Undoing, *, force: bool) -> None:
+    home = change.home
     memories = sorted({step.change.memory for step in planned.steps if step.change.memory})
     gone: list[Memory] = []
     is_stale = False
-    with home.database.transaction():
+    with change.transaction():
         for planned_step in planned.steps:
             step = _step(home, planned_step.change, force=force) if is_stale else planned_step
-            _take(home, step)
+            _take(change, step)
             if step.action == "retire" and step.memory:
                 gone.append(step.memory)
-            is_stale = (len(planned.steps) > FEW and rest(home)) or is_stale
+            is_stale = (len(planned.steps) > FEW and change.yield_locks()) or is_stale
         for one in released(home, gone):
             if one.id not in memories:
-                commit(home, [one])
-        commit(home, [], [entry(home, UNDO, of=planned.operation.id, memories=memories[:20])])
+                change.put([one])
+        change.append([change.entry(UNDO, of=planned.operation.id, memories=memories[:20])])
 
 
-def _take(home: Home, step: Step) -> None:
+def _take(change: Change, step: Step) -> None:
     if step.action in ("change back", "keep both", "retire"):
-        commit(home, [step.memory] if step.memory else [])
+        change.put([step.memory] if step.memory else [])
     elif step.action == "bring back" and step.change.before:
-        _bring_back(home, step.change, step.memory)
+        _bring_back(change, step.change, step.memory)
     elif step.action == "remove" and step.change.after:
-        _remove(home, step.change.after)
+        _remove(change, step.change.after)
     elif step.action == "conflict":
-        home.problems.append(f"{step.subject}: was changed meanwhile, and stays as it is")
+        change.home.problems.append(f"{step.subject}: was changed meanwhile, and stays as it is")
 
 
-def _step(home: Home, change: Change, *, force: bool) -> Step:
+def _step(home: Home, change: views.Change, *, force: bool) -> Step:
     if not change.memory or not is_memory_file(change.latest.path):
         return _file_step(home, change)
     present = home.memories.find(change.memory)
@@ -170,14 +170,14 @@ def _step(home: Home, change: Change, *, force: bool) -> Step:
     return Step("change back", change, replace(merged, updated=home.now()))
 
 
-def _unmake(home: Home, change: Change, present: Memory) -> Step:
+def _unmake(home: Home, change: views.Change, present: Memory) -> Step:
     """The operation made the memory: it is retired, so that it does not come back from where it was learned."""
     if present.retired:
         return Step("leave", change)
     return Step("retire", change, replace(present, retired=Retirement(home.now(), UNDONE)))
 
 
-def _both(home: Home, change: Change, present: Memory, before: Memory, clashes: tuple[str, ...]) -> Step:
+def _both(home: Home, change: views.Change, present: Memory, before: Memory, clashes: tuple[str, ...]) -> Step:
     former = replace(
         before, id=home.ids(), links=(*before.links, Link("alternative_to", present.id, "as it was before an undo")),
         superseded_by=None, canonical_key=None,
@@ -185,7 +185,7 @@ def _both(home: Home, change: Change, present: Memory, before: Memory, clashes: 
     return Step("keep both", change, former, clashes)
 
 
-def _file_step(home: Home, change: Change) -> Step:
+def _file_step(home: Home, change: views.Change) -> Step:
     """A file that holds no memory goes back as a whole."""
     present = _text(home, change.latest.path)
     after = change.after.text if change.after else None
@@ -206,7 +206,7 @@ def _is_needed(home: Home, path: str) -> bool:
     return name == "project.md" and bool(home.sessions.newest(SessionFilter(project=slug, subagents=True), limit=1))
 
 
-def _is_as_left(home: Home, change: Change) -> bool:
+def _is_as_left(home: Home, change: views.Change) -> bool:
     """Whether the file is byte for byte as the operation left it, and its former place is free."""
     if change.before is None or change.after is None:
         return False
@@ -221,9 +221,10 @@ def _text(home: Home, path: str) -> str | None:
         return None
 
 
-def _bring_back(home: Home, change: Change, memory: Memory | None) -> None:
+def _bring_back(change: Change, undone: views.Change, memory: Memory | None) -> None:
     """Put a file back as it was, byte for byte."""
-    before, after = change.before, change.after
+    home = change.home
+    before, after = undone.before, undone.after
     if before is None:
         return
     intents = []
@@ -239,15 +240,15 @@ def _bring_back(home: Home, change: Change, memory: Memory | None) -> None:
     present = _text(home, before.path)
     known = bytes_hash(present.encode("utf-8", "replace")) if present is not None else None
     write = Intent("write", before.path, before.text, known, memory.id if memory else None, former=present)
-    intend(home, [write, *intents])
+    change.intend([write, *intents])
 
 
-def _remove(home: Home, after: Version) -> None:
+def _remove(change: Change, after: Version) -> None:
     base = bytes_hash(after.text.encode("utf-8", "replace"))
-    intend(home, [Intent("remove", after.path, base=base, former=after.text)])
+    change.intend([Intent("remove", after.path, base=base, former=after.text)])
 
 
-def _merge(home: Home, change: Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
+def _merge(home: Home, change: views.Change, present: Memory) -> tuple[Memory, tuple[str, ...]]:
     """Go from what the operation left to what was before, in what is there now; and the fields where that cannot be.
 
     It is the merge of a sync: the present version on one side, the former one on the other.
@@ -264,7 +265,7 @@ def _merge(home: Home, change: Change, present: Memory) -> tuple[Memory, tuple[s
     path, document = merged
     clashes = tuple(_NAMES.get(name, name) for name in document.fields if name not in LISTS)
     result = parse(document.text, path, new_id=lambda: present.id, modified=present.updated)
-    return replace(redacted(home, result), id=present.id), clashes
+    return replace(redacted(home.redactor, result), id=present.id), clashes
 
 
 def _version(version: Version) -> identity.Version:

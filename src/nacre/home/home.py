@@ -6,6 +6,7 @@ Each store is loaded with its module when it is first asked for: a hook that loo
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -15,14 +16,15 @@ from typing import TYPE_CHECKING
 from nacre.errors import EmbedderUnavailable, StoreUnusable
 from nacre.platform import private_files
 from nacre.platform.ids import Clock, Ids, to_millisecond, utc_now, uuid7_source
+from nacre.platform.lazy import Lazy, load
 from nacre.platform.locks import FileLock, Observe, Turn
 from nacre.protocols import Embedder, LanguageModel, RemoteEmbedder, Reranker
 from nacre.settings import Settings, load_settings
-from nacre.values.operation import Operation
 
 if TYPE_CHECKING:
     from nacre.git.repository import Repository
     from nacre.home.answer_cache import Kept
+    from nacre.home.change import Change, Run
     from nacre.redact.redactor import Redactor
     from nacre.storage.archive import ArchiveIndex
     from nacre.storage.claims import Claims
@@ -55,8 +57,70 @@ RerankerLoader = Callable[[Settings], Reranker | None]
 ModelLoader = Callable[[Settings, str], LanguageModel]
 
 
+class Stores:
+    """What a home consists of, each loaded with its module when it is first used."""
+
+    vault: Lazy[Vault] = Lazy("nacre.vault.files:Vault", lambda kind, home: kind(home.settings.vault))
+    """The folder of memories."""
+    repository: Lazy[Repository] = Lazy(
+        "nacre.git.repository:Repository", lambda kind, home: kind(home.settings.vault, home.settings.environ)
+    )
+    """The vault's history in git."""
+    redactor: Lazy[Redactor] = Lazy(
+        "nacre.redact.redactor:Redactor",
+        lambda kind, home: kind(home.settings["redaction.patterns"], home.settings["redaction.allow"]),
+    )
+    """Takes secrets out of whatever is stored."""
+    memories: Lazy[Memories] = Lazy("nacre.storage.memories:Memories")
+    """Memories in the index."""
+    comparisons: Lazy[Comparisons] = Lazy("nacre.storage.comparisons:Comparisons")
+    """What comparing memories needs."""
+    claims: Lazy[Claims] = Lazy("nacre.storage.claims:Claims")
+    """What memories claim, and which of them wait for a model."""
+    sessions: Lazy[Sessions] = Lazy("nacre.storage.sessions:Sessions")
+    """Sessions and turns in the index."""
+    deeds: Lazy[DeedIndex] = Lazy("nacre.storage.file_history:DeedIndex")
+    """What agents did."""
+    shards: Lazy[ShardSet] = Lazy(
+        "nacre.storage.search.shard_set:ShardSet", lambda kind, home: kind(home.database, home.settings.index)
+    )
+    """The full text of turns that left the database."""
+    turn_search: Lazy[TurnSearch] = Lazy(
+        "nacre.storage.search.turns:TurnSearch", lambda kind, home: kind(home.database, home.shards)
+    )
+    """Full text over turns, wherever it lies."""
+    usage: Lazy[UsageLog] = Lazy("nacre.storage.usage:UsageLog")
+    """How memories are used."""
+    session_uses: Lazy[SessionUses] = Lazy("nacre.storage.usage:SessionUses")
+    """Which memories were used in which session."""
+    co_recall: Lazy[CoRecall] = Lazy("nacre.storage.co_recall:CoRecall")
+    """Memories that are used together."""
+    reviews: Lazy[Reviews] = Lazy("nacre.storage.reviews:Reviews")
+    """Memories that a person should look at."""
+    tombstones: Lazy[Tombstones] = Lazy("nacre.storage.tombstones:Tombstones")
+    """What must not come back."""
+    archive: Lazy[ArchiveIndex] = Lazy("nacre.storage.archive:ArchiveIndex")
+    """What is kept of transcripts."""
+    erasing: Lazy[Erasing] = Lazy("nacre.storage.erasure:Erasing")
+    """Deletes what was forgotten."""
+    files: Lazy[VaultIndex] = Lazy("nacre.storage.vault_index:VaultIndex")
+    """What the index knows of the vault's files."""
+    journal: Lazy[Journal] = Lazy("nacre.storage.journal:Journal")
+    """Operations, and what they wrote."""
+    outcomes: Lazy[Outcomes] = Lazy("nacre.storage.outcomes:Outcomes")
+    """What became of memories that were accepted first."""
+    spending: Lazy[Spending] = Lazy("nacre.storage.spending:Spending")
+    """What models were asked, and what that cost."""
+    traces: Lazy[Traces] = Lazy("nacre.storage.traces:Traces")
+    """What runs went through."""
+    deep_answers: Lazy[Kept[DeepResult]] = Lazy(
+        "nacre.home.answer_cache:Kept", lambda kind, home: kind(lambda: home.clock().timestamp())
+    )
+    """What deep recall answered just now."""
+
+
 @dataclass(frozen=True)
-class Home:
+class Home(Stores):
     """One open home. ``now()`` has whole milliseconds, as the vault writes them."""
 
     settings: Settings
@@ -68,12 +132,7 @@ class Home:
     load_model: ModelLoader
     """Opens the language model of a name."""
     problems: list[str] = field(default_factory=list)
-    operations: list[Operation] = field(default_factory=list)
-    """The operation that is going on, if one is; see :mod:`nacre.home.operations`."""
-    runs: list[Operation] = field(default_factory=list)
-    """The run that is going on, if one is: an operation in parts."""
-    going_on: dict[str, FileLock] = field(default_factory=dict)
-    """Held while an operation goes on without the vault lock, by its id."""
+    """What went wrong and ended nothing, in words: shown with the answer. A scan of the vault begins it anew."""
     earlier: Vectors | None = None
     """The vectors of the database that this one is to replace, while it is made anew."""
     embedders: dict[str, Embedder] = field(default_factory=dict)
@@ -88,156 +147,35 @@ class Home:
         return FileLock(self.settings.home / "vault.lock", observe=self.observe)
 
     @cached_property
-    def vault(self) -> Vault:
-        """The folder of memories."""
-        from nacre.vault.files import Vault
-
-        return Vault(self.settings.vault)
-
-    @cached_property
-    def memories(self) -> Memories:
-        """Memories in the index."""
-        from nacre.storage.memories import Memories
-
-        return Memories(self.database)
-
-    @cached_property
-    def comparisons(self) -> Comparisons:
-        """What comparing memories needs."""
-        from nacre.storage.comparisons import Comparisons
-
-        return Comparisons(self.database)
-
-    @cached_property
-    def claims(self) -> Claims:
-        """What memories claim, and which of them wait for a model."""
-        from nacre.storage.claims import Claims
-
-        return Claims(self.database)
-
-    @cached_property
-    def sessions(self) -> Sessions:
-        """Sessions and turns in the index."""
-        from nacre.storage.sessions import Sessions
-
-        return Sessions(self.database)
-
-    @cached_property
-    def deeds(self) -> DeedIndex:
-        """What agents did."""
-        from nacre.storage.file_history import DeedIndex
-
-        return DeedIndex(self.database)
-
-    @cached_property
-    def shards(self) -> ShardSet:
-        """The full text of turns that left the database."""
-        from nacre.storage.search.shard_set import ShardSet
-
-        return ShardSet(self.database, self.settings.index)
-
-    @cached_property
-    def turn_search(self) -> TurnSearch:
-        """Full text over turns, wherever it lies."""
-        from nacre.storage.search.turns import TurnSearch
-
-        return TurnSearch(self.database, self.shards)
-
-    @cached_property
-    def usage(self) -> UsageLog:
-        """How memories are used."""
-        from nacre.storage.usage import UsageLog
-
-        return UsageLog(self.database)
-
-    @cached_property
-    def session_uses(self) -> SessionUses:
-        """Which memories were used in which session."""
-        from nacre.storage.usage import SessionUses
-
-        return SessionUses(self.database)
-
-    @cached_property
-    def co_recall(self) -> CoRecall:
-        """Memories that are used together."""
-        from nacre.storage.co_recall import CoRecall
-
-        return CoRecall(self.database)
-
-    @cached_property
-    def reviews(self) -> Reviews:
-        """Memories that a person should look at."""
-        from nacre.storage.reviews import Reviews
-
-        return Reviews(self.database)
-
-    @cached_property
-    def tombstones(self) -> Tombstones:
-        """What must not come back."""
-        from nacre.storage.tombstones import Tombstones
-
-        return Tombstones(self.database)
-
-    @cached_property
-    def archive(self) -> ArchiveIndex:
-        """What is kept of transcripts."""
-        from nacre.storage.archive import ArchiveIndex
-
-        return ArchiveIndex(self.database)
-
-    @cached_property
     def archive_lock(self) -> FileLock:
         """Held by whoever changes the archive; may be entered again."""
         return FileLock(self.settings.home / "archive.lock", observe=self.observe)
 
-    @cached_property
-    def erasing(self) -> Erasing:
-        """Deletes what was forgotten."""
-        from nacre.storage.erasure import Erasing
+    def change(
+        self, action: str, *, subject: str | None = None, why: str | None = None
+    ) -> AbstractContextManager[Change]:  # fmt: skip
+        """Change the vault: holds its lock, is one operation, and writes what it intends to the files as it ends.
 
-        return Erasing(self.database)
+        ``action`` is what ledger and history call it; ``subject`` says in words what it is about, ``why`` for what
+        reason; secrets are taken out of both. Nothing is recorded until something is written. A change within a change
+        is an operation of its own: begin it before the outer one writes, or in its transaction. Raises StoreBusy.
+        """
+        changing: AbstractContextManager[Change] = load("nacre.home.change:change")(
+            self, action, subject=subject, why=why
+        )
+        return changing
 
-    @cached_property
-    def files(self) -> VaultIndex:
-        """What the index knows of the vault's files."""
-        from nacre.storage.vault_index import VaultIndex
+    def run(
+        self, action: str, *, subject: str | None = None, why: str | None = None, op: str | None = None
+    ) -> AbstractContextManager[Run]:  # fmt: skip
+        """A long operation in parts, between which others write; arguments as for :meth:`change`, ``op`` is its id.
 
-        return VaultIndex(self.database)
-
-    @cached_property
-    def journal(self) -> Journal:
-        """Operations, and what they wrote."""
-        from nacre.storage.journal import Journal
-
-        return Journal(self.database)
-
-    @cached_property
-    def repository(self) -> Repository:
-        """The vault's history in git."""
-        from nacre.git.repository import Repository  # subprocess takes 8 ms, which few commands need
-
-        return Repository(self.settings.vault, self.settings.environ)
-
-    @cached_property
-    def outcomes(self) -> Outcomes:
-        """What became of memories that were accepted first."""
-        from nacre.storage.outcomes import Outcomes
-
-        return Outcomes(self.database)
-
-    @cached_property
-    def spending(self) -> Spending:
-        """What models were asked, and what that cost."""
-        from nacre.storage.spending import Spending
-
-        return Spending(self.database)
-
-    @cached_property
-    def traces(self) -> Traces:
-        """What runs went through."""
-        from nacre.storage.traces import Traces
-
-        return Traces(self.database)
+        What a crash leaves of it is closed by whoever writes next.
+        """
+        running: AbstractContextManager[Run] = load("nacre.home.change:run")(
+            self, action, subject=subject, why=why, op=op
+        )
+        return running
 
     @cached_property
     def vectors(self) -> Vectors:
@@ -251,18 +189,12 @@ class Home:
 
     def _vectors(self, *, other: bool) -> Vectors:
         try:
-            from nacre.storage.search.vectors import Vectors  # numpy takes 100 ms, which the lexical lanes do not need
+            kind = load("nacre.storage.search.vectors:Vectors")  # numpy takes 100 ms
         except ImportError as error:
             raise EmbedderUnavailable("numpy is not installed", hint="pip install numpy") from error
         days = self.settings["embedding.turns_newer_than"]
-        return Vectors(self.database, self.now() - timedelta(days=days) if days else None, other=other)
-
-    @cached_property
-    def redactor(self) -> Redactor:
-        """Takes secrets out of whatever is stored."""
-        from nacre.redact.redactor import Redactor
-
-        return Redactor(self.settings["redaction.patterns"], self.settings["redaction.allow"])
+        made: Vectors = kind(self.database, self.now() - timedelta(days=days) if days else None, other=other)
+        return made
 
     def loaded_embedder(self, name: str) -> Embedder:
         """The embedding model of a name, loaded once and without the owner's limits on what may be sent to it.
@@ -285,13 +217,6 @@ class Home:
         """The model that looks at the best hits once more, if one is configured. Raises RerankerUnavailable."""
         return self.load_reranker(self.settings)
 
-    @cached_property
-    def deep_answers(self) -> Kept[DeepResult]:
-        """What deep recall answered just now."""
-        from nacre.home.answer_cache import Kept  # only deep recall keeps answers
-
-        return Kept(lambda: self.clock().timestamp())
-
     def now(self) -> datetime:
         """The present, to the millisecond."""
         return to_millisecond(self.clock())
@@ -313,10 +238,8 @@ def open_home(
     ``database.unwritable`` tells why, and every write raises it.
     ``observe`` is told how long its locks were held, for measuring.
     """
-    from nacre.home.swap import finish
-
     try:
-        if finish(settings.home):  # its settings were not there to be read
+        if load("nacre.home.swap:finish")(settings.home):  # its settings were not there to be read
             settings = replace(settings, values=load_settings(settings.home, settings.environ).values)
         private_files.make_folder(settings.home)
         private_files.refuse_unsafe(settings.home)
@@ -325,11 +248,8 @@ def open_home(
         raise StoreUnusable(
             f"cannot create {settings.home}: {error.strerror}", hint="set NACRE_HOME to a folder you can write to"
         ) from error
-    from nacre.storage.sqlite.open import open_database
-    from nacre.vault.files import Vault
-
-    Vault(settings.vault).prepare()
-    database = open_database(settings.database, observe)
+    load("nacre.vault.files:Vault")(settings.vault).prepare()
+    database = load("nacre.storage.sqlite.open:open_database")(settings.database, observe)
     return Home(
         settings=settings,
         database=database,
@@ -348,15 +268,14 @@ def open_to_read(settings: Settings, *, patience_ms: int, clock: Clock = utc_now
     Raises StoreUnusable where there is no database of the present schema, it cannot be read by then, or another user
     could have put something into it.
     """
-    from nacre.storage.sqlite.database import Database
-
     if not settings.database.is_file():
         raise StoreUnusable(f"there is no database at {settings.database}")
     private_files.refuse_unsafe(settings.home)
     only_read = StoreUnusable("this home was opened to be read")
+    opened = load("nacre.storage.sqlite.database:Database")
     return Home(
-        settings, Database(settings.database, unwritable=only_read, patience_ms=patience_ms), clock,
-        uuid7_source(clock), _load_configured, _load_configured_reranker, load_configured_model,
+        settings, opened(settings.database, unwritable=only_read, patience_ms=patience_ms), clock, uuid7_source(clock),
+        _load_configured, _load_configured_reranker, load_configured_model,
     )  # fmt: skip
 
 
@@ -365,29 +284,25 @@ def _load_configured(settings: Settings) -> Embedder:
     threads = settings["embedding.threads"] or None
     if name == "none":
         raise EmbedderUnavailable("the embedding model is off", hint="nacre config set embedding.model minilm")
+    embedder: Embedder
     if name == BUNDLED:
-        from nacre.embed.onnx import load_minilm  # only where a vector is wanted
-
-        return load_minilm(threads)
-    if name.startswith("onnx:"):
-        from nacre.embed.folder import load_folder
-
-        return load_folder(Path(name.removeprefix("onnx:")).expanduser(), threads)
-    from nacre.llm.embeddings import open_embedder  # the providers' library takes up to a second
-
-    return open_embedder(settings, name)
+        embedder = load("nacre.embed.onnx:load_minilm")(threads)
+    elif name.startswith("onnx:"):
+        embedder = load("nacre.embed.folder:load_folder")(Path(name.removeprefix("onnx:")).expanduser(), threads)
+    else:
+        embedder = load("nacre.llm.embeddings:open_embedder")(settings, name)  # its library takes up to a second
+    return embedder
 
 
 def _load_configured_reranker(settings: Settings) -> Reranker | None:
     if settings["recall.reranker"] in ("", "none", "model"):
         return None
-    from nacre.embed.cross_encoder import OnnxReranker  # only where somebody has a model for it
-
-    return OnnxReranker(Path(settings["recall.reranker"]).expanduser())
+    kind = load("nacre.embed.cross_encoder:OnnxReranker")
+    reranker: Reranker = kind(Path(settings["recall.reranker"]).expanduser())
+    return reranker
 
 
 def load_configured_model(settings: Settings, name: str) -> LanguageModel:
     """The language model of a name, with what the settings say of it. Raises ModelRefused."""
-    from nacre.llm.registry import open_model  # the providers' SDKs take up to a second
-
-    return open_model(settings, name)
+    model: LanguageModel = load("nacre.llm.registry:open_model")(settings, name)  # an SDK takes up to a second
+    return model

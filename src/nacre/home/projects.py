@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from nacre.errors import MemoryInvalid, VaultUnusable
+from nacre.home.change import Change, Run, part_of
 from nacre.home.home import Home
 from nacre.home.location import Place, known_project, locate
-from nacre.home.operations import intend, operating
-from nacre.home.writes import apply_intents, clean_values
+from nacre.home.redaction import clean_values
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, Project
 from nacre.text.passages import one_line
@@ -51,7 +51,7 @@ def read_pages(home: Home) -> None:
             if not slug.isprintable():
                 raise MemoryInvalid("the folder's name holds characters that cannot be shown; rename it")
             mtime_ns = home.vault.stat(_path(slug)).mtime_ns
-            values = clean_values(home, _parse(home.vault.read(_path(slug))).values)
+            values = clean_values(home.redactor, _parse(home.vault.read(_path(slug))).values)
         except FileNotFoundError:
             continue
         except (MemoryInvalid, VaultUnusable) as error:
@@ -67,8 +67,12 @@ def _shown(path: str) -> str:
     return path if path.isprintable() else ascii(path)[1:-1]
 
 
-def resolve_project(home: Home, session: Session, *, create: bool = True) -> str | None:
+def resolve_project(
+    home: Home, session: Session, *, create: bool = True, run: Run | None = None
+) -> str | None:  # fmt: skip
     """The slug of the project a session belongs to; a new project gets its page. ``None`` for no project.
+
+    The page belongs to the ``run`` that meets the session, if one does.
 
     Order: configured label, git remote, known root, label or alias, then a new project named after its folder.
     Worktrees of one repository are one project; a repository of the same name with another remote is another one.
@@ -82,7 +86,7 @@ def resolve_project(home: Home, session: Session, *, create: bool = True) -> str
             return found
     place = locate(session.cwd, session.repository)
     found = known_project(home, place)
-    return found if found or not create else _make(home, place, session.label)
+    return found if found or not create else _make(home, place, session.label, run)
 
 
 def project_of_work(home: Home, folder: Path) -> str | None:
@@ -95,14 +99,10 @@ def project_of_work(home: Home, folder: Path) -> str | None:
     found, slug = known_project(home, place), _slug(home, place)
     if found or not slug:
         return found
-    is_ours = home.vault_lock.acquire()
-    try:
+    with home.vault_lock.if_free() as is_ours:
         if not is_ours and slug not in {project.slug for project in home.files.projects()}:
             return slug
         return _make(home, place)
-    finally:
-        if is_ours:
-            home.vault_lock.release()
 
 
 def known_or_named(home: Home, folder: Path) -> str | None:
@@ -111,23 +111,22 @@ def known_or_named(home: Home, folder: Path) -> str | None:
     return known_project(home, place) or (_slug(home, place) or None)
 
 
-def write_new_page(home: Home, path: str, document: str) -> bool:
+def write_new_page(run: Run, path: str, document: str) -> bool:
     """Write a page that is not there yet, of a project or the owner's profile; returns whether it was written."""
     slug = path.split("/")[1] if path.startswith("projects/") else ""
     if slug and (slugify(slug) != slug or path != _path(slug)):
         return False
-    with home.vault_lock:
+    with run.part() as change:
+        home = change.home
         if home.vault.exists(path) or home.files.pending_document(path) is not None:
             return False
-        with home.database.transaction(), operating(home, "import", subject=path, in_run=True):
-            intend(home, [Intent("write", path, document, None)])
-        apply_intents(home)
+        change.intend([Intent("write", path, document, None)])
     return True
 
 
-def _make(home: Home, place: Place, label: str | None = None) -> str | None:
-    with home.vault_lock:  # another process may have made it meanwhile
-        return known_project(home, place) or _create(home, place, label)
+def _make(home: Home, place: Place, label: str | None = None, run: Run | None = None) -> str | None:
+    with part_of(home, run, "project") as change:
+        return known_project(home, place) or _create(change, place, label)  # another process may have made it meanwhile
 
 
 def _slug(home: Home, place: Place) -> str:
@@ -136,14 +135,15 @@ def _slug(home: Home, place: Place) -> str:
     return "" if slug in _NOT_PROJECTS or place.root == str(home.settings.user_home) else slug
 
 
-def _create(home: Home, place: Place, label: str | None) -> str | None:
+def _create(change: Change, place: Place, label: str | None) -> str | None:
+    home = change.home
     slug = _slug(home, place)
     if not slug:
         return None
     name = _name(place.remote) or _name(place.root)
     existing = {project.slug for project in home.files.projects()}
     if slug in existing and not _is_namesake(home, slug, place):
-        _extend(home, slug, place)
+        _extend(change, slug, place)
         return slug
     number = 1
     base = slug
@@ -155,12 +155,13 @@ def _create(home: Home, place: Place, label: str | None) -> str | None:
     values["roots"] = [place.root] if place.root else []
     values["labels"] = [label] if label else []
     values["aliases"] = []
-    _write_page(home, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
+    _write_page(change, slug, values, f"---\n{dump(values)}---\n# {name}\n", base=None)
     return slug
 
 
-def _extend(home: Home, slug: str, place: Place) -> None:
+def _extend(change: Change, slug: str, place: Place) -> None:
     """A project was met at another place: remember that too. A page that a person left broken stays as it is."""
+    home = change.home
     try:
         page = _read_page(home, slug)
     except MemoryInvalid:
@@ -179,20 +180,17 @@ def _extend(home: Home, slug: str, place: Place) -> None:
         changed["id"] = known or home.ids()
     if page is None:
         values = {**values, **changed}
-        _write_page(home, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
+        _write_page(change, slug, values, f"---\n{dump(values)}---\n# {slug}\n", base=None)
     elif changed:
         document = f"---\n{merge(page.front, changed, [])}---\n{page.body}"
-        _write_page(home, slug, {**values, **changed}, document, base=page.hash)
+        _write_page(change, slug, {**values, **changed}, document, base=page.hash)
 
 
-def _write_page(home: Home, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
-    with (
-        home.database.transaction(),
-        operating(home, "project", subject=str(values.get("name") or slug), in_run=True),
-    ):
-        intend(home, [Intent("write", _path(slug), document, base)])
-        _index(home, Project(str(values["id"]), slug, 0), values)
-    apply_intents(home)
+def _write_page(change: Change, slug: str, values: dict[str, Any], document: str, *, base: bytes | None) -> None:
+    change.describe(subject=str(values.get("name") or slug))
+    with change.transaction():
+        change.intend([Intent("write", _path(slug), document, base)])
+        _index(change.home, Project(str(values["id"]), slug, 0), values)
 
 
 def _path(slug: str) -> str:

@@ -15,10 +15,10 @@ from nacre.archive.reread import missing, read_archived
 from nacre.errors import NacreError
 from nacre.extraction.estimate import Estimate, estimate_learning, estimate_vectors, foresee
 from nacre.extraction.learn import Lessons, learn
+from nacre.home.change import Run, part_of
 from nacre.home.home import Home
-from nacre.home.operations import explain, operating, running, told_of
+from nacre.home.operations import memories_in_entry
 from nacre.home.projects import resolve_project
-from nacre.home.writes import apply_intents, entry, save
 from nacre.indexing.shards import fill_shards
 from nacre.indexing.vectors import embed_pending, passages
 from nacre.ingestion import discovery
@@ -70,19 +70,21 @@ class _Tallies:
     """Why (``tool``, ``project`` or ``path``), by file or session."""
 
 
-def ingest(home: Home, options: IngestOptions | None = None, on_progress: OnProgress | None = None) -> IngestReport:
+def ingest(
+    home: Home, options: IngestOptions | None = None, on_progress: OnProgress | None = None, *, run: Run | None = None
+) -> IngestReport:  # fmt: skip
     """Read transcripts, learn from what is new, make the vectors. Raises NotFound for a path that does not exist.
 
-    What it writes is one operation; others write in between. Text is searchable when reading ends. One bad file never
-    stops the others: it is in the report.
+    What it writes is one operation, or part of the ``run``; others write in between. Text is searchable when reading
+    ends. One bad file never stops the others: it is in the report.
     """
-    with running(home, "ingest"):
-        report = _ingest(home, options or IngestOptions(), on_progress)
-    apply_intents(home)
-    return report
+    if run:
+        return _ingest(home, run, options or IngestOptions(), on_progress)
+    with home.run("ingest") as own:
+        return _ingest(home, own, options or IngestOptions(), on_progress)
 
 
-def _ingest(home: Home, options: IngestOptions, on_progress: OnProgress | None) -> IngestReport:
+def _ingest(home: Home, run: Run, options: IngestOptions, on_progress: OnProgress | None) -> IngestReport:
     started = time.perf_counter()
     notify = on_progress or (lambda _: None)
     began = home.now()
@@ -99,22 +101,22 @@ def _ingest(home: Home, options: IngestOptions, on_progress: OnProgress | None) 
     tallies = _Tallies(problems=findings.problems)
     jobs = _jobs(home, findings.files, tallies, force=options.force)
     if options.from_archive:
-        _read_archive(home, tallies, notify)
-    _read(home, jobs, tallies, notify)
+        _read_archive(home, run, tallies, notify)
+    _read(home, run, jobs, tallies, notify)
     if discovers and (met := discovery.projects_of(home) - projects):
         beside = discovery.find_in_projects(home, met)
         if options.puts_off:
             beside = discovery.without_put_off(home, beside)
         tallies.problems += beside.problems
-        _read(home, _jobs(home, beside.files, tallies, force=options.force), tallies, notify)
+        _read(home, run, _jobs(home, beside.files, tallies, force=options.force), tallies, notify)
     read_seconds = time.perf_counter() - started
     learns = options.extract and home.settings["extraction.enabled"]
     foreseen = foresee(home) if learns else None
     if foreseen:
         notify(Progress("learning", 0, 1, foreseen))
-    lessons = learn(home, notify, in_chunks=options.in_chunks) if learns else None
+    lessons = learn(home, notify, in_chunks=options.in_chunks, run=run) if learns else None
     if options.paths and options.remember_paths and tallies.files:
-        _note_paths(home, options.paths, lessons.memories if lessons else ())
+        _note_paths(home, run, options.paths, lessons.memories if lessons else ())
     archived = archive(home, notify)
     made = embed_pending(home, notify, seconds=_most_seconds(options)) if options.vectors else None
     fill_shards(home, notify)
@@ -217,16 +219,15 @@ def named_before(home: Home) -> set[Path]:
     return {Path(path) for paths in named if isinstance(paths, list) for path in paths if isinstance(path, str)}
 
 
-def _note_paths(home: Home, paths: Sequence[Path], memories: Sequence[str]) -> None:
+def _note_paths(home: Home, run: Run | None, paths: Sequence[Path], memories: Sequence[str]) -> None:
     """What was named, in the ledger's line of this run, for a rebuild to find it; each once."""
     wanted = [str(path.absolute()) for path in paths]
     known = named_before(home)
     fresh = [path for path in wanted if Path(path) not in known]
     if fresh:
-        with home.vault_lock, operating(home, "ingest", in_run=True):
-            save(home, (), [entry(home, "ingest", paths=fresh, **told_of(memories))])
-            with home.database.transaction():
-                explain(home, None if memories else f"{fresh[0]} was read")
+        with part_of(home, run, "ingest") as change:
+            change.append([change.entry("ingest", paths=fresh, **memories_in_entry(memories))])
+            change.explain(None if memories else f"{fresh[0]} was read")
 
 
 def _most_seconds(options: IngestOptions) -> float:
@@ -252,15 +253,15 @@ def _cursor(home: Home, path: Path) -> tuple[str, Cursor] | None:
     return known or (home.sessions.cursor(kept) if kept != str(path) else None)
 
 
-def _read(home: Home, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
+def _read(home: Home, run: Run | None, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
     home.database.relax()
     try:
-        _read_and_store(home, jobs, tallies, notify)
+        _read_and_store(home, run, jobs, tallies, notify)
     finally:
         home.database.tighten()
 
 
-def _read_and_store(home: Home, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
+def _read_and_store(home: Home, run: Run | None, jobs: Sequence[Job], tallies: _Tallies, notify: OnProgress) -> None:
     total = sum(job.size for job in jobs)
     exclusions = Exclusions(home)
     events = _events(home, jobs, exclusions)
@@ -270,11 +271,11 @@ def _read_and_store(home: Home, jobs: Sequence[Job], tallies: _Tallies, notify: 
         note = f"{tallies.files:,} of {len(jobs):,} files, {tallies.turns:,} turns, {rate:.0f} MB/s"
         notify(Progress("reading", tallies.bytes_done, total, note))
 
-    _store_all(home, events, exclusions, tallies, tell)
+    _store_all(home, run, events, exclusions, tallies, tell)
     notify(Progress("reading", total, total, f"{tallies.turns:,} turns"))
 
 
-def _read_archive(home: Home, tallies: _Tallies, notify: OnProgress) -> None:
+def _read_archive(home: Home, run: Run | None, tallies: _Tallies, notify: OnProgress) -> None:
     """What the archive has and no transcript tells any more: first, for it is older than what is told."""
     tallies.problems += [Problem("archive", told, "nacre archive verify") for told in read_index(home)]
     states = missing(home)
@@ -283,7 +284,7 @@ def _read_archive(home: Home, tallies: _Tallies, notify: OnProgress) -> None:
     try:
         wanted = [state for state in states if state.tool not in exclusions.tools]
         tell = lambda _: notify(Progress("reading", tallies.turns, tallies.turns, "the archive"))  # noqa: E731
-        _store_all(home, read_archived(home, wanted), exclusions, tallies, tell)
+        _store_all(home, run, read_archived(home, wanted), exclusions, tallies, tell)
     finally:
         home.database.tighten()
     held_back = tallies.left_out | tallies.withheld
@@ -293,7 +294,8 @@ def _read_archive(home: Home, tallies: _Tallies, notify: OnProgress) -> None:
 
 
 def _store_all(
-    home: Home, events: Iterable[Event], exclusions: Exclusions, tallies: _Tallies, tell: Callable[[float], None]
+    home: Home, run: Run | None, events: Iterable[Event], exclusions: Exclusions, tallies: _Tallies,
+    tell: Callable[[float], None],
 ) -> None:  # fmt: skip
     started = time.perf_counter()
     gate = Gate(home)
@@ -312,11 +314,11 @@ def _store_all(
         if waiting >= COMMIT_TURNS:
             # Who waits for the lock asks again every few milliseconds.
             time.sleep(max(0.0, stored_at + _REST_SECONDS - time.perf_counter()))
-            _store(home, pending, tallies, gate)
+            _store(home, run, pending, tallies, gate)
             pending, waiting = [], 0
             stored_at = time.perf_counter()
             tell(stored_at - started)
-    _store(home, pending, tallies, gate)
+    _store(home, run, pending, tallies, gate)
 
 
 def _events(home: Home, jobs: Sequence[Job], exclusions: Exclusions) -> Iterator[Event]:
@@ -344,11 +346,11 @@ def _count_failed(event: FileFailed, tallies: _Tallies) -> None:
         tallies.empty += [str(event.path)] if event.is_empty else []
 
 
-def _store(home: Home, events: Sequence[Batch | FileDone], tallies: _Tallies, gate: Gate) -> None:
+def _store(home: Home, run: Run | None, events: Sequence[Batch | FileDone], tallies: _Tallies, gate: Gate) -> None:
     gate.refresh()
     batches = [event for event in events if isinstance(event, Batch)]
     sessions = dict.fromkeys(batch.session for batch in batches if gate.admits(batch.session))
-    projects = {session: resolve_project(home, session) for session in sessions}
+    projects = {session: resolve_project(home, session, run=run) for session in sessions}
     told = {batch.session: batch.project for batch in batches if batch.project}
     projects |= {session: project for session, project in told.items() if session in projects}
     with home.database.transaction():
@@ -441,10 +443,9 @@ def read_jobs(home: Home, jobs: Sequence[Job], named: Sequence[Path] = ()) -> In
     ingest."""
     started = time.perf_counter()
     tallies = _Tallies()
-    _read(home, jobs, tallies, lambda _: None)
+    _read(home, None, jobs, tallies, lambda _: None)
     if named and tallies.files:
-        _note_paths(home, named, ())
-        apply_intents(home)
+        _note_paths(home, None, named, ())
     seconds = time.perf_counter() - started
     return IngestReport(
         files=tallies.files, sessions=len(tallies.sessions), turns=tallies.turns, bytes_read=tallies.bytes_read,

@@ -25,8 +25,7 @@ from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import place, put
 from nacre.errors import EditConflict, MemoryInvalid, StoreUnusable
 from nacre.home.home import Home
-from nacre.home.operations import explain, operating
-from nacre.home.writes import apply_intents
+from nacre.home.intents import apply_intents
 from nacre.platform import private_files
 from nacre.storage.sqlite.times import to_ms
 from nacre.values.memory import Kind, Memory
@@ -107,17 +106,26 @@ def accepted(home: Home, memory_id: str) -> Memory | None:
 
 
 def place_accepted(home: Home, seconds: float = _BATCH_SECONDS) -> int:
-    """Place what was accepted, the oldest first; returns how many. Call with the vault lock held.
+    """Place what was accepted, the oldest first, each as an operation of its own; returns how many.
 
     It goes on for so long at most, and ends early when somebody waits for the lock. What cannot be placed stays where
     it is, and is told in ``home.problems``.
     """
-    names = [] if home.operations else waiting(home)
-    if not names:
+    if not waiting(home):
         return 0
     _get_ready()
-    until = time.monotonic() + seconds
-    done: list[str] = []
+    with home.vault_lock:
+        done = _place_until(home, waiting(home), time.monotonic() + seconds)
+        if done:
+            apply_intents(home)
+            for name in done:
+                (_folder(home) / name).unlink(missing_ok=True)
+    return len(done)
+
+
+def _place_until(home: Home, names: Sequence[str], until: float) -> list[str]:
+    """Place some, until a moment of the monotonic clock; the names of those that were placed."""
+    done = []
     with home.database.transaction():
         for name in names:
             if _is_placed(home, name):
@@ -128,11 +136,7 @@ def place_accepted(home: Home, seconds: float = _BATCH_SECONDS) -> int:
         else:
             home.outcomes.forget(to_ms(home.now() - _KEPT) or 0)
             private_files.sweep(_folder(home))
-    if done:
-        apply_intents(home)
-        for name in done:
-            (_folder(home) / name).unlink(missing_ok=True)
-    return len(done)
+    return done
 
 
 def outcome_of(home: Home, memory_id: str) -> StoreOutcome:
@@ -144,14 +148,14 @@ def outcome_of(home: Home, memory_id: str) -> StoreOutcome:
 
 
 def place_first(home: Home, reference: str) -> None:
-    """Place all that was accepted before a memory, and itself, if it waits. Call with the vault lock held."""
+    """Place all that was accepted before a memory, and itself, if it waits."""
     while waits(home, reference) and place_accepted(home):
         pass
 
 
 @cache
 def _get_ready() -> None:
-    """Load what the first comparison and the first rewrite of a process load: not with the write lock held."""
+    """Load what the first comparison and the first rewrite of a process load, before the write lock is taken."""
     day = datetime(2026, 1, 1, tzinfo=UTC)
     one = Memory("1", Kind.FACT, "Backups", "Backups are kept for 30 days.", day, day)
     other = replace(one, id="2", content="Backups are now kept for 90 days.")
@@ -177,11 +181,10 @@ def _place(home: Home, name: str) -> None:
     memory, decision = _apart(_read(home, name))
     if home.outcomes.find(memory.id) or home.memories.find(memory.id):
         return
-    with operating(home, "store", subject=memory.subject):
-        outcome = (
-            put(home, memory, ()) if name.endswith(_BESIDE) else place(home, memory, by_hand=True, decision=decision)
-        )
-        explain(home, outcome.in_words())
+    is_beside = name.endswith(_BESIDE)
+    with home.change("store", subject=memory.subject) as change:
+        outcome = put(change, memory, ()) if is_beside else place(change, memory, by_hand=True, decision=decision)
+        change.explain(outcome.in_words())
     home.outcomes.record(memory.id, to_ms(home.now()) or 0, _told(outcome))
 
 

@@ -10,7 +10,7 @@ from nacre.dedup.retirement_rules import SUPPRESSED
 from nacre.dedup.supersession import active_again, agreed, superseded, without_link
 from nacre.errors import Conflict
 from nacre.home.home import Home
-from nacre.home.writes import entry, save
+from nacre.home.operations import subject_of
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get
 from nacre.values.memory import Link, Memory
@@ -40,7 +40,7 @@ def bring_back(home: Home, reference: str) -> Memory:
     What superseded it stays beside it: both then hold, and no comparison ends either again. What held again because it
     was retired is superseded by it again. Raises NotFound, Conflict.
     """
-    with home.vault_lock:
+    with home.change("unretire") as change:
         catch_up(home)
         memory = get(home, reference)
         if not memory.superseded_by and not memory.retired:
@@ -54,7 +54,9 @@ def bring_back(home: Home, reference: str) -> Memory:
         back = without_link(replace(back, links=(*back.links, *apart)), memory.id)
         again = agreed(home, [(None, back)]) if memory.retired else []
         changed = [back, *(without_link(newer, memory.id) for newer in followers), *again]
-        save(home, changed, [entry(home, "unretire", memory=memory.id)])
+        change.describe(subject=subject_of(changed))
+        with change.transaction():
+            change.put(changed, [change.entry("unretire", memory=memory.id)])
         return changed[0]
 
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from nacre.dedup.retirement_rules import SUPPRESSED, fits
 from nacre.errors import Conflict, NotFound, QueryInvalid
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.writes import apply_intents, commit, entry
 from nacre.memories.lineage import bring_back
 from nacre.memories.scan import catch_up
 from nacre.memories.store import get, retire
-from nacre.tombstones.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger
+from nacre.tombstones.tombstones import RETIRE_ALWAYS, RETIRE_NO_LONGER, heed_ledger, rule_of
 from nacre.values.forgetting import Match, StandingRetirement
 from nacre.values.memory import Memory
+from nacre.vault import ledger
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,7 @@ def retire_chosen(
 
     Returns the memories and the standing retirements as they are now. Raises Conflict, EditConflict.
     """
-    with home.vault_lock:
-        rules = _stand(home, chosen, reason) if persist else []
+    rules = _stand(home, chosen, reason) if persist else []
     retired = retire(home, [one.id for one in chosen.memories], reason) if chosen.memories else []
     return retired, rules
 
@@ -94,8 +94,8 @@ def unretire(home: Home, references: Sequence[str]) -> BroughtBack:
         ids = list(dict.fromkeys(get(home, one).id for one in others))
         memories = tuple(bring_back(home, memory_id) for memory_id in ids)
         if rules:
-            commit(home, (), [entry(home, RETIRE_NO_LONGER, rule=rule.id) for rule in rules])
-            apply_intents(home)
+            with home.change(RETIRE_NO_LONGER) as change, change.transaction():
+                change.append([change.entry(RETIRE_NO_LONGER, rule=rule.id) for rule in rules])
             heed_ledger(home)
         return BroughtBack(memories, tuple(rules))
 
@@ -115,24 +115,26 @@ def list_standing(home: Home) -> list[StandingRetirement]:
 
 
 def _stand(home: Home, chosen: Chosen, reason: str | None) -> list[StandingRetirement]:
-    present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}
     clean = home.redactor.clean(reason) if reason else None
-    entries, rules = [], []
-    for pattern, match, key in dict.fromkeys(chosen.named):
-        if (pattern, match) in present:
-            continue
-        optional = {"canonical_key": key, "reason": clean}
-        item = entry(
-            home, RETIRE_ALWAYS, rule=home.ids(), subject_pattern=pattern, match_type=match.value,
-            suppressed_contexts=list(SUPPRESSED), **{name: value for name, value in optional.items() if value},
-        )  # fmt: skip
-        entries.append(item)
-        pattern = str(item.details["subject_pattern"])
-        rules.append(StandingRetirement(str(item.details["rule"]), pattern, match, item.at, key, clean, SUPPRESSED))
-    if entries:
-        commit(home, (), entries, also=lambda: home.tombstones.add_standing(rules))
-        apply_intents(home)
+    with home.change(RETIRE_ALWAYS, why=clean) as change, change.transaction():
+        present = {(rule.pattern, rule.match) for rule in home.tombstones.standing()}
+        entries = [
+            _rule_entry(change, pattern, match, key, clean)
+            for pattern, match, key in dict.fromkeys(chosen.named)
+            if (pattern, match) not in present
+        ]
+        rules = [rule for item in entries if (rule := rule_of(item))]
+        change.append(entries)
+        home.tombstones.add_standing(rules)
     return rules
+
+
+def _rule_entry(change: Change, pattern: str, match: Match, key: str | None, reason: str | None) -> ledger.Entry:
+    optional = {"canonical_key": key, "reason": reason}
+    return change.entry(
+        RETIRE_ALWAYS, rule=change.home.ids(), subject_pattern=pattern, match_type=match.value,
+        suppressed_contexts=list(SUPPRESSED), **{name: value for name, value in optional.items() if value},
+    )  # fmt: skip
 
 
 def _by_id(home: Home, reference: str, *, persist: bool) -> list[Memory]:

@@ -3,105 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
-from nacre.dedup.placement import await_models
 from nacre.dedup.retirement_rules import retire_due
-from nacre.dedup.supersession import agreed, released
-from nacre.errors import EditConflict, MemoryInvalid, VaultUnusable
 from nacre.home.home import Home
-from nacre.home.operations import intend, left_open, operating, record_apart
+from nacre.home.intents import apply_intents
+from nacre.home.operations import left_open
 from nacre.home.projects import read_pages
-from nacre.home.writes import apply_intents, commit, entry, redacted, rest, without_secrets
 from nacre.memories.accept import is_waiting, place_accepted
-from nacre.platform.ids import bytes_hash
-from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.memories.hand_edits import read_changes
 from nacre.tombstones.erasure import apply_tombstones
 from nacre.tombstones.tombstones import is_ledger_new
-from nacre.values.memory import Memory, Retirement
-from nacre.values.operation import ADOPT, EDIT, WITHHELD
-from nacre.vault.document import Stated, adopt, parse, render, stamp, stated, without_id
-from nacre.vault.files import FileStat
-from nacre.vault.front_matter import load, split
-from nacre.vault.layout import GIT_FOLDER, is_memory_file
-from nacre.vault.ledger import Entry
 
-DELETED = "its file was deleted"
-MOVED = "its file was moved to retired/"
-_MANY_FILES = 20
 _LOOKS = 2
 _A_MOMENT = 1.0
 _PATIENCE_SECONDS = 5.0
 _LEAST_PATIENCE_SECONDS = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class _Nameless:
-    """A file that is to get its memory's id, and a date that does not change when the file is copied.
-
-    ``text`` is what it says, ``base`` the hash of its bytes, ``rest`` what follows once it has its id.
-    """
-
-    path: str
-    text: str
-    base: bytes
-    memory: str
-    created: str | None
-    rest: _Rest
-
-    @property
-    def identity(self) -> dict[str, str]:
-        """What its front matter lacks."""
-        return {"id": self.memory, **({"created": self.created} if self.created else {})}
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A file as it was read: its text, the hash of its bytes, the memory in it, what its front matter says."""
-
-    stat: FileStat
-    text: str
-    digest: bytes
-    memory: Memory
-    said: Stated
-    has_id: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """What people wrote, for the journal, and what is left to do once the index knows.
-
-    Left are files without an id, memories whose folder and front matter differ, those whose succession a person may
-    have changed, and those that went to ``retired/`` or came back. In a file that stayed where it was, front matter was
-    edited, so the file moves; in one that was moved, front matter follows. What is ``deferred`` counts as not read yet:
-    what follows from it is known when all is read, and belongs to the same transaction. What is new ``awaits`` a model,
-    unless the whole vault is: then only what a person just wrote does, which has no id yet.
-    """
-
-    awaits: bool = True
-
-    nameless: list[_Nameless] = field(default_factory=list)
-    deferred: list[_Found] = field(default_factory=list)
-    misplaced: list[Memory] = field(default_factory=list)
-    changed: list[tuple[Memory | None, Memory]] = field(default_factory=list)
-    retired: list[Memory] = field(default_factory=list)
-    returned: list[Memory] = field(default_factory=list)
-    entries: list[Entry] = field(default_factory=list)
-    written: list[Intent] = field(default_factory=list)
-
-    @property
-    def follows(self) -> bool:
-        """Whether anything is left to do for a memory."""
-        return bool(self.misplaced or self.changed or self.retired or self.returned)
-
-    def add(self, other: _Rest) -> None:
-        """Put what is left to do for one memory to that of all."""
-        self.misplaced.extend(other.misplaced)
-        self.changed.extend(other.changed)
-        self.retired.extend(other.retired)
-        self.returned.extend(other.returned)
 
 
 def scan(home: Home, *, from_remote: bool = False, patience_seconds: float = _PATIENCE_SECONDS) -> int:
@@ -129,22 +45,15 @@ def scan(home: Home, *, from_remote: bool = False, patience_seconds: float = _PA
 
 
 def _catch_edits(home: Home, patience_seconds: float, *, from_remote: bool) -> int:
-    lock = home.vault_lock
-    if _was_edited(home):
-        if not lock.acquire(patience_seconds):
-            home.problems.append("what was edited by hand just now is not read yet: another process is writing")
-            return 0
-        try:
-            apply_intents(home)
-            return _take_changes(home, from_remote=from_remote)
-        finally:
-            lock.release()
-    if (home.files.has_intents() or left_open(home)) and lock.acquire():
-        try:
-            apply_intents(home)  # left by a crash, which hid what people did to the same files
-            return _take_changes(home, from_remote=from_remote)
-        finally:
-            lock.release()
+    was_edited = _was_edited(home)
+    if not was_edited and not home.files.has_intents() and not left_open(home):
+        return 0
+    with home.vault_lock.if_free(patience_seconds if was_edited else 0.0) as is_ours:
+        if is_ours:
+            apply_intents(home)  # what a crash left hides what people did to the same files
+            return read_changes(home, from_remote=from_remote)
+    if was_edited:
+        home.problems.append("what was edited by hand just now is not read yet: another process is writing")
     return 0
 
 
@@ -155,12 +64,10 @@ def catch_up(home: Home, seconds: float = _A_MOMENT) -> None:
     """
     scan(home, patience_seconds=max(seconds, _LEAST_PATIENCE_SECONDS))
     until = time.monotonic() + (0 if home.database.unwritable else seconds)
-    while is_waiting(home) and time.monotonic() < until and home.vault_lock.acquire():
-        try:
-            if not place_accepted(home):
+    while is_waiting(home) and time.monotonic() < until:
+        with home.vault_lock.if_free() as is_ours:
+            if not is_ours or not place_accepted(home):
                 return
-        finally:
-            home.vault_lock.release()
 
 
 def _was_edited(home: Home) -> bool:
@@ -185,316 +92,3 @@ def _differences(home: Home) -> set[tuple[str, int, int]]:
         return set()
     paths = {path for path in stats.keys() | seen.keys() if stats.get(path) != seen.get(path)} - pending
     return {(path, *stats.get(path, (0, -1))) for path in paths}
-
-
-def _is_changed(stat: FileStat, known: SeenMemoryFile | None) -> bool:
-    return known is None or (known.mtime_ns, known.size) != (stat.mtime_ns, stat.size)
-
-
-def _take_changes(home: Home, *, from_remote: bool) -> int:
-    """With the lock held, which nobody else gets meanwhile: files without an id get theirs at the end, and who looked
-    before would give them another. What differs now is what people did, except where a write waits."""
-    seen, pending = home.files.seen(), home.files.awaited_paths()
-    stats = {stat.path: stat for stat in home.vault.scan()}
-    changed = {path: stat for path, stat in stats.items() if path not in pending and _is_changed(stat, seen.get(path))}
-    gone = _gone_paths(home, seen, stats, from_remote=from_remote)
-    taken = 0
-    left = _Rest(awaits=bool(seen))
-    is_known = not seen and home.vault.exists(GIT_FOLDER)  # a new database; git tells what happened before
-    action = ADOPT if not seen and len(changed) > _MANY_FILES else EDIT
-    paths = list(changed)
-
-    def write_down() -> None:
-        _journal(home, [] if is_known else left.written)
-        left.written.clear()
-
-    with operating(home, action):
-        with home.database.transaction():
-            left.written.extend(_gone(home, seen[path]) for path in gone)
-            for path in paths:
-                found = _read(home, changed[path], seen.get(path))
-                if found:
-                    found = _own(home, found, changed, left, seen.get(path))
-                    _accept(home, found, seen.get(path), left, defers=True)
-                    taken += 1
-                home.database.yield_write_lock(write_down)
-            for found in left.deferred:  # in one transaction from here on
-                path = found.stat.path
-                found = _own(home, found, changed, left, seen.get(path))
-                _accept(home, found, seen.get(path), left)
-            write_down()
-            _finish(home, left, from_remote=from_remote)
-        _retire_unfiled(home, home.files.unfiled())
-        _give_ids(home, left.nameless)
-    apply_intents(home)
-    return taken + len(gone)
-
-
-def read_written(home: Home, paths: Iterable[str], *, awaits: bool) -> None:
-    """Read files that a sync or a scrub just wrote, and do what follows from them, in one transaction.
-
-    Call with the vault lock held, and no write pending. What they say is in the journal already, or history has it.
-    ``awaits``: models are to judge what is new.
-    """
-    seen = {path: file for path in paths if (file := home.files.at(path))}
-    stats = {path: stat for path in paths if is_memory_file(path) and (stat := _stat(home, path))}
-    changed = {path: stat for path, stat in stats.items() if _is_changed(stat, seen.get(path))}
-    gone = [file for path, file in seen.items() if path not in stats]
-    left = _Rest(awaits=awaits)
-    with operating(home, EDIT):
-        with home.database.transaction():
-            for file in gone:
-                home.files.forget(file.path)
-            for path, stat in changed.items():
-                found = _read(home, stat, seen.get(path))
-                if found:
-                    found = _own(home, found, changed, left, seen.get(path))
-                    _accept(home, found, seen.get(path), left)
-            _journal(home, [one for one in left.written if one.document is None])
-            _finish(home, left, from_remote=True)
-        _retire_unfiled(home, [file.memory for file in gone if home.files.file_of(file.memory) is None])
-        _give_ids(home, left.nameless)
-    apply_intents(home)
-
-
-def _stat(home: Home, path: str) -> FileStat | None:
-    """A file as a scan would see it; ``None`` when it is not there."""
-    if not path.isprintable():
-        return None  # a scan says what is to be done
-    try:
-        return home.vault.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
-def _finish(home: Home, rest: _Rest, *, from_remote: bool) -> None:
-    """All is read: intend what follows from it, in the transaction that takes it in."""
-    for one in (rest, *(file.rest for file in rest.nameless)) if from_remote else ():
-        one.returned.clear()
-    _follow(home, rest)
-
-
-def _gone_paths(
-    home: Home, seen: Mapping[str, SeenMemoryFile], stats: Mapping[str, FileStat], *, from_remote: bool
-) -> list[str]:
-    """Paths whose file is not there any more; none where so much is gone that the folder itself may be away."""
-    pending = home.files.pending_paths()
-    gone = [path for path in seen if path not in stats and path not in pending]
-    if from_remote or len(gone) - len(stats.keys() - seen.keys()) <= max(_MANY_FILES, len(seen) // 2):
-        return gone
-    home.problems.append(
-        f"{len(gone)} of {len(seen)} memory files are gone at once, so nothing was retired: bring them back, "
-        "or run `nacre db rebuild` to take the vault as it is"
-    )
-    return []
-
-
-def _gone(home: Home, file: SeenMemoryFile) -> Intent:
-    """A file is not there any more."""
-    memory = home.memories.find(file.memory)
-    home.files.forget(file.path)
-    return Intent("remove", file.path, memory=file.memory, former=render(memory) if memory else None)
-
-
-def _journal(home: Home, written: list[Intent]) -> None:
-    """Put what people wrote in the journal; what holds a secret waits there on its own until it is mended."""
-    intend(home, [intent for intent in written if intent.action == "remove" or intent.document], applied=True)
-    for intent in written:
-        if intent.action == "seen" and intent.document is None:
-            home.journal.withdraw(intent.path)
-            record_apart(home, EDIT, intent, why=WITHHELD)
-
-
-def _read(home: Home, stat: FileStat, known: SeenMemoryFile | None) -> _Found | None:
-    """A file that changed; ``None`` when its bytes did not, or when it is no memory, which is reported."""
-    try:
-        if stat.refusal:
-            raise MemoryInvalid(stat.refusal)
-        data = home.vault.read(stat.path)
-        digest = bytes_hash(data)
-        if known and known.hash == digest:
-            home.files.save(replace(known, mtime_ns=stat.mtime_ns, size=stat.size))
-            return None
-        text = data.decode("utf-8")
-        memory = _memory_in(home, text, stat, known)
-        front, _ = split(text)
-        return _Found(stat, text, digest, memory, stated(text), has_id=bool(front and load(front).get("id")))
-    except FileNotFoundError:
-        return None
-    except UnicodeDecodeError:
-        home.problems.append(f"{stat.path}: it is not UTF-8 text")
-    except (MemoryInvalid, VaultUnusable) as error:
-        home.problems.append(f"{stat.path}: {error.message}")
-    return None
-
-
-def _memory_in(home: Home, text: str, stat: FileStat, known: SeenMemoryFile | None) -> Memory:
-    """The memory in a file, without secrets; one without an id keeps the id its place had before."""
-    new_id = (lambda: known.memory) if known else home.ids
-    written = parse(text, stat.path, new_id=new_id, modified=_modified(home, stat))
-    memory = redacted(home, written)
-    if memory.content != written.content:
-        home.problems.append(f"{stat.path}: holds what looks like a secret; it is recalled without it")
-    return memory
-
-
-def _modified(home: Home, stat: FileStat) -> datetime:
-    """When a file was last written, by the clock of whoever wrote it."""
-    try:
-        return datetime.fromtimestamp(stat.modified_ns // 1_000_000 / 1000, UTC)
-    except (OverflowError, OSError, ValueError):
-        return home.now()
-
-
-def _own(
-    home: Home, found: _Found, changed: Collection[str], rest: _Rest, known: SeenMemoryFile | None
-) -> _Found:  # fmt: skip
-    """A file with an id that is its own: a copy of another file becomes a memory beside it, and keeps its words."""
-    path, memory = found.stat.path, found.memory
-    twin = home.files.file_of(memory.id)
-    if twin is None or twin.path == path:
-        return found
-    is_there = home.vault.exists(twin.path) or twin.path in home.files.pending_paths()
-    if not is_there or (twin.path in changed and _id_in(home, twin.path) != memory.id):
-        home.files.forget(twin.path)  # that file was moved, or swapped names with another
-        return found
-    if twin.path.startswith("retired/") and not memory.retired:
-        home.files.forget(twin.path)
-        intend(home, [Intent("remove", twin.path, base=twin.hash, memory=memory.id)])
-        return found
-    home.problems.append(f"{path} has the id of {twin.path}; it was read as a memory of its own")
-    is_told = known is not None and not known.hash  # a crash came before the new id was in the file
-    own = replace(memory, id=known.memory if known and is_told else home.ids())
-    if not is_told:
-        rest.entries.append(entry(home, "copy", memory=own.id, of=memory.id, path=path))
-    return replace(found, memory=own, text=without_id(found.text), has_id=False)
-
-
-def _id_in(home: Home, path: str) -> str | None:
-    """The id that a file says it has, now."""
-    try:
-        front, _ = split(home.vault.read(path).decode("utf-8"))
-        return str(load(front).get("id") or "") if front else None
-    except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable):
-        return None
-
-
-def _says_retired(text: str) -> bool:
-    front, _ = split(text)
-    return bool(front and load(front).get("retired"))
-
-
-def _accept(home: Home, found: _Found, known: SeenMemoryFile | None, rest: _Rest, *, defers: bool = False) -> None:
-    """Take in what a file says; where ``defers``, and more follows from it, leave it for the last transaction."""
-    memory, said = found.memory, found.said
-    before = home.memories.find(memory.id)
-    stayed = known is not None and known.memory == memory.id
-    formerly = before if stayed or known is None else home.memories.find(known.memory)
-    former = render(formerly) if known and formerly else None
-    if before and stayed and said.differs(before.kind, before.project):
-        is_settled = said.project not in (None, before.project)
-        memory = replace(
-            memory, kind=said.kind or memory.kind, project=said.project or memory.project,
-            inbox=memory.inbox and not is_settled,
-        )  # fmt: skip
-    follows = _what_follows(found, before, memory)
-    if found.has_id and follows.follows:
-        if defers:
-            rest.deferred.append(found)
-            return
-        rest.add(follows)
-    stat = found.stat
-    seen = SeenMemoryFile(stat.path, memory.id, stat.mtime_ns, stat.size, found.digest)
-    home.files.save(seen if found.has_id else replace(seen, mtime_ns=0, hash=b""))
-    home.memories.put(memory)
-    if rest.awaits or not found.has_id:
-        await_models(home, memory, before)
-    if found.has_id:
-        rest.written.append(_seen(home, stat.path, found.text, memory.id, former))
-    else:
-        front, _ = split(found.text)
-        is_dated = bool(front and {"created", "updated"} & load(front).keys())
-        created = None if is_dated else stamp(memory.created)
-        rest.nameless.append(_Nameless(stat.path, found.text, found.digest, memory.id, created, follows))
-
-
-def _what_follows(found: _Found, before: Memory | None, memory: Memory) -> _Rest:
-    """What must be done beside taking in a memory that was something else, or nothing, before."""
-    rest = _Rest()
-    if memory is not found.memory or found.said.differs(memory.kind, memory.project):
-        rest.misplaced.append(memory)
-    if memory.links or (before and (before.links or before.superseded_by)):
-        rest.changed.append((before, memory))
-    if before and memory.retired and not before.retired and not _says_retired(found.text):
-        rest.retired.append(memory)
-    elif before and before.retired and not memory.retired:
-        rest.returned.append(memory)
-    return rest
-
-
-def _seen(home: Home, path: str, text: str, memory: str, former: str | None = None) -> Intent:
-    return Intent("seen", path, without_secrets(home, text), memory=memory, former=former)
-
-
-def _follow(home: Home, rest: _Rest) -> None:
-    """Intend what must be written because of what people did; each step builds on the one before.
-
-    Call in the transaction that takes it in: after a crash, what follows would not be known any more.
-    """
-    commit(home, rest.misplaced, rest.entries)
-    commit(home, agreed(home, rest.changed))
-    retired = [_retired(home, memory) for memory in rest.retired]
-    entries = [entry(home, "retire", memory=memory.id, reason=MOVED) for memory in retired]
-    entries += [entry(home, "restore", memory=memory.id) for memory in rest.returned]
-    if entries:
-        returned = [home.memories.find(memory.id) or memory for memory in rest.returned]
-        commit(home, [*retired, *returned, *released(home, retired)], entries)
-
-
-def _retired(home: Home, memory: Memory) -> Memory:
-    """A memory whose file a person moved to ``retired/``, as it is now, with the time and a reason."""
-    present = home.memories.find(memory.id) or memory
-    reason = present.retired.reason if present.retired else None
-    return replace(present, retired=Retirement(home.now(), reason or MOVED))
-
-
-def _give_ids(home: Home, nameless: list[_Nameless]) -> None:
-    """Write ids into files that had none.
-
-    Not by intent: the words of a file that a person wrote do not pass through the database unredacted. A crash before
-    this is mended by the next scan, which finds the file still without the hash it should have.
-    """
-    for file in nameless:
-        document = adopt(file.text, file.identity)
-        try:
-            home.vault.write(file.path, document, base=file.base)
-            stat = home.vault.stat(file.path)
-        except (EditConflict, VaultUnusable, FileNotFoundError):
-            continue
-        digest = bytes_hash(document.encode("utf-8"))
-        with home.database.transaction():
-            home.files.save(SeenMemoryFile(file.path, file.memory, stat.mtime_ns, stat.size, digest))
-            _journal(home, [_seen(home, file.path, document, file.memory)])
-            _follow(home, file.rest)
-
-
-def _retire_unfiled(home: Home, unfiled: Sequence[str]) -> None:
-    """A file that a person deleted is a retirement, its words stay in ``retired/``; deleted there too, it is gone.
-
-    A crash between two leaves the others without a file, which the next scan finds.
-    """
-    if not unfiled:
-        return
-    retirement = Retirement(home.now(), DELETED)
-    with home.database.transaction():
-        for memory_id in unfiled:
-            rest(home)
-            memory = home.memories.find(memory_id)
-            if memory is None or home.files.file_of(memory_id):
-                continue  # another process was faster
-            if memory.retired:
-                home.memories.delete(memory_id)
-                continue
-            back = [one for one in released(home, [memory]) if one.id not in unfiled]
-            told = entry(home, "retire", memory=memory_id, reason=DELETED)
-            commit(home, [replace(memory, retired=retirement), *back], [told])

@@ -13,10 +13,11 @@ from nacre.dedup.decision_prompt import Decision
 from nacre.dedup.placement import await_models, place, put
 from nacre.dedup.supersession import released
 from nacre.errors import Conflict, EmbedderUnavailable, MemoryInvalid, NotFound
+from nacre.home.change import FEW, Change
 from nacre.home.home import Home
-from nacre.home.operations import explain, operating
+from nacre.home.operations import subject_of
 from nacre.home.projects import known_or_named, project_of_work
-from nacre.home.writes import FEW, apply_intents, commit, entry, redacted, rest, save, subject_of
+from nacre.home.redaction import redacted
 from nacre.indexing.vectors import embed_memories, has_vectors
 from nacre.memories.accept import accept, accepted, is_waiting, outcome_of, place_accepted, place_first, waits
 from nacre.memories.model_decision import Decisions, decisions, weigh
@@ -91,11 +92,11 @@ def rehearse(home: Home, new: StoreRequest) -> Rehearsal:
     memory = _to_memory(home, new, known_or_named)
     decided = _decided(home, memory, new)
     told: list[Rehearsal] = []
-    with home.vault_lock:
+    with home.change("store") as change:
         catch_up(home, _PATIENCE_SECONDS)
-        with suppress(_Undone), home.database.transaction(), operating(home, "store"):
+        with suppress(_Undone), change.transaction():
             decision = decided.of(memory)
-            outcome = put(home, memory, ()) if new.force else place(home, memory, by_hand=True, decision=decision)
+            outcome = put(change, memory, ()) if new.force else place(change, memory, by_hand=True, decision=decision)
             after = home.memories.find(outcome.memory_id) or memory
             told.append(Rehearsal(replace(outcome, note=decided.note), after))
             raise _Undone
@@ -137,8 +138,7 @@ def _to_memory(home: Home, new: StoreRequest, project_of: Callable[[Home, Path],
         raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
     now = home.now()
     project = _project(home, new.project) or (project_of(home, Path(new.folder)) if new.folder else None)
-    return redacted(
-        home,
+    return redacted(home.redactor,
         Memory(
             id=home.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
             created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
@@ -153,20 +153,19 @@ def _store_now(
     home: Home, memory: Memory, *, beside: bool, decision: Decision | None
 ) -> StoreOutcome | None:  # fmt: skip
     """Store a memory unless another process writes just now, or others wait for their place."""
-    if is_waiting(home) or not home.vault_lock.acquire():
+    if is_waiting(home):
         return None
-    try:
+    with home.vault_lock.if_free() as is_ours:
+        if not is_ours:
+            return None
         catch_up(home, _PATIENCE_SECONDS)
         fold_usage(home, _FOLDING_SECONDS)
         if is_waiting(home):
             return None
-        with home.database.transaction(), operating(home, "store", subject=memory.subject):
-            outcome = put(home, memory, ()) if beside else place(home, memory, by_hand=True, decision=decision)
-            explain(home, outcome.in_words())
-        apply_intents(home)
+        with home.change("store", subject=memory.subject) as change, change.transaction():
+            outcome = put(change, memory, ()) if beside else place(change, memory, by_hand=True, decision=decision)
+            change.explain(outcome.in_words())
         return outcome
-    finally:
-        home.vault_lock.release()
 
 
 def _wait_for_place(home: Home, memory: Memory) -> bool:
@@ -177,13 +176,11 @@ def _wait_for_place(home: Home, memory: Memory) -> bool:
     until = time.monotonic() + _PATIENCE_SECONDS
     is_placed_here = False
     while waits(home, memory.id) and time.monotonic() < until:
-        if home.vault_lock.acquire():
-            try:
+        with home.vault_lock.if_free() as is_ours:
+            if is_ours:
                 scan(home)
                 is_placed_here = place_accepted(home) > 0 and not waits(home, memory.id)
-            finally:
-                home.vault_lock.release()
-        else:
+        if not is_ours:
             time.sleep(_PAUSE_SECONDS)
     return is_placed_here
 
@@ -210,7 +207,7 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
     What an agent rewrites is the agent's word from then on. Trust stays as it is. Raises NotFound, EditConflict,
     MemoryInvalid.
     """
-    with home.vault_lock:
+    with home.change("update") as change:
         scan(home)
         fold_usage(home, _FOLDING_SECONDS)
         place_first(home, reference.strip())
@@ -227,13 +224,14 @@ def edit(home: Home, reference: str, **changes: Any) -> Memory:
         if "add_tags" in changes:
             added = changes.pop("add_tags")
             changes["tags"] = tuple(dict.fromkeys((*changes.get("tags", memory.tags), *added)))
-        changed = redacted(home, replace(memory, **changes, updated=home.now()))
+        changed = redacted(home.redactor, replace(memory, **changes, updated=home.now()))
         if replace(changed, updated=memory.updated) == memory:
             return memory
         if changed.content != memory.content:
             changed = replace(changed, claim=None)  # it was told of other words
-        with operating(home, "update", subject=changed.subject, why=_changed_fields(memory, changed)):
-            save(home, [changed])
+        change.describe(subject=changed.subject, why=_changed_fields(memory, changed))
+        with change.transaction():
+            change.put([changed])
         if changed.content != memory.content:
             await_models(home, changed)
         return changed
@@ -244,37 +242,36 @@ def retire(home: Home, references: Sequence[str], reason: str | None = None) -> 
 
     What a retired memory had superseded holds again. Raises NotFound, Conflict.
     """
-    with home.vault_lock:
+    with home.change("retire") as change:
         scan(home)
         fold_usage(home, _FOLDING_SECONDS)
         for reference in references:
             place_first(home, reference.strip())
-    memories = list({memory.id: memory for memory in (get(home, one) for one in references)}.values())
-    gone = next((memory for memory in memories if memory.retired), None)
-    if gone:
-        raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
-    for memory in memories:
-        _refuse_broken(home, memory)
-    with home.vault_lock:
+        memories = list({memory.id: memory for memory in (get(home, one) for one in references)}.values())
+        gone = next((memory for memory in memories if memory.retired), None)
+        if gone:
+            raise Conflict(f"{gone.subject!r} is retired already", hint=f"it lies in retired/: nacre show {gone.id}")
+        for memory in memories:
+            _refuse_broken(home, memory)
+        going = {one.id for one in memories}
         clean = home.redactor.clean(reason) if reason else None
-        with operating(home, "retire", subject=subject_of(memories), why=clean), home.database.transaction():
-            going = {one.id for one in memories}
-            retired = [_retire(home, memory, clean, going) for memory in memories]
-        apply_intents(home)
-        return retired
+        change.describe(subject=subject_of(memories), why=clean)
+        with change.transaction():
+            return [_retire(change, memory, clean, going) for memory in memories]
 
 
-def _retire(home: Home, memory: Memory, reason: str | None, going: Collection[str]) -> Memory:
+def _retire(change: Change, memory: Memory, reason: str | None, going: Collection[str]) -> Memory:
     """Retire one of those that are ``going``, as it is now: many take a while, and others write in between."""
+    home = change.home
     if len(going) > FEW:
-        rest(home)
+        change.yield_locks()
     present = home.memories.find(memory.id) or memory
     if present.retired:
         return present  # another process was faster
     retired = replace(present, retired=Retirement(home.now(), reason))
     details = {"reason": reason} if reason else {}
     back = [one for one in released(home, [retired]) if one.id not in going]
-    commit(home, [retired, *back], [entry(home, "retire", memory=memory.id, **details)])
+    change.put([retired, *back], [change.entry("retire", memory=memory.id, **details)])
     return retired
 
 

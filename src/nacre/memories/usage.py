@@ -20,9 +20,8 @@ from functools import partial
 from pathlib import Path
 
 from nacre.errors import EditConflict, StoreBusy, VaultUnusable
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import apply_intents, entry, intend_importance, rest
 from nacre.memories.quality import is_protected
 from nacre.platform import private_files
 from nacre.platform.locks import FileLock
@@ -101,33 +100,28 @@ def fold_usage(home: Home, seconds: float = math.inf) -> int:
         return 0
     counted = 0
     until = time.monotonic() + seconds
-    with home.vault_lock:
+    with home.change(RAISED, why="recalled often") as change:
         for taken in [*_left(home), *_take(home)]:
-            counted += _fold(home, taken, until)
+            counted += _fold(change, taken, until)
             if home.usage.value("folded") == taken.name:
                 taken.unlink(missing_ok=True)
-        raise_importance(home)
+        _raise_importance(change)
         queue_reviews(home)
     return counted
 
 
 def use_together(home: Home, session: str, memory_ids: Sequence[str], day: int) -> None:
-    """Pair memories with each other and with those used before in a session: once each, at most 20 a session.
-
-    Call in a transaction.
-    """
-    before = home.session_uses.paired(session)
-    fresh = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
-    room = PAIRED_A_SESSION - len(before)
-    joined = home.co_recall.join(fresh[: max(0, room)], before, day)
-    home.session_uses.pair(session, joined)
+    """Pair memories with each other and with those used before in a session: once each, at most 20 a session."""
+    with home.database.transaction():
+        before = home.session_uses.paired(session)
+        fresh = [memory for memory in dict.fromkeys(memory_ids) if memory not in before]
+        room = PAIRED_A_SESSION - len(before)
+        joined = home.co_recall.join(fresh[: max(0, room)], before, day)
+        home.session_uses.pair(session, joined)
 
 
 def learned_together(home: Home, memories: Sequence[Memory]) -> None:
-    """Pair memories that were learned from one session, also with what was learned from it before.
-
-    Call in the transaction that stores them.
-    """
+    """Pair memories that were learned from one session, also with what was learned from it before."""
     learned: dict[str, list[str]] = defaultdict(list)
     for memory in memories:
         if memory.source.session:
@@ -160,36 +154,37 @@ def queue_reviews(home: Home) -> None:
         home.reviews.add(memory, Reason.CONTRADICTED, detail, Action.REVIEW, at, once=True)
 
 
-def raise_importance(home: Home) -> None:
+def _raise_importance(change: Change) -> None:
     """Give memories the importance that their recalls have earned: 1 each at 3, 10 and 25 sittings, up to 9.
 
     The step is in the memory's file and in the ledger. A file that a person is just changing waits for the next time.
     """
+    home = change.home
     if not home.settings["usage.raise_importance"]:
         return
     due = {steps.memory: steps for steps in home.usage.steps_due()}
     if not due:
         return
     taken = _steps_taken(home)
-    with home.database.transaction(), operating(home, RAISED, why="recalled often"):
+    with change.transaction():
         for memory in list(due):
             steps = due.get(memory)
             with contextlib.suppress(EditConflict, VaultUnusable):
                 if steps:
-                    _raise(home, replace(steps, taken=max(steps.taken, taken.get(memory, 0))))
-            if rest(home):
+                    _raise(change, replace(steps, taken=max(steps.taken, taken.get(memory, 0))))
+            if change.yield_locks():
                 due = {steps.memory: steps for steps in home.usage.steps_due()}
-    apply_intents(home)
 
 
-def _raise(home: Home, due: StepsDue) -> None:
+def _raise(change: Change, due: StepsDue) -> None:
+    home = change.home
     memory = home.memories.find(due.memory)
     if memory is None or memory.trust is Trust.UNTRUSTED:
         return
     importance = max(memory.importance, min(MOST_BY_USE, memory.importance + due.earned - due.taken))
     if importance > memory.importance:
-        note = entry(home, RAISED, memory=memory.id, was=memory.importance, now=importance, steps=due.earned)
-        intend_importance(home, replace(memory, importance=importance), note)
+        note = change.entry(RAISED, memory=memory.id, was=memory.importance, now=importance, steps=due.earned)
+        change.set_importance(replace(memory, importance=importance), note)
     home.usage.set_steps(memory.id, due.earned)
 
 
@@ -207,8 +202,9 @@ def _steps_taken(home: Home) -> dict[str, int]:
     return taken
 
 
-def _fold(home: Home, taken: Path, until: float) -> int:
+def _fold(change: Change, taken: Path, until: float) -> int:
     """Count what was taken away, as far as the time goes, or until another process goes on with it."""
+    home = change.home
     present = to_ms(home.clock()) or 0
     counted = 0
     with home.database.transaction():
@@ -222,7 +218,7 @@ def _fold(home: Home, taken: Path, until: float) -> int:
             use_together(home, session, use.ids[:PAIRED_A_USE], use.at // _DAY_MS)
             counted += 0 if use.is_look else len(use.ids)
             so_far = partial(home.usage.set_value, "folding", json.dumps([taken.name, at + 1]))
-            if rest(home, so_far) and _folded(home, taken) != at + 1:
+            if change.yield_locks(so_far) and _folded(home, taken) != at + 1:
                 return counted
             if time.monotonic() > until:
                 so_far()

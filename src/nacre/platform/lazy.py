@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
 @cache
@@ -12,3 +15,23 @@ def load(target: str) -> Any:
     """What ``package.module:name`` names. Its module is imported the first time. Raises ImportError, AttributeError."""
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
+
+
+class Lazy(Generic[T]):
+    """An attribute that is made when it is first read, and kept: ``stores: Lazy[Stores] = Lazy("module:Stores")``.
+
+    ``make`` gets what the target names, and the object whose attribute it is; by default it is a store of the object's
+    database.
+    """
+
+    def __init__(self, target: str, make: Callable[[Any, Any], T] = lambda store, owner: store(owner.database)) -> None:
+        self._target = target
+        self._make = make
+        self._attribute = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._attribute = name
+
+    def __get__(self, owner: Any, _: type) -> T:
+        made = owner.__dict__[self._attribute] = self._make(load(self._target), owner)
+        return made

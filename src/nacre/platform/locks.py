@@ -82,6 +82,21 @@ class FileLock:
         self._depth = 0
         self.__enter__()
 
+    def give_way(self) -> None:
+        """Before taking the lock again: let those who wait for it take it first. Nothing happens while it is held."""
+        if self._depth == 0 and self.is_wanted():
+            time.sleep(2 * _PAUSE_SECONDS)
+
+    @contextmanager
+    def if_free(self, patience_seconds: float = 0.0) -> Iterator[bool]:
+        """Hold the lock if it is free, or becomes free in time; yields whether it is held."""
+        is_held = self.acquire(patience_seconds)
+        try:
+            yield is_held
+        finally:
+            if is_held:
+                self.release()
+
     def remove(self) -> None:
         """Delete its files. Only for a lock of which all know that it is over."""
         for path in (self._path, self._path.with_suffix(".wait")):
@@ -151,7 +166,7 @@ class Turn:
     def aside(self) -> Iterator[None]:
         """Let other threads go on within; nothing happens where this one has no turn.
 
-        Call it with no lock held and no transaction open: what was read before may have changed afterwards.
+        What was read before may have changed afterwards: no lock is held and no transaction open.
         """
         if self._holder != get_ident():
             yield

@@ -23,8 +23,8 @@ from typing import Any, BinaryIO
 from nacre.errors import Conflict, InvalidInput, NotFound, Unavailable
 from nacre.history.schedule import COMMIT_LOCK
 from nacre.home.home import Home
+from nacre.home.intents import apply_intents
 from nacre.home.swap import put_in_place
-from nacre.home.writes import apply_intents
 from nacre.indexing.shards import index_lock
 from nacre.llm.credentials import key_file
 from nacre.memories.scan import catch_up
@@ -176,7 +176,7 @@ def _copy_files(work: _Writing, target: Path) -> None:
 
 
 def _catch_up(work: _Writing) -> None:
-    """With the lock held: the files of the vault that are new, changed or gone since they were copied."""
+    """Copy the files of the vault that are new, changed or gone since they were copied."""
     home = work.home.settings.home
     present = {path.relative_to(home).as_posix(): path for path in _walk(work, home / "vault")}
     for name in [name for name in work.files if name.startswith("vault/") and name not in present]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from nacre.home.home import Home
-from nacre.home.writes import clean_values, redacted
+from nacre.home.redaction import clean_values, redacted
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import fold_usage, today
 from nacre.platform import private_files
@@ -113,7 +113,7 @@ def _clean(home: Home, memory: Memory) -> Memory:
     clean = home.redactor.clean
     retired = memory.retired
     return replace(
-        redacted(home, memory),
+        redacted(home.redactor, memory),
         source=replace(memory.source, file=clean(memory.source.file) if memory.source.file else None),
         links=tuple(Link(link.rel, link.to, clean(link.reason) if link.reason else None) for link in memory.links),
         retired=retired and Retirement(retired.at, clean(retired.reason) if retired.reason else None),
@@ -133,7 +133,7 @@ def _pages(home: Home, options: ExportOptions) -> Iterator[tuple[str, str]]:
 def _entries(home: Home) -> Iterator[ledger.Entry]:
     with contextlib.suppress(FileNotFoundError):
         for entry in ledger.read(home.vault.read(LEDGER)):
-            yield replace(entry, details=clean_values(home, entry.details))
+            yield replace(entry, details=clean_values(home.redactor, entry.details))
 
 
 def _concerns(entry: ledger.Entry, ids: set[str], options: ExportOptions) -> bool:
@@ -227,7 +227,7 @@ def _session_record(home: Home, stored: StoredSession) -> dict[str, Any]:
         "tokens": session.tokens and [session.tokens.input, session.tokens.cached, session.tokens.output],
         "file": stored.file,
     }  # fmt: skip
-    return {key: clean_values(home, value) for key, value in values.items() if value is not None}
+    return {key: clean_values(home.redactor, value) for key, value in values.items() if value is not None}
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:

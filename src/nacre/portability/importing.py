@@ -16,10 +16,10 @@ from nacre.dedup.batch import Repetitions, repetitions
 from nacre.dedup.comparison import SUPERSEDES, compare
 from nacre.dedup.placement import await_models, place, put, write_touched
 from nacre.errors import MemoryInvalid
+from nacre.home.change import Change, Run
 from nacre.home.home import Home
-from nacre.home.operations import intend, operating, running
 from nacre.home.projects import known_or_named, read_pages, write_new_page
-from nacre.home.writes import apply_intents, clean_values, commit, redacted, rest
+from nacre.home.redaction import clean_values, redacted
 from nacre.indexing.vectors import embed_pending
 from nacre.ingestion.ingest import ingest
 from nacre.ingestion.requests import IngestOptions
@@ -32,7 +32,6 @@ from nacre.portability.sources.source import Found, ImportSource, Operation, Pag
 from nacre.portability.sources.tree import Tree, open_tree
 from nacre.storage.memories import memory_hash
 from nacre.storage.usage import Usage
-from nacre.storage.vault_index import Intent
 from nacre.values.memory import MAX_BODY_BYTES, Link, Memory
 from nacre.values.reports import IngestReport, Progress
 from nacre.values.session import Trust
@@ -40,7 +39,7 @@ from nacre.vault import ledger
 from nacre.vault.layout import LEDGER, slugify
 
 BATCH = 20
-"""Memories written with the lock held at a time: others get their turn between."""
+"""Memories written at a time: others get their turn between."""
 
 _ENTRIES = 50
 _CANDIDATES = 12
@@ -140,24 +139,22 @@ def plan_import(home: Home, options: ImportOptions) -> ImportPlan:
 
 def carry_out(home: Home, plan: ImportPlan, on_progress: Notify | None = None) -> ImportReport:
     """Do what is planned, a batch at a time, as one operation; what a crash leaves is a plan for the next import."""
-    with running(home, "import", why=_why(plan)):
-        report = _carry_out(home, plan, on_progress)
-    apply_intents(home)
-    return report
+    with home.run("import", why=_why(plan)) as run:
+        return _carry_out(home, run, plan, on_progress)
 
 
-def _carry_out(home: Home, plan: ImportPlan, on_progress: Notify | None) -> ImportReport:
+def _carry_out(home: Home, run: Run, plan: ImportPlan, on_progress: Notify | None) -> ImportReport:
     notify = on_progress or (lambda _: None)
     report = ImportReport()
-    _write_pages(home, plan, report)
-    _write_memories(home, plan, report, notify)
-    _write_entries(home, plan)
+    _write_pages(home, run, plan, report)
+    _write_memories(home, run, plan, report, notify)
+    _write_entries(run, plan)
     report.entries = len(plan.entries)
     if plan.sessions:
         _write_talks(home, plan, report, notify)
     if plan.transcripts:
         ingested = IngestOptions(paths=tuple(plan.transcripts), vectors=plan.options.vectors)
-        report.ingest = ingest(home, ingested, on_progress)
+        report.ingest = ingest(home, ingested, on_progress, run=run)
     elif plan.options.vectors and report.added:
         embed_pending(home, notify)
     return report
@@ -180,7 +177,7 @@ def _note(home: Home, plan: ImportPlan, item: object) -> None:
             else:
                 plan.pages.append(item)
         case Operation(values):
-            plan.entries += ledger.read(ledger.encode(clean_values(home, values)))
+            plan.entries += ledger.read(ledger.encode(clean_values(home.redactor, values)))
 
 
 def _only_new(home: Home, plan: ImportPlan) -> None:
@@ -206,7 +203,7 @@ def _withhold(plan: ImportPlan) -> None:
 def _candidate(home: Home, plan: ImportPlan, item: Found) -> Step | None:
     """A memory as it may come in: without secrets, in its project, trusted only where the owner says so."""
     try:
-        memory = redacted(home, item.memory)
+        memory = redacted(home.redactor, item.memory)
         if len(memory.content.encode("utf-8", "replace")) > MAX_BODY_BYTES:
             raise MemoryInvalid("it is larger than 1 MB")
     except MemoryInvalid as error:
@@ -305,58 +302,56 @@ def _origin(memory: Memory) -> dict[str, str]:
     return value if isinstance(value, dict) else {}
 
 
-def _write_memories(home: Home, plan: ImportPlan, report: ImportReport, notify: Notify) -> None:
+def _write_memories(home: Home, run: Run, plan: ImportPlan, report: ImportReport, notify: Notify) -> None:
     todo = [step for step in plan.steps if step.action in (Action.ADD, Action.UPDATE, Action.TRUST)]
     repeated = repetitions(home, [step.memory for step in todo if step.action is Action.ADD])
     same: dict[str, str] = {}
     touched: set[str] = set()
-    with home.vault_lock:
-        with home.database.transaction(), operating(home, "import", in_run=True):
-            for done, step in enumerate(todo, start=1):
-                _write(home, step, repeated, report, same, touched)
-                rest(home, lambda: write_touched(home, touched))
-                if done % BATCH == 0:
-                    notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
-            write_touched(home, touched)
-        apply_intents(home)
+    with run.part() as change, change.transaction():
+        for done, step in enumerate(todo, start=1):
+            _write(change, step, repeated, report, same, touched)
+            change.yield_locks(lambda: write_touched(change, touched))
+            if done % BATCH == 0:
+                notify(Progress("importing", done, len(todo), f"{len(report.added):,} memories"))
+        write_touched(change, touched)
     notify(Progress("importing", len(todo), len(todo), f"{len(report.added):,} memories"))
-    _mend_links(home, report.added, same)
+    _mend_links(home, run, report.added, same)
 
 
 def _write(
-    home: Home, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
+    change: Change, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
 ) -> None:
     if step.action is Action.ADD:
-        _add(home, step, repeated, report, same, touched)
+        _add(change, step, repeated, report, same, touched)
     else:
-        before = home.memories.find(step.memory.id)
-        commit(home, [step.memory])
-        await_models(home, step.memory, before)
+        before = change.home.memories.find(step.memory.id)
+        change.put([step.memory])
+        await_models(change.home, step.memory, before)
         report.updated += step.action is Action.UPDATE
         report.trusted += step.action is Action.TRUST
 
 
 def _add(
-    home: Home, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
+    change: Change, step: Step, repeated: Repetitions, report: ImportReport, same: dict[str, str], touched: set[str]
 ) -> None:
     memory = step.memory
-    if home.memories.find(memory.id):
+    if change.home.memories.find(memory.id):
         return  # another import was faster
     if memory.retired or memory.superseded_by:
-        put(home, memory, ())
+        put(change, memory, ())
     else:
-        outcome = place(home, memory, repeated.of(memory), touched=touched)
+        outcome = place(change, memory, repeated.of(memory), touched=touched)
         if outcome.action != "stored":
             report.duplicates += 1
             same[memory.id] = outcome.memory_id
             return
         repeated.add(memory)
     if step.usage:
-        home.usage.adopt(memory.id, step.usage)
+        change.home.usage.adopt(memory.id, step.usage)
     report.added.append(memory.id)
 
 
-def _mend_links(home: Home, added: Sequence[str], same: dict[str, str]) -> None:
+def _mend_links(home: Home, run: Run, added: Sequence[str], same: dict[str, str]) -> None:
     """What turned out to repeat another memory is linked as that one."""
     if not same:
         return
@@ -367,27 +362,22 @@ def _mend_links(home: Home, added: Sequence[str], same: dict[str, str]) -> None:
         if (links, by) != (memory.links, memory.superseded_by):
             changed.append(replace(memory, links=links, superseded_by=by))
     for start in range(0, len(changed), BATCH):
-        with home.vault_lock:
-            with operating(home, "import", in_run=True):
-                commit(home, changed[start : start + BATCH])
-            apply_intents(home)
+        with run.part() as change:
+            change.put(changed[start : start + BATCH])
 
 
-def _write_pages(home: Home, plan: ImportPlan, report: ImportReport) -> None:
+def _write_pages(home: Home, run: Run, plan: ImportPlan, report: ImportReport) -> None:
     for page in plan.pages:
-        report.pages += write_new_page(home, page.path, home.redactor.clean(page.document))
+        report.pages += write_new_page(run, page.path, home.redactor.clean(page.document))
     if plan.pages:
         read_pages(home)
 
 
-def _write_entries(home: Home, plan: ImportPlan) -> None:
+def _write_entries(run: Run, plan: ImportPlan) -> None:
     """Lines of another ledger keep the ids of their operations, so that they are known when they are met again."""
     for start in range(0, len(plan.entries), _ENTRIES):
-        lines = [one.line() for one in plan.entries[start : start + _ENTRIES]]
-        with home.vault_lock:
-            with home.database.transaction(), operating(home, "import", in_run=True):
-                intend(home, [Intent("append", LEDGER, line) for line in lines])
-            apply_intents(home)
+        with run.part() as change:
+            change.append(plan.entries[start : start + _ENTRIES])
 
 
 def _why(plan: ImportPlan) -> str:

@@ -71,21 +71,22 @@ def _note(
 
 
 def note_verdicts(home: Home, judged: Sequence[Judged], session: str | None) -> None:
-    """Say in the latest questions that memories were shown for whether they were of use. Call in a transaction."""
+    """Say in the latest questions that memories were shown for whether they were of use."""
     since = home.now() - _REMEMBERED
     of_case: Mapping[str, list[Judged]] = defaultdict(list)
     for item in judged:
         case = home.traces.case_of(item.memory_id, session_name(session) if session else None, since)
         if case:
             of_case[case].append(item)
-    for case, items in of_case.items():
-        told = "; ".join(
-            f"{words}: {sum(item.verdict is verdict for item in items)}"
-            for verdict, words in _TOLD.items()
-            if any(item.verdict is verdict for item in items)
-        )
-        more = {item.memory_id: _TOLD[item.verdict] for item in items}
-        home.traces.add_step(case, Step("hears back", output=told, refs=tuple(more), more=more), told)
+    with home.database.transaction():
+        for case, items in of_case.items():
+            told = "; ".join(
+                f"{words}: {sum(item.verdict is verdict for item in items)}"
+                for verdict, words in _TOLD.items()
+                if any(item.verdict is verdict for item in items)
+            )
+            more = {item.memory_id: _TOLD[item.verdict] for item in items}
+            home.traces.add_step(case, Step("hears back", output=told, refs=tuple(more), more=more), told)
 
 
 def _outcome(result: RecallResult) -> str:

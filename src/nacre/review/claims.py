@@ -9,9 +9,9 @@ from decimal import Decimal
 
 from nacre.dedup.claims import MOST_HINTS, ClaimAnswer, claim_of, claim_prompt
 from nacre.errors import AnswerUnusable, EditConflict, ModelRefused, Unavailable
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import apply_intents, intend_claim, redacted
+from nacre.home.redaction import redacted
 from nacre.llm.answers import ask, schema_of
 from nacre.memories.scan import catch_up
 from nacre.protocols import LanguageModel
@@ -63,7 +63,7 @@ def tell_claim(home: Home, model: LanguageModel, memory: Memory, *, also_known: 
     """
     answer = ask(model, _prompt(home, memory, also_known), ClaimAnswer)
     claim = claim_of(answer)
-    return redacted(home, replace(memory, claim=claim)).claim if claim else None
+    return redacted(home.redactor, replace(memory, claim=claim)).claim if claim else None
 
 
 def _prompt(home: Home, memory: Memory, also_known: Sequence[str] = ()) -> Prompt:
@@ -147,14 +147,13 @@ class _Telling:
         if not told:
             return
         home = self.home
-        with home.vault_lock:
+        with home.change(CLAIMED, why="told by a model") as change:
             catch_up(home)
-            with home.database.transaction(), operating(home, CLAIMED, why="told by a model"):
+            with change.transaction():
                 for memory, claim in told:
-                    self._keep(memory, claim)
-            apply_intents(home)
+                    self._keep(change, memory, claim)
 
-    def _keep(self, memory: Memory, claim: Claim | None) -> None:
+    def _keep(self, change: Change, memory: Memory, claim: Claim | None) -> None:
         present = self.home.memories.find(memory.id)
         if present is None or present.content != memory.content or present.claim:
             self.failed += 1
@@ -163,7 +162,7 @@ class _Telling:
             self.claimless += 1
         else:
             try:
-                intend_claim(self.home, replace(present, claim=claim))
+                change.set_claim(replace(present, claim=claim))
                 self.claimed += 1
             except EditConflict as error:
                 self.home.problems.append(error.message)

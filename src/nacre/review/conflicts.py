@@ -12,9 +12,8 @@ from dataclasses import replace
 from nacre.dedup.comparison import APART, SUPERSEDES, outranks
 from nacre.dedup.supersession import ended, released, without_doubt
 from nacre.errors import Conflict, NotFound
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import entry, save
 from nacre.memories.scan import catch_up
 from nacre.storage.sqlite.times import to_ms
 from nacre.values.memory import Link, Memory, Retirement
@@ -72,22 +71,23 @@ def resolve(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -
     ``keep-new``: the newer one takes the older one's place. ``keep-old``: the newer one is retired. ``keep-both``: both
     hold beside each other, and no comparison doubts that again. Raises Conflict where the pair is settled already.
     """
-    with home.vault_lock:
+    clean = home.redactor.clean(reason) if reason else None
+    why = f"{choice.value}: {clean}" if clean else choice.value
+    with home.change(RESOLVE, subject=pair.older.subject, why=why) as change:
         catch_up(home)
-        return settle(home, pair, choice, reason)
+        return settle(change, pair, choice, clean)
 
 
-def settle(home: Home, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
-    """:func:`resolve`, with the vault lock held and edits by hand taken in."""
+def settle(change: Change, pair: Pair, choice: Choice, reason: str | None = None) -> Pair:
+    """:func:`resolve` as part of a change, which has read the edits by hand. The reason holds no secrets."""
+    home = change.home
     older, newer = (home.memories.find(memory.id) for memory in (pair.older, pair.newer))
     if older is None or newer is None or not _waits(older, newer):
         raise Conflict(f"conflict {pair.id} is settled already", hint="nacre conflicts history tells how")
-    clean = home.redactor.clean(reason) if reason else None
-    older, newer, more = _SETTLE[choice](home, without_doubt(older, newer.id), newer, clean or pair.reason)
-    told = {"reason": clean} if clean else {}
-    with operating(home, RESOLVE, subject=older.subject, why=f"{choice.value}: {clean}" if clean else choice.value):
-        note = entry(home, RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)
-        save(home, [older, newer, *more], [note])
+    older, newer, more = _SETTLE[choice](home, without_doubt(older, newer.id), newer, reason or pair.reason)
+    told = {"reason": reason} if reason else {}
+    note = change.entry(RESOLVE, memory=older.id, by=newer.id, choice=choice.value, **told)
+    change.put([older, newer, *more], [note])
     _close(home, replace(pair, older=older, newer=newer), choice)
     return replace(pair, older=older, newer=newer)
 

@@ -17,9 +17,8 @@ from nacre.dedup.contradiction import Bearing, Outcome
 from nacre.dedup.supersession import doubted, ended, without_doubt
 from nacre.errors import AnswerUnusable, BudgetSpent, EditConflict, ModelRefused, ModelUnavailable, PromptTooLong
 from nacre.history.schedule import JUDGE_LOCK
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import explain, operating
-from nacre.home.writes import apply_intents, commit, entry, intend_claim
 from nacre.indexing.vectors import embed_memories
 from nacre.memories.scan import catch_up
 from nacre.memories.usage import queue_reviews
@@ -190,7 +189,7 @@ class _Run:
     def apply(self, looked: Looked) -> bool:
         """Write what was found; ``False`` where a memory is not what it was when a model was asked."""
         home = self.home
-        with home.vault_lock:
+        with home.change(JUDGE) as change:
             catch_up(home)
             present = home.memories.find(looked.memory.id)
             if present is None or present.retired or present.superseded_by:
@@ -200,25 +199,22 @@ class _Run:
                 return False
             found = [one for one in looked.found if self.holds(present, one)]
             is_whole = not looked.is_partial and not any(self.is_changed(one.other) for one in looked.found)
-            with (
-                home.database.transaction(),
-                operating(home, JUDGE, subject=present.subject),
-            ):
-                change = _Change(home, present, looked.claim, is_claimless=looked.is_claimless)
+            change.describe(subject=present.subject)
+            judgement = _Judgement(change, present, looked.claim, is_claimless=looked.is_claimless)
+            with change.transaction():
                 for one in sorted(found, key=lambda one: _order(present, one)):
-                    change.take(one)
-                change.write()
+                    judgement.take(one)
+                judgement.write()
                 if looked.is_claimless:
                     home.claims.claimless(present.id)
                 if is_whole:
                     home.claims.done(present.id)
-            apply_intents(home)
-            if change.pending:
+            if judgement.pending:
                 queue_reviews(home)
         self.count("claims", int(looked.claim is not None))
-        self.count("superseded", change.superseded)
-        self.count("conflicts", change.pending)
-        self.count("todos", change.todos)
+        self.count("superseded", judgement.superseded)
+        self.count("conflicts", judgement.pending)
+        self.count("todos", judgement.todos)
         return is_whole
 
     def is_changed(self, before: Memory) -> bool:
@@ -246,10 +242,10 @@ def _is_as_it_was(before: Memory, now: Memory) -> bool:
 
 
 @dataclass
-class _Change:
+class _Judgement:
     """What becomes of one memory and others, as they are to be written."""
 
-    home: Home
+    change: Change
     memory: Memory
     claim: Claim | None
     is_claimless: bool = False
@@ -265,7 +261,7 @@ class _Change:
         """Let one judgement have its effect; once the memory in question is ended, it has none."""
         if self.memory.superseded_by:
             return
-        other = self.home.memories.find(one.other.id) or one.other
+        other = self.change.home.memories.find(one.other.id) or one.other
         before = in_order(self.memory, other)
         earlier, later = without_doubt(before[0], before[1].id), without_doubt(before[1], before[0].id)
         if one.outcome is Outcome.SUPERSEDED:
@@ -280,8 +276,8 @@ class _Change:
         self._set(earlier, later)
         told = {"choice": "keep-both", "relation": one.judged.bearing.value, "confidence": one.judged.confidence}
         self.entries.append(
-            entry(
-                self.home, RESOLVE, memory=earlier.id, by=later.id, judge=one.by, reason=one.judged.explanation,
+            self.change.entry(
+                RESOLVE, memory=earlier.id, by=later.id, judge=one.by, reason=one.judged.explanation,
                 **told,
             )
         )  # fmt: skip
@@ -311,22 +307,22 @@ class _Change:
         told: dict[str, Any] = {"reason": reason, "judge": one.by}
         if one.by != BY_RULES:
             told |= {"relation": one.judged.bearing.value, "confidence": one.judged.confidence}
-        return entry(self.home, "supersede", memory=earlier.id, by=later.id, **told)
+        return self.change.entry("supersede", memory=earlier.id, by=later.id, **told)
 
     def write(self) -> None:
-        """Write all of it. Call in a transaction, within an operation."""
-        home = self.home
+        """Write all of it."""
+        home = self.change.home
         before = {memory.id: memory for memory in home.memories.in_any_state([self.memory.id, *self.others])}
         claiming = replace(self.memory, claim=None if self.is_claimless else self.claim or self.memory.claim)
         if self.memory == before[self.memory.id] and not (self.is_claimless and self.memory.claim):
             if self.claim:
-                intend_claim(home, claiming)
+                self.change.set_claim(claiming)
             changed = []
         else:
             changed = [claiming]
         changed += [memory for memory in self.others.values() if memory != before.get(memory.id)]
         if changed:
-            commit(home, changed, self.entries)
+            self.change.put(changed, self.entries)
         at = to_ms(home.now()) or 0
         for earlier, later, one in self.kept:
             judged = Judged(one.judged.bearing.value, one.judged.confidence, one.by, None)
@@ -337,7 +333,7 @@ class _Change:
         for memory in {memory.id: memory for pair in pairs for memory in pair}:
             if not home.reviews.doubts([memory]):
                 home.reviews.dismiss_doubt(memory, at)
-        explain(home, self._why())
+        self.change.explain(self._why())
 
     def _why(self) -> str | None:
         said = {

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from nacre.errors import Conflict, NotFound
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import subject_of
+from nacre.home.operations import subject_of
 from nacre.memories import store
 from nacre.memories.quality import KEPT_QUALITY
 from nacre.memories.scan import catch_up
@@ -39,9 +38,9 @@ def dismiss(home: Home, references: Sequence[str]) -> list[Memory]:
     kept = [review.memory for review in _waiting(home, references)]
     usage = home.usage.of([memory.id for memory in kept])
     pairs = [Pair(memory, newer, None) for memory in kept for newer in _newer(home, memory)]
-    with home.vault_lock, operating(home, "review", subject=subject_of(kept), why="they hold beside each other"):
+    with home.change("review", subject=subject_of(kept), why="they hold beside each other") as change:
         for pair in pairs:
-            settle(home, pair, Choice.KEEP_BOTH)
+            settle(change, pair, Choice.KEEP_BOTH)
     with home.database.transaction():
         for memory in kept:
             home.reviews.dismiss(memory.id, to_ms(home.now()) or 0)

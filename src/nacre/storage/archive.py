@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Part:
 
 
 class ArchiveIndex:
-    """Reads and writes ``archived`` and ``archive_segments``. Call the writing methods within a transaction."""
+    """Reads and writes ``archived`` and ``archive_segments``."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -80,6 +80,7 @@ class ArchiveIndex:
         """Transcripts that were read further than they are archived, the oldest first."""
         return [Due(*row) for row in self._db.all("list_archive_due")]
 
+    @in_transaction
     def save(self, archived: Archived, parts: Sequence[Part]) -> None:
         """Remember what a pack holds."""
         self._db.run(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 
 STEP = 0.1
 FADE = 0.95
@@ -34,10 +34,11 @@ class CoRecall:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    @in_transaction
     def join(self, newcomers: Sequence[str], others: Sequence[str], day: int) -> list[str]:
         """Pair newcomers with each other and with the others; returns the newcomers that are active.
 
-        Each pair gets a step, up to 1. Call in a transaction.
+        Each pair gets a step, up to 1.
         """
         active = self._active([*newcomers, *others])
         fresh = [memory for memory in newcomers if memory in active]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from nacre.storage.sessions import stored_calls
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.queries import about_other
 from nacre.storage.sqlite.times import to_ms
 from nacre.values.session import ToolCall
@@ -153,23 +153,21 @@ class Erasing:
         """Files that something was left out of are read again."""
         self._db.run("delete_cursors_at_beginning")
 
+    @in_transaction
     def delete_traces(self, memory_id: str) -> None:
-        """Delete what is kept about a memory beside its own row. Call in a transaction."""
+        """Delete what is kept about a memory beside its own row."""
         for statement in _OF_MEMORY:
             self._db.run(statement, id=memory_id)
 
+    @in_transaction
     def clear_journal(self, quotes: re.Pattern[str]) -> None:
-        """Take from the journal whatever quotes a text: what was written cannot be undone then.
-
-        Call with the vault lock held: nobody writes to the journal while it is read.
-        """
+        """Take from the journal whatever quotes a text: what was written cannot be undone then."""
         texts = self._db.all("list_journal_texts")
         written = [seq for seq, *said in texts if any(map(quotes.search, said))]
         operations = self._db.all("list_operation_texts")
         told = [operation for operation, *said in operations if any(map(quotes.search, said))]
-        with self._db.transaction():
-            self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
-            self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
+        self._db.run_many("delete_intent_for_good", [{"seq": seq} for seq in written])
+        self._db.run_many("erase_operation_words", [{"id": operation} for operation in told])
 
     def blank_passages(self) -> int:
         """Take hash, vector and bits of passages that nobody says any more; returns how many.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.sqlite.database import Database, Row, in_transaction
 from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.storage.vault_index import Intent, intent_of
 from nacre.values.operation import Operation
@@ -19,8 +19,9 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    @in_transaction
     def record(self, operation: Operation, intents: Iterable[Intent]) -> None:
-        """Record an operation, unless it is there, and what it touches. Call in the transaction of its intents."""
+        """Record an operation, unless it is there, and what it touches."""
         self._db.run(
             "insert_operation", id=operation.id, at=to_ms(operation.at), action=operation.action,
             subject=operation.subject, why=operation.why,
@@ -131,10 +132,11 @@ class Journal:
         row = self._db.one("find_journal_before", path=intent.path, seq=intent.seq)
         return (row[0], row[1]) if row else None
 
+    @in_transaction
     def erase(self, memory_ids: Iterable[str]) -> None:
         """Take every word of some memories out of the journal; that they were written, and went, stays.
 
-        Call in a transaction, before the removal of their files is recorded.
+        The removal of their files is recorded after it.
         """
         for memory in memory_ids:
             for statement in ("erase_journal_texts", "erase_journal_formers", "erase_operation_subjects"):

@@ -16,7 +16,7 @@ from nacre.errors import StoreBusy
 from nacre.storage.erasure import Erasing
 from nacre.storage.file_history import DeedIndex, Deeds
 from nacre.storage.sessions import index_texts, stored_calls
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 
 BATCH = 500
 
@@ -44,7 +44,7 @@ class TextTable:
 
 
 class StoredTexts:
-    """Looks through texts and rewrites those that change. Call the writing methods within a transaction."""
+    """Looks through texts and rewrites those that change."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -95,6 +95,7 @@ class StoredTexts:
             yield [(row, text, tools, author) for row, text, tools, author in rows]
             after = rows[-1][0]
 
+    @in_transaction
     def rewrite_turn(self, row: int, text: str, tools: str | None, author: str | None) -> None:
         """Write a turn anew, in its old place and under a new row: what was computed from its old words goes."""
         kept = self._db.one("find_turn_to_scrub", row=row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.times import at_ms, to_ms
 from nacre.values.model_calls import Tokens
 from nacre.values.spending import Call, Health, Refusal, Spent
@@ -16,7 +16,7 @@ MOST_CHARACTERS = 20_000_000
 
 
 class Spending:
-    """Reads and writes the ledger of calls. Call the writing methods within a transaction."""
+    """Reads and writes the ledger of calls."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -102,6 +102,7 @@ class Spending:
         """Keep no answer; returns how many there were."""
         return self._db.run("clear_model_answers")
 
+    @in_transaction
     def prune(self, calls_before: date, answers_since: datetime) -> None:
         """Delete calls of before a day, older answers, and the oldest of too many."""
         self._db.run("prune_model_calls", before=calls_before.isoformat())

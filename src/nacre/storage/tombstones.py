@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Sequence
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.values.forgetting import Match, StandingRetirement, Tombstone, TombstoneKind
 
@@ -31,6 +31,7 @@ class Tombstones:
                 found.append(StandingRetirement(rule, pattern, Match(match), moment, key, reason, contexts))
         return found
 
+    @in_transaction
     def add(self, tombstones: Iterable[Tombstone]) -> None:
         """Let tombstones hold from this transaction on."""
         self._db.run_many("insert_tombstone", [{**_row(one), "owner": one.owner} for one in tombstones])
@@ -45,14 +46,16 @@ class Tombstones:
         ]  # fmt: skip
         self._db.run_many("insert_standing_retirement", rows)
 
+    @in_transaction
     def change(self, more: Collection[Tombstone], fewer: Collection[Tombstone]) -> None:
-        """Let some hold, and others no longer. Call in a transaction."""
+        """Let some hold, and others no longer."""
         self._db.run_many("delete_tombstone", [_row(one) for one in fewer])
         if more or fewer:
             self.add(more)
 
+    @in_transaction
     def replace_standing(self, rules: Sequence[StandingRetirement]) -> None:
-        """All standing retirements anew. Call in a transaction."""
+        """All standing retirements anew."""
         self._db.run("clear_standing_retirements")
         self.add_standing(rules)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from nacre.storage.sqlite.database import Database
+from nacre.storage.sqlite.database import Database, in_transaction
 from nacre.storage.sqlite.times import at_ms, to_ms
 from nacre.values.trace import Step, Trace, TraceKind
 
@@ -17,7 +17,7 @@ _STEP = 500
 
 
 class Traces:
-    """Reads and writes traces. Call the writing methods within a transaction."""
+    """Reads and writes traces."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -48,6 +48,7 @@ class Traces:
         """Rows of sessions, the latest first, with the tools' own ids."""
         return [(row, native_id) for row, native_id in self._db.all("list_native_sessions")]
 
+    @in_transaction
     def add_step(self, trace_id: str, step: Step, outcome: str) -> None:
         """Say what became of it later."""
         for trace in self.find(trace_id):
@@ -60,6 +61,7 @@ class Traces:
         self._db.run_many("delete_trace", [{"id": trace_id} for trace_id in gone])
         return len(gone)
 
+    @in_transaction
     def drop_prompts(self) -> None:
         """Keep no whole prompt and no whole answer."""
         for trace in self.latest(limit=-1):

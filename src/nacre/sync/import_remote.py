@@ -17,17 +17,19 @@ from nacre.errors import EditConflict, VaultUnusable
 from nacre.git.repository import Head
 from nacre.history.commit import step_index
 from nacre.history.schedule import COMMIT_LOCK
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import intend, operating, running
-from nacre.home.writes import apply_intents, without_secrets
-from nacre.memories.scan import read_written, scan
+from nacre.home.intents import apply_intents
+from nacre.home.redaction import without_secrets
+from nacre.memories.hand_edits import read_written
+from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.platform.locks import FileLock
 from nacre.spending.models import waits_for_models
 from nacre.storage.vault_index import Intent
-from nacre.sync.merge import Change, Plan, counted
+from nacre.sync.merge import FileChange, Plan, counted
 from nacre.tombstones.erasure import apply_tombstones
-from nacre.values.operation import SYNC
+from nacre.values.operation import EDIT, SYNC
 from nacre.vault.front_matter import split
 from nacre.vault.identity import id_in
 from nacre.vault.layout import LEDGER, is_memory_file
@@ -44,7 +46,7 @@ _TOKEN = re.compile(r"[^\s\"'#,\[\]{}]+")
 class _Part:
     """Files that change together: those of a memory, of what supersedes it, and what lies in the way of another."""
 
-    changes: dict[str, Change] = field(default_factory=dict)
+    changes: dict[str, FileChange] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
 
 
@@ -72,33 +74,32 @@ def take_in(home: Home, head: Head, plan: Plan, held: Mapping[str, str]) -> str 
     return None
 
 
-def _in_parts(home: Home, plan: Plan, files: Mapping[str, Change], held: Mapping[str, str]) -> str | None:
+def _in_parts(home: Home, plan: Plan, files: Mapping[str, FileChange], held: Mapping[str, str]) -> str | None:
     """As one operation. First what the ledger says is forgotten goes, as if it came alone: no file brings it back."""
     op, subject = (plan.operation.id, plan.operation.subject) if plan.operation else (None, None)
-    with running(home, SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op):
-        with home.vault_lock:
+    with home.run(SYNC, subject=subject or f"{counted(plan.changes)} from the remote", op=op) as run:
+        with run.part() as change:
             apply_intents(home)
             if home.files.has_intents():
                 return _MEANWHILE
-            obstacle = _written(home, _Part(_ledger(home, plan)))
+            obstacle = _written(change, _Part(_ledger(home, plan)))
         if obstacle:
             return obstacle
         apply_tombstones(home)
         parts = list(_parts(home, files, plan.given_up))  # nobody is to wait for that
         here = home.memories.all_ids()
         awaits = _new(files) <= max(_MANY, len(here))
-        with home.vault_lock:
-            for part in parts:
-                obstacle = _take_part(home, part, held, awaits=awaits)
-                if obstacle:
-                    return obstacle
-                home.vault_lock.let_others()
-            if not awaits:
-                _await_models(home, here)
+        for part in parts:
+            with run.part() as change:
+                obstacle = _take_part(change, part, held, awaits=awaits)
+            if obstacle:
+                return obstacle
+        if not awaits:
+            _await_models(home, here)
     return None
 
 
-def _new(files: Mapping[str, Change]) -> int:
+def _new(files: Mapping[str, FileChange]) -> int:
     """How many memories come that are not here."""
     return sum(one.before is None for path, one in files.items() if is_memory_file(path))
 
@@ -113,20 +114,23 @@ def _await_models(home: Home, here: Collection[str]) -> None:
             await_models(home, memory)
 
 
-def _take_part(home: Home, part: _Part, held: Mapping[str, str], *, awaits: bool) -> str | None:
+def _take_part(change: Change, part: _Part, held: Mapping[str, str], *, awaits: bool) -> str | None:
     """Write and read a part; returns what stands in the way."""
-    apply_intents(home)  # an edit leaves its line of the ledger to whoever writes next
+    home = change.home
+    apply_intents(home)
     if home.files.has_intents():
         return _MEANWHILE
-    obstacle = _edited(home, part.changes, held) or _written(home, part)
+    obstacle = _edited(home, part.changes, held) or _written(change, part)
     if not obstacle:
-        read_written(home, part.changes, awaits=awaits)
+        with home.change(EDIT) as reading:
+            read_written(reading, part.changes, awaits=awaits)
     return obstacle
 
 
-def _written(home: Home, part: _Part) -> str | None:
+def _written(change: Change, part: _Part) -> str | None:
     """Write a part; returns what somebody edited at that moment. Raises VaultUnusable."""
-    _write(home, part)
+    home = change.home
+    _write(change, part)
     edited = next((path for path, one in part.changes.items() if _present(home, path) != one.after), None)
     if edited and home.files.has_intents():
         raise VaultUnusable(
@@ -136,7 +140,7 @@ def _written(home: Home, part: _Part) -> str | None:
     return f"{edited} was edited meanwhile" if edited else None
 
 
-def _parts(home: Home, changes: Mapping[str, Change], given_up: Collection[str]) -> Iterator[_Part]:
+def _parts(home: Home, changes: Mapping[str, FileChange], given_up: Collection[str]) -> Iterator[_Part]:
     """What changes, in parts of some thirty files, each whole. ``given_up`` go with their files."""
     going = {file.path: memory for memory in given_up if (file := home.files.file_of(memory))}
     part = _Part(given_up={memory for memory in given_up if memory not in going.values()})
@@ -151,7 +155,7 @@ def _parts(home: Home, changes: Mapping[str, Change], given_up: Collection[str])
         yield part
 
 
-def _together(changes: Mapping[str, Change]) -> list[list[str]]:
+def _together(changes: Mapping[str, FileChange]) -> list[list[str]]:
     """Paths that change at once: what is one memory, what one supersedes, what lies where another has its folder."""
     above: dict[str, str] = {}
 
@@ -188,40 +192,40 @@ def _ids_in(data: bytes, known: Collection[str]) -> set[str]:
     return {own, *_TOKEN.findall(front or "")} & {own, *known}
 
 
-def _ledger(home: Home, plan: Plan) -> dict[str, Change]:
+def _ledger(home: Home, plan: Plan) -> dict[str, FileChange]:
     """The ledger here may hold lines of operations that no commit has yet: they stay."""
     ledger = plan.changes.get(LEDGER)
     if ledger is None or ledger.after is None:
         return {}
     present = _present(home, LEDGER)
     if present is not None and present != ledger.before:
-        return {LEDGER: Change(present, merge_ledgers(ledger.after, present))}
+        return {LEDGER: FileChange(present, merge_ledgers(ledger.after, present))}
     return {LEDGER: ledger}
 
 
-def _write(home: Home, part: _Part) -> None:
+def _write(change: Change, part: _Part) -> None:
     """First what is new, then what goes; a file with a secret in it does not pass the database."""
+    home = change.home
     changes = {path: one for path, one in part.changes.items() if _present(home, path) != one.after}
     intents, direct = [], []
     for path, one in sorted(changes.items(), key=lambda item: item[1].after is None):
         text = _text(one.after)
         base = None if one.before is None else bytes_hash(one.before)
         if one.after is None:
-            intents.append(Intent("remove", path, base=base, former=without_secrets(home, _text(one.before))))
-        elif text is None or without_secrets(home, text) is None:
+            intents.append(Intent("remove", path, base=base, former=without_secrets(home.redactor, _text(one.before))))
+        elif text is None or without_secrets(home.redactor, text) is None:
             direct.append(path)
         else:
-            intents.append(Intent("write", path, text, base, former=without_secrets(home, _text(one.before))))
-    with operating(home, SYNC, in_run=True) as operation:
-        with home.database.transaction():
-            intend(home, intents)
-            if intents:
-                home.journal.touch(operation.id, [*_named(changes)])
-            for memory in part.given_up:
-                _forget(home, memory)
-        apply_intents(home)
-        if home.files.has_intents():
-            apply_intents(home)  # a file was in the way of a folder, and is gone now
+            intents.append(Intent("write", path, text, base, former=without_secrets(home.redactor, _text(one.before))))
+    with home.database.transaction():
+        change.intend(intents)
+        if intents:
+            home.journal.touch(change.operation_id, [*_named(changes)])
+        for memory in part.given_up:
+            _forget(home, memory)
+    change.apply()
+    if home.files.has_intents():
+        change.apply()  # a file was in the way of a folder, and is gone now
     for path in direct:
         _write_bytes(home, path, changes[path])
 
@@ -234,7 +238,7 @@ def _forget(home: Home, memory: str) -> None:
     home.memories.delete(memory)
 
 
-def _write_bytes(home: Home, path: str, change: Change) -> None:
+def _write_bytes(home: Home, path: str, change: FileChange) -> None:
     base = None if change.before is None else bytes_hash(change.before)
     try:
         home.vault.write_bytes(path, change.after or b"", base=base)
@@ -242,7 +246,7 @@ def _write_bytes(home: Home, path: str, change: Change) -> None:
         home.problems.append(f"{path}: {error.message}")
 
 
-def _named(changes: Mapping[str, Change]) -> Iterator[Intent]:
+def _named(changes: Mapping[str, FileChange]) -> Iterator[Intent]:
     """Which memories the files hold."""
     for path, change in changes.items():
         memory = id_in(change.after or change.before or b"") if is_memory_file(path) else None
@@ -250,7 +254,7 @@ def _named(changes: Mapping[str, Change]) -> Iterator[Intent]:
             yield Intent("write", path, memory=memory)
 
 
-def _edited(home: Home, changes: Mapping[str, Change], held: Mapping[str, str]) -> str | None:
+def _edited(home: Home, changes: Mapping[str, FileChange], held: Mapping[str, str]) -> str | None:
     """What a person, or another process, did to a file since it was compared. Raises EditConflict."""
     for path, one in changes.items():
         if _present(home, path) in (one.before, one.after):

@@ -30,7 +30,7 @@ Entries = Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """A file as it is here and as it is to be; ``None`` where there is none."""
 
     before: bytes | None
@@ -46,7 +46,7 @@ class Plan:
     """
 
     commit: str | None
-    changes: Mapping[str, Change]
+    changes: Mapping[str, FileChange]
     notes: tuple[Note, ...] = ()
     given_up: frozenset[str] = frozenset()
     operation: Operation | None = None
@@ -133,26 +133,26 @@ def _contents(home: Home, tree: Entries, paths: Sequence[str]) -> dict[str, byte
     return {path: found[tree[path][1]] for path in present}
 
 
-def _changes(home: Home, here: Entries, there: Entries) -> dict[str, Change]:
+def _changes(home: Home, here: Entries, there: Entries) -> dict[str, FileChange]:
     paths = sorted(path for path in {*here, *there} if here.get(path) != there.get(path))
     before, after = (_contents(home, tree, paths) for tree in (here, there))
     return {
-        path: Change(before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)
+        path: FileChange(before.get(path), after.get(path)) for path in paths if before.get(path) != after.get(path)
     }  # fmt: skip
 
 
-def _against(home: Home, tree: Entries, merged: MergedVault, wanted: Sequence[str]) -> dict[str, Change]:
+def _against(home: Home, tree: Entries, merged: MergedVault, wanted: Sequence[str]) -> dict[str, FileChange]:
     """What a merge changes in one of its sides."""
     before = _contents(home, tree, wanted)
     paths = sorted({*before, *merged.files})
-    changes = {path: Change(before.get(path), merged.files.get(path)) for path in paths}
+    changes = {path: FileChange(before.get(path), merged.files.get(path)) for path in paths}
     return {path: change for path, change in changes.items() if change.before != change.after}
 
 
 def _commit(
     home: Home,
     parent: str,
-    changes: Mapping[str, Change],
+    changes: Mapping[str, FileChange],
     merged: tuple[str, ...],
     told: Sequence[tuple[Operation, Sequence[str]]],
 ) -> str:
@@ -162,7 +162,7 @@ def _commit(
     return home.repository.add_commits([commit], parent, author_of(home))[-1]
 
 
-def _told(operation: Operation, changes: Mapping[str, Change]) -> list[tuple[Operation, Sequence[str]]]:
+def _told(operation: Operation, changes: Mapping[str, FileChange]) -> list[tuple[Operation, Sequence[str]]]:
     """A sync as an operation, unless it changes nothing but the ledger: then there is nothing to tell, or to undo."""
     return [(operation, [*changes])] if changes.keys() - {LEDGER} else []
 
@@ -182,9 +182,9 @@ def _tell_united(merged: MergedVault, operation: Operation) -> None:
         merged.files[LEDGER] = merge_ledgers(merged.files.get(LEDGER, b""), lines)
 
 
-def _united_in(changes: Mapping[str, Change]) -> frozenset[str]:
+def _united_in(changes: Mapping[str, FileChange]) -> frozenset[str]:
     """Ids that new lines of the ledger say were given up."""
-    ledger = changes.get(LEDGER, Change(None, None))
+    ledger = changes.get(LEDGER, FileChange(None, None))
     known = set((ledger.before or b"").splitlines())
     new = b"\n".join(line for line in (ledger.after or b"").splitlines() if line not in known)
     return frozenset(
@@ -210,7 +210,7 @@ def _leave_out_forgotten(merged: MergedVault) -> frozenset[str]:
     return frozenset(memory for memory in found.values() if memory)
 
 
-def _taken_out(changes: Mapping[str, Change], merged: MergedVault) -> frozenset[str]:
+def _taken_out(changes: Mapping[str, FileChange], merged: MergedVault) -> frozenset[str]:
     """Memories that a rewritten history holds no more."""
     left = {id_in(data) for path, data in merged.files.items() if is_document(path)}
     gone = {id_in(one.before) for path, one in changes.items() if one.before and is_memory_file(path)}

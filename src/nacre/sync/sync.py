@@ -26,7 +26,7 @@ from nacre.history.commit import UNWRITTEN, Committed, Held, commit_operations
 from nacre.history.preparation import prepare
 from nacre.history.schedule import SYNC_LOCK
 from nacre.home.home import Home
-from nacre.home.writes import clean_values
+from nacre.home.redaction import clean_values
 from nacre.memories.scan import catch_up
 from nacre.platform.locks import FileLock
 from nacre.sync.import_remote import take_in
@@ -287,6 +287,6 @@ def _outcome_kept(home: Home, wanted: SyncRequest) -> Iterator[None]:
 
 
 def _keep(home: Home, last: LastSync) -> None:
-    values = clean_values(home, {name: getattr(last, name) for name in LastSync.__slots__})
+    values = clean_values(home.redactor, {name: getattr(last, name) for name in LastSync.__slots__})
     with contextlib.suppress(StoreBusy), home.database.transaction():
         home.journal.set_git_state(_STATE, json.dumps(values))

@@ -14,9 +14,9 @@ from typing import Any
 from nacre.dedup.supersession import OUTLIVED, outlived
 from nacre.errors import EditConflict, StoreBusy
 from nacre.home.baseline import forget_in_baseline
+from nacre.home.change import Change
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import apply_intents, commit, entry, rest
+from nacre.home.intents import apply_intents
 from nacre.indexing.shards import purge_shards
 from nacre.platform.ids import bytes_hash
 from nacre.spending.spool import fold_notes
@@ -87,12 +87,12 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
     barred = Barred([*runs, *common])
     edition = home.database.edition()
     found = survey(home, barred)  # it reads everything, and nobody is to wait meanwhile
-    with home.vault_lock:
+    with home.change(FORGETTING) as change:
         apply_intents(home)
         if home.database.edition() != edition:
             found = survey(home, barred)
         try:
-            _erase_memories(home, found)
+            _erase_memories(change, found)
         except EditConflict as error:
             home.problems.append(error.message)
             return 0
@@ -118,15 +118,12 @@ def apply_tombstones(home: Home, *, patient: bool = True) -> int:
 
 
 def _heed(home: Home, *, patient: bool) -> bool:
-    if not patient and not home.vault_lock.acquire():
-        return False
-    try:
-        with home.vault_lock:
-            apply_intents(home)
-            heed_ledger(home)
-    finally:
-        if not patient:
-            home.vault_lock.release()
+    if not patient:
+        with home.vault_lock.if_free() as is_ours:
+            return is_ours and _heed(home, patient=True)
+    with home.vault_lock:
+        apply_intents(home)
+        heed_ledger(home)
     return True
 
 
@@ -250,20 +247,17 @@ def _memories_barred(home: Home, barred: Barred) -> tuple[list[Memory], list[Mem
     return gone, changed
 
 
-def _erase_memories(home: Home, found: Affected) -> None:
+def _erase_memories(change: Change, found: Affected) -> None:
     """What stays is written first: nothing that names a forgotten memory outlives it. Then file and row go."""
-    told = [entry(home, "retire", memory=memory.id, reason=OUTLIVED) for memory in found.retired]
-    going = {memory.id for memory in found.memories}
-    with operating(home, FORGETTING):
-        for start in range(0, len(found.changed), _MEMORIES_A_STEP):
-            commit(home, found.changed[start : start + _MEMORIES_A_STEP])
-        if told:
-            commit(home, (), told)
-    apply_intents(home)
-    with home.database.transaction():
-        for memory_id in sorted(going):
-            _erase_memory(home, memory_id)
-            rest(home)
+    told = [change.entry("retire", memory=memory.id, reason=OUTLIVED) for memory in found.retired]
+    for start in range(0, len(found.changed), _MEMORIES_A_STEP):
+        change.put(found.changed[start : start + _MEMORIES_A_STEP])
+    change.append(told)
+    change.apply()
+    with change.transaction():
+        for memory_id in sorted(memory.id for memory in found.memories):
+            _erase_memory(change.home, memory_id)
+            change.yield_locks()
 
 
 def _erase_memory(home: Home, memory_id: str) -> None:
@@ -335,5 +329,6 @@ def _tell_more(home: Home, found: Affected, runs: Sequence[Tombstone]) -> None:
         return
     fresh = [Tombstone(TombstoneKind.SESSION, session, scopes[0]) for session in more]
     details = {"run": scopes[0], "sessions": {session: [] for session in more}}
-    commit(home, (), [entry(home, FORGET, **details)], also=lambda: home.tombstones.add(fresh))
-    apply_intents(home)
+    with home.change(FORGET) as change, change.transaction():
+        change.append([change.entry(FORGET, **details)])
+        home.tombstones.add(fresh)

@@ -33,22 +33,23 @@ _TOLD = re.compile(rb'"action": ?"(?:forget|allow_again|retire_always|retire_no_
 def heed_ledger(home: Home) -> None:
     """Bring tombstones and standing retirements up to the ledger; what is new among them is due to be carried out.
 
-    Call with the vault lock held, and no write pending.
+    While a write is pending nothing happens.
     """
-    stamp = _stamp(home)
-    if stamp == (home.tombstones.value("ledger") or "") or home.files.has_intents():
-        return
-    try:
-        entries = list(told(home))
-    except VaultUnusable as error:
-        home.problems.append(error.message)  # what was known to be forgotten stays so
-        return
-    digest = hashlib.blake2b(repr(entries).encode("utf-8", "replace"), digest_size=16).hexdigest()
-    if digest != home.tombstones.value("told"):
-        _take_over(home, entries)
-    with home.database.transaction():
-        home.tombstones.set("told", digest)
-        home.tombstones.set("ledger", stamp)
+    with home.vault_lock:
+        stamp = _stamp(home)
+        if stamp == (home.tombstones.value("ledger") or "") or home.files.has_intents():
+            return
+        try:
+            entries = list(told(home))
+        except VaultUnusable as error:
+            home.problems.append(error.message)  # what was known to be forgotten stays so
+            return
+        digest = hashlib.blake2b(repr(entries).encode("utf-8", "replace"), digest_size=16).hexdigest()
+        if digest != home.tombstones.value("told"):
+            _take_over(home, entries)
+        with home.database.transaction():
+            home.tombstones.set("told", digest)
+            home.tombstones.set("ledger", stamp)
 
 
 def is_ledger_new(home: Home) -> bool:
@@ -107,7 +108,7 @@ def tombstones_of(item: ledger.Entry) -> Iterator[Tombstone]:
 def standing_retirements(entries: Sequence[ledger.Entry]) -> list[StandingRetirement]:
     """The standing retirements that entries tell and that were not taken back."""
     ended = {str(item.details.get("rule")) for item in entries if item.action == RETIRE_NO_LONGER}
-    rules = [_rule_of(item) for item in entries if item.action == RETIRE_ALWAYS]
+    rules = [rule_of(item) for item in entries if item.action == RETIRE_ALWAYS]
     return [rule for rule in rules if rule and rule.id not in ended]
 
 
@@ -289,7 +290,8 @@ def _stamp(home: Home) -> str:
     return f"{stat.mtime_ns} {stat.size}"
 
 
-def _rule_of(item: ledger.Entry) -> StandingRetirement | None:
+def rule_of(item: ledger.Entry) -> StandingRetirement | None:
+    """The standing retirement that an entry begins; ``None`` where it makes no sense."""
     details = item.details
     pattern, match = details.get("subject_pattern"), details.get("match_type")
     if not isinstance(pattern, str) or not pattern.strip() or match not in tuple(Match):

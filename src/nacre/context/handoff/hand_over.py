@@ -19,8 +19,8 @@ from nacre.context.handoff.delivery import BY_RULES
 from nacre.errors import AnswerUnusable
 from nacre.history.undo import UNDO
 from nacre.home.home import Home
-from nacre.home.operations import operating
-from nacre.home.writes import apply_intents, intend_removal, redacted, save, subject_of
+from nacre.home.operations import subject_of
+from nacre.home.redaction import redacted
 from nacre.llm.answers import ask
 from nacre.memories.scan import catch_up
 from nacre.memories.store import retire
@@ -65,7 +65,7 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> M
     made = by_rules(session.session, turns, is_trivial)
     if made is None and not words:
         return None
-    with home.vault_lock:
+    with home.change(HAND_OVER, why=f"where {session.session.id} stands") as change:
         catch_up(home)
         before = _of_session(home, session.session.id)
         active = next((one for one in before if not (one.retired or one.superseded_by)), None)
@@ -74,9 +74,10 @@ def hand_over(home: Home, session: StoredSession, words: str | None = None) -> M
                 return None
             if active and _told(active).get("by") != BY_RULES and _told(active).get("asked") == made.asked:
                 return active
-        memory = redacted(home, _memory(home, session, turns, _Written.of(home, made, words), active))
-        with operating(home, HAND_OVER, subject=memory.subject, why=f"where {session.session.id} stands"):
-            save(home, [memory])
+        memory = redacted(home.redactor, _memory(home, session, turns, _Written.of(home, made, words), active))
+        change.describe(subject=memory.subject)
+        with change.transaction():
+            change.put([memory])
         return memory
 
 
@@ -96,16 +97,17 @@ def improve(home: Home, session: StoredSession, *, background: bool = True) -> M
     if not written:
         return None
     text, by = written
-    with home.vault_lock:
+    with home.change(HAND_OVER, why="a model wrote it") as change:
         catch_up(home)
         present = home.memories.find(before.id)
         if present is None or present.retired or present.content != before.content:
             return None
         told = {**_told(present), "until": last.id, "at": _time_of(last, home), "by": by}
         better = replace(present, content=text, updated=home.now(), extra={**present.extra, HAND_OVER: told})
-        better = redacted(home, better)
-        with operating(home, HAND_OVER, subject=better.subject, why="a model wrote it"):
-            save(home, [better])
+        better = redacted(home.redactor, better)
+        change.describe(subject=better.subject)
+        with change.transaction():
+            change.put([better])
         return better
 
 
@@ -145,16 +147,15 @@ def drop_former(home: Home) -> int:
     before = home.now() - KEPT_FOR
     if not home.memories.former_handoffs(before):
         return 0
-    with home.vault_lock:
+    with home.change(HAND_OVER, why="it was handed over long ago") as change:
         catch_up(home)
         former = home.memories.in_any_state(home.memories.former_handoffs(before))
         going = [one for one in former if not _was_brought_back(home, one)][:_MOST_DROPPED]
         if going:
-            with operating(home, HAND_OVER, subject=subject_of(going), why="it was handed over long ago"):
-                with home.database.transaction():
-                    for one in going:
-                        intend_removal(home, one)
-                apply_intents(home)
+            change.describe(subject=subject_of(going))
+            with change.transaction():
+                for one in going:
+                    change.remove(one)
         return len(going)
 
 

@@ -10,7 +10,7 @@ from nacre.errors import MemoryInvalid, VaultUnusable
 from nacre.health.proofs.finding import FAILURE, WARNING, Finding, Mend, Proof, deep_repair
 from nacre.home.home import Home
 from nacre.home.projects import page_keys, read_pages
-from nacre.home.writes import apply_intents, commit, entry, redacted
+from nacre.home.redaction import redacted
 from nacre.memories.scan import scan
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Project, SeenMemoryFile
@@ -63,7 +63,9 @@ def _compared(home: Home, stat: FileStat, seen: SeenMemoryFile) -> Iterator[Find
     modified = row.created if row else home.now()  # of a file that does not say so, the index alone knows
     try:
         data = home.vault.read(stat.path)
-        written = redacted(home, parse(data.decode("utf-8"), stat.path, new_id=lambda: seen.memory, modified=modified))
+        written = redacted(
+            home.redactor, parse(data.decode("utf-8"), stat.path, new_id=lambda: seen.memory, modified=modified)
+        )
     except (FileNotFoundError, UnicodeDecodeError, MemoryInvalid, VaultUnusable) as error:
         yield Finding(FAILURE, f"{stat.path} cannot be read: {error}", "mend the file")
         return
@@ -100,9 +102,8 @@ def _writer(memory: Memory) -> Mend:
     """Writes a row's file anew."""
 
     def mend(home: Home) -> None:
-        with home.vault_lock:
-            commit(home, [memory])
-            apply_intents(home)
+        with home.change("update", subject=memory.subject) as change:
+            change.put([memory])
 
     return mend
 
@@ -201,9 +202,8 @@ def prove_ledger(home: Home) -> Proof:
 def _teller(memory: Memory) -> Mend:
     def mend(home: Home) -> None:
         reason = memory.retired.reason if memory.retired else None
-        with home.vault_lock:
-            commit(home, [], [entry(home, "retire", memory=memory.id, **({"reason": reason} if reason else {}))])
-            apply_intents(home)
+        with home.change("retire", why=reason) as change:
+            change.append([change.entry("retire", memory=memory.id, **({"reason": reason} if reason else {}))])
 
     return mend
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import apsw
 
@@ -31,6 +31,18 @@ _LEAST_FREE_BYTES = 65_536
 """SQLite needs a page or two of room even to open; below this an I/O error is a full disk."""
 
 Row = tuple[Any, ...]
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def in_transaction(method: Method) -> Method:
+    """Make a method of a store (its database is ``_db``) one transaction, or part of the one that is open."""
+
+    @wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._db.transaction():
+            return method(self, *args, **kwargs)
+
+    return cast(Method, whole)
 
 
 class Database:
@@ -143,6 +155,11 @@ class Database:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             raise
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction is open."""
+        return bool(self._connection.in_transaction)
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:
