@@ -420,9 +420,9 @@ def test_what_the_rules_are_sure_of_is_not_asked(world: World, old: str, asked: 
     model = asked(answer("ADD", None))
     assert put(world, OLD).action == "known"
     with opened(world) as context:  # by the usual border, which is far above what has nothing in common
-        store(context, NewMemory("The gate listens on port 8080", project="acme"))
-        assert store(context, NewMemory("The gate listens on port 8443", project="acme")).supersedes
-        assert store(context, NewMemory("Tulips are red", project="acme")).action == "stored"
+        store(context, StoreRequest(content="The gate listens on port 8080", project="acme"))
+        assert store(context, StoreRequest(content="The gate listens on port 8443", project="acme")).supersedes
+        assert store(context, StoreRequest(content="Tulips are red", project="acme")).action == "stored"
     assert model.prompts == []
 
 
