@@ -19,7 +19,8 @@ import pytest
 
 import nacre
 from nacre.hooks.shapes import SHAPES
-from nacre.link.address import socket_path
+from nacre.link.address import CHORES_LOCK, socket_path
+from nacre.platform.locks import FileLock
 from tests.hooks.conftest import (
     DECIDED,
     PATIENT_MS,
@@ -308,10 +309,11 @@ def test_looking_alone_writes_nothing_to_the_home_but_notes(hooked: Hooked) -> N
             if path.is_file() and path.relative_to(hooked.home).parts[0] not in ("run", "logs")
         }
 
-    before = files()
-    hooked.run("SessionStart")
-    hooked.run("UserPromptSubmit")
-    after = files()
+    with FileLock(hooked.home / CHORES_LOCK):  # or a process would do what the start of a session leaves to be done
+        before = files()
+        hooked.run("SessionStart")
+        hooked.run("UserPromptSubmit")
+        after = files()
     assert {name: data for name, data in after.items() if not name.endswith(("-shm", "-wal"))} == {
         name: data for name, data in before.items() if not name.endswith(("-shm", "-wal"))
     }
