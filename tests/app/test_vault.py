@@ -10,8 +10,8 @@ import pytest
 
 from nacre.errors import EditConflict, MemoryInvalid, NotFound
 from nacre.memories.scan import scan
+from nacre.values.codec import stamp
 from nacre.values.memory import Kind
-from nacre.vault.document import stamp
 from tests.app.conftest import World
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from nacre.cli.paper import Span
 from nacre.platform.ids import utc_now
 from nacre.text.passages import normalise
+from nacre.values import codec
 from nacre.values.memory import Kind, Memory
 from nacre.values.session import Speaker, Tokens
 
@@ -31,11 +32,8 @@ _SPEAKERS = {Speaker.OWNER: "you", Speaker.AGENT: "agent", Speaker.TOOL: "tool",
 
 
 def stamp(moment: datetime | None) -> str | None:
-    """ISO 8601 in UTC; milliseconds only where there are any."""
-    if moment is None:
-        return None
-    moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return moment.isoformat(timespec="milliseconds" if moment.microsecond else "seconds") + "Z"
+    """A time as JSON has it; ``None`` stays ``None``."""
+    return codec.stamp(moment) if moment else None
 
 
 def split_session(session: str | None) -> tuple[str | None, str | None]:

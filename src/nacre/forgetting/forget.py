@@ -37,10 +37,10 @@ from nacre.tombstones.tombstones import (
     turn_value,
     words_value,
 )
+from nacre.values.codec import stamp
 from nacre.values.forgetting import Excerpt, ForgetPlan, ForgetReport, Forgotten, Tombstone, TombstoneKind
 from nacre.values.memory import Memory
 from nacre.vault import ledger
-from nacre.vault.document import stamp
 
 _HASHES_AN_ENTRY = 1000
 _SINGLE = {TombstoneKind.KEY: "key", TombstoneKind.BEFORE: "before"}

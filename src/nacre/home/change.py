@@ -21,9 +21,10 @@ from nacre.home.operations import OpenOperation
 from nacre.home.redaction import clean_values, without_secrets
 from nacre.platform.ids import bytes_hash
 from nacre.storage.vault_index import Intent, SeenMemoryFile
+from nacre.values.codec import plain
 from nacre.values.memory import Memory
 from nacre.vault import ledger
-from nacre.vault.document import adjust, claim_values, render, rewrite
+from nacre.vault.document import adjust, render, rewrite
 from nacre.vault.layout import LEDGER, folder_of
 
 BATCH = 500
@@ -116,7 +117,7 @@ class Change:
     def set_claim(self, memory: Memory) -> None:
         """Write the claim of a memory: its one line of front matter, and the index. Raises EditConflict."""
         with self.home.database.transaction():
-            if memory.claim and self._adjust(memory, {"claim": claim_values(memory.claim)}):
+            if memory.claim and self._adjust(memory, {"claim": plain(memory.claim)}):
                 self.home.memories.set_claim(memory.id, memory.claim)
 
     def remove(self, memory: Memory) -> None:

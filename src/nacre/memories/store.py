@@ -26,6 +26,7 @@ from nacre.memories.scan import catch_up, scan
 from nacre.memories.usage import fold_usage
 from nacre.storage.search.full_text import list_memories
 from nacre.text.passages import title_of
+from nacre.values.codec import keys_of
 from nacre.values.memory import MAX_BODY_BYTES, Kind, Memory, Retirement
 from nacre.values.recall import Filter
 from nacre.values.reports import Replaced, StoreOutcome
@@ -138,15 +139,14 @@ def _to_memory(home: Home, new: StoreRequest, project_of: Callable[[Home, Path],
         raise MemoryInvalid("a memory is at most 1 MB", hint="store its parts")
     now = home.now()
     project = _project(home, new.project) or (project_of(home, Path(new.folder)) if new.folder else None)
-    return redacted(home.redactor,
-        Memory(
-            id=home.ids(), kind=new.kind, subject=new.subject or title_of(content), content=content,
-            created=now, updated=now, importance=new.importance, expiry=new.expiry, scope=new.scope,
-            project=project, tags=tuple(dict.fromkeys(new.tags)),
-            canonical_key=new.canonical_key, speaker=new.speaker or home.settings.speaker, trust=new.trust,
-            source=replace(new.source, session=new.source.session or home.settings.session), author=new.author,
-        ),
-    )  # fmt: skip
+    given = {name: getattr(new, name) for name in new.__struct_fields__ if name in keys_of(Memory)}
+    made = {
+        "id": home.ids(), "subject": new.subject or title_of(content), "content": content, "created": now,
+        "updated": now, "project": project, "tags": tuple(dict.fromkeys(new.tags)),
+        "speaker": new.speaker or home.settings.speaker,
+        "source": replace(new.source, session=new.source.session or home.settings.session),
+    }  # fmt: skip
+    return redacted(home.redactor, Memory(**given | made))
 
 
 def _store_now(

@@ -33,8 +33,8 @@ from nacre.platform import private_files
 from nacre.platform.locks import FileLock
 from nacre.platform.zips import BROKEN
 from nacre.storage.sqlite.snapshot import Snapshot
+from nacre.values.codec import stamp
 from nacre.values.reports import Progress
-from nacre.vault.document import stamp
 from nacre.vault.layout import GIT_FOLDER
 
 FORMAT, VERSION = "nacre-backup", 1

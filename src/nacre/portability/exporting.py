@@ -26,12 +26,13 @@ from nacre.storage.sessions import StoredSession, kept_calls
 from nacre.storage.sqlite.times import to_ms
 from nacre.storage.usage import Usage
 from nacre.values import portable
+from nacre.values.codec import stamp
 from nacre.values.filters import SessionFilter
 from nacre.values.memory import Link, Memory, Retirement
 from nacre.values.reports import Progress
 from nacre.values.session import Turn
 from nacre.vault import ledger
-from nacre.vault.document import stamp, to_front
+from nacre.vault.document import to_front
 from nacre.vault.layout import LEDGER, OWN_PAGES
 
 _ALL = 1_000_000_000

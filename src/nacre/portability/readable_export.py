@@ -10,9 +10,9 @@ from typing import BinaryIO
 
 from nacre.storage.sessions import StoredSession
 from nacre.text.passages import one_line
+from nacre.values.codec import stamp
 from nacre.values.memory import Memory
 from nacre.values.session import Flag, SessionKind, Trust, Turn
-from nacre.vault.document import stamp
 from nacre.vault.layout import slugify
 
 Talk = Iterable[tuple[StoredSession, list[Turn]]]

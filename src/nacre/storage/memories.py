@@ -4,30 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from datetime import date, datetime
-from typing import Any
+from datetime import datetime
+from functools import cached_property
 
 from nacre.platform.fast_dataclass import dataclass
 from nacre.platform.ids import content_hash
 from nacre.storage.sqlite.database import Database, Row
+from nacre.storage.sqlite.rows import RowCodec
 from nacre.storage.sqlite.times import from_ms, to_ms
 from nacre.text.passages import identifiers, normalise, segment
-from nacre.values.memory import (
-    Claim,
-    Confidence,
-    Confirmation,
-    Expiry,
-    Kind,
-    Link,
-    Memory,
-    Retirement,
-    Scope,
-    Source,
-    Validity,
-)
-from nacre.values.session import Speaker, Trust
+from nacre.values.memory import Claim, Confirmation, Kind, Link, Memory
 
+_TABLES = ("tags", "links", "confirmed", "claim")
+"""Fields with a table of their own."""
+_RENAMED = {"source_session": "session", "source_turns": "turns"}
 _FRONT_MATTER = "manual"
 _PORTION = 500
 
@@ -73,11 +63,15 @@ class Memories:
         """The database these memories lie in."""
         return self._db
 
+    @cached_property
+    def _rows(self) -> RowCodec[Memory]:
+        return RowCodec(Memory, self._db.columns("memories"), elsewhere=_TABLES, renamed=_RENAMED)
+
     def put(self, memory: Memory) -> None:
         """Insert a memory, or replace its row, tags, links and full text. Call inside a transaction."""
         self.delete(memory.id)
-        row = self._db.one("insert_memory", **_to_row(memory))
-        number = int(row[0]) if row else 0
+        values = self._rows.encode(memory) | {"content_hash": memory_hash(memory.content, memory.project)}
+        number = int(self._db.insert("memories", values, "row"))
         self._db.run_many("insert_tag", [{"memory": memory.id, "tag": tag} for tag in memory.tags])
         self._db.run("delete_links_of", source=memory.id)
         links: list[dict[str, object]] = [
@@ -279,11 +273,13 @@ class Memories:
             links.setdefault(source, []).append(Link(rel, target, reason))
         again = self._confirmations(ids)
         claims = {row[0]: Claim(*row[1:]) for row in self._db.all("list_claims_of", ids=ids)}
-        built = [
-            _from_row(row, tuple(tags.get(row[1], ())), tuple(links.get(row[1], ())), tuple(again.get(row[1], ())))
+        return [
+            self._rows.decode(
+                row, tags=tuple(tags.get(row[1], ())), links=tuple(links.get(row[1], ())),
+                confirmed=tuple(again.get(row[1], ())), claim=claims.get(row[1]),
+            )
             for row in rows
-        ]
-        return [replace(memory, claim=claims[memory.id]) if memory.id in claims else memory for memory in built]
+        ]  # fmt: skip
 
     def _confirmations(self, ids: str) -> dict[str, list[Confirmation]]:
         found: dict[str, list[Confirmation]] = {}
@@ -292,61 +288,3 @@ class Memories:
             if moment:
                 found.setdefault(memory_id, []).append(Confirmation(moment, session, tuple(json.loads(turns))))
         return found
-
-
-def _to_row(memory: Memory) -> dict[str, Any]:
-    return {
-        "id": memory.id,
-        "kind": memory.kind.value,
-        "subject": memory.subject,
-        "content": memory.content,
-        "importance": memory.importance,
-        "expiry": memory.expiry.value,
-        "scope": memory.scope.value,
-        "project": memory.project,
-        "inbox": int(memory.inbox),
-        "created": to_ms(memory.created),
-        "updated": to_ms(memory.updated),
-        "valid_since": memory.valid.since and memory.valid.since.isoformat(),
-        "valid_until": memory.valid.until and memory.valid.until.isoformat(),
-        "speaker": memory.speaker.value,
-        "trust": memory.trust.value,
-        "confidence": memory.confidence.value,
-        "confidence_score": memory.confidence_score,
-        "session": memory.source.session,
-        "turns": json.dumps(memory.source.turns),
-        "source_file": memory.source.file,
-        "canonical_key": memory.canonical_key,
-        "evergreen": int(memory.evergreen),
-        "author": memory.author,
-        "triggers": json.dumps(memory.triggers),
-        "suppressed_contexts": json.dumps(memory.suppressed_contexts),
-        "superseded_by": memory.superseded_by,
-        "retired_at": to_ms(memory.retired.at) if memory.retired else None,
-        "retired_reason": memory.retired.reason if memory.retired else None,
-        "extra": json.dumps(memory.extra),
-        "content_hash": memory_hash(memory.content, memory.project),
-    }
-
-
-def _from_row(row: Row, tags: tuple[str, ...], links: tuple[Link, ...], confirmed: tuple[Confirmation, ...]) -> Memory:
-    (
-        _, memory_id, kind, subject, content, importance, expiry, scope, project, inbox, created, updated, since, until,
-        speaker, trust, confidence, confidence_score, session, turns, source_file, canonical_key, evergreen, author,
-        triggers, suppressed, superseded_by, retired_at, retired_reason, extra, _,
-    ) = row  # fmt: skip
-    retired = from_ms(retired_at)
-    made, changed = from_ms(created), from_ms(updated)
-    if made is None or changed is None:
-        raise ValueError(f"memory {memory_id} has no dates")
-    return Memory(
-        id=memory_id, kind=Kind(kind), subject=subject, content=content, created=made, updated=changed,
-        importance=importance, expiry=Expiry(expiry), scope=Scope(scope), project=project, tags=tags,
-        valid=Validity(since and date.fromisoformat(since), until and date.fromisoformat(until)),
-        speaker=Speaker(speaker), trust=Trust(trust), confidence=Confidence(confidence),
-        confidence_score=confidence_score, source=Source(session, tuple(json.loads(turns)), source_file), links=links,
-        confirmed=confirmed,
-        canonical_key=canonical_key, evergreen=bool(evergreen), author=author, triggers=tuple(json.loads(triggers)),
-        suppressed_contexts=tuple(json.loads(suppressed)), superseded_by=superseded_by,
-        retired=Retirement(retired, retired_reason) if retired else None, inbox=bool(inbox), extra=json.loads(extra),
-    )  # fmt: skip

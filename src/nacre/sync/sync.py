@@ -32,7 +32,7 @@ from nacre.platform.locks import FileLock
 from nacre.sync.import_remote import take_in
 from nacre.sync.merge import Plan, operations_between, plan_join
 from nacre.sync.requests import SyncRequest
-from nacre.vault.document import stamp
+from nacre.values.codec import stamp
 from nacre.vault.merge_notes import Note
 
 TIMEOUT_SECONDS = 60.0

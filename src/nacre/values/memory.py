@@ -52,10 +52,13 @@ class Confidence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """When a memory is true in the world, apart from when it was recorded; both ends optional."""
+    """When a memory is true in the world, apart from when it was recorded; both ends optional.
 
-    since: date | None = None
-    until: date | None = None
+    Files and JSON call the ends ``from`` and ``to``.
+    """
+
+    since: date | None = field(default=None, metadata={"key": "from"})
+    until: date | None = field(default=None, metadata={"key": "to"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class Claim:
     attribute: str
     predicate: str
     object: str
-    confidence: float = 0.5
+    confidence: float = field(default=0.5, metadata={"digits": 2})
 
     @property
     def key(self) -> str:
@@ -142,15 +145,15 @@ class Memory:
     trust: Trust = Trust.TRUSTED
     confidence: Confidence = Confidence.EXTRACTED
     confidence_score: float | None = None
-    source: Source = Source()
-    links: tuple[Link, ...] = ()
-    confirmed: tuple[Confirmation, ...] = ()
     canonical_key: str | None = None
     claim: Claim | None = None
     evergreen: bool = False
     author: str | None = None
     triggers: tuple[str, ...] = ()
     suppressed_contexts: tuple[str, ...] = ()
+    source: Source = Source()
+    confirmed: tuple[Confirmation, ...] = ()
+    links: tuple[Link, ...] = ()
     superseded_by: str | None = None
     retired: Retirement | None = None
     inbox: bool = False

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import UTC, date, datetime
+from functools import cache, partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from nacre.errors import MemoryInvalid
 from nacre.platform.ids import to_millisecond
+from nacre.values.codec import keys_of, plain, plain_fields
 from nacre.values.memory import (
     MAX_BODY_BYTES,
     Claim,
-    Confidence,
     Confirmation,
-    Expiry,
     Kind,
     Link,
     Memory,
     Retirement,
-    Scope,
-    Source,
-    Validity,
 )
-from nacre.values.session import Speaker, Trust
 from nacre.vault import front_matter
 from nacre.vault.layout import Place, place_of, slugify
+
+Reader = Callable[[dict[str, Any], str], Any]
+"""Reads the value of a key from front matter, whose values are all text."""
 
 _HEADING = re.compile(r"\A\s*#{1,6}[ \t]+(\S[^\r\n]*)\r?\n?")
 _CLOSING = re.compile(r"(?<=[ \t])#+\Z")
@@ -41,14 +40,14 @@ _IDENTITY = re.compile(r"[\w.:-]{1,128}", re.ASCII)
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _MARKS = ("<<<<<<< ", "=======", ">>>>>>> ")
 
-MANAGED = (
-    "id", "kind", "subject", "importance", "expiry", "scope", "project", "tags", "created", "updated", "valid",
-    "speaker", "trust", "confidence", "confidence_score", "canonical_key", "claim", "evergreen", "author", "triggers",
-    "suppressed_contexts", "source", "confirmed", "links", "superseded_by", "retired",
-)  # fmt: skip
+_ELSEWHERE = ("content", "inbox", "extra")
+"""Fields that are the body, the place, or keys of their own."""
+_PLACED = ("id", "kind", "subject", "project", "retired", "claim")
+"""Fields that the file's place, its name or its completeness have a say in."""
+_DATES = ("created", "updated")
+_FIELDS = [name for name in keys_of(Memory) if name not in (*_ELSEWHERE, *_DATES)]
+MANAGED = tuple(name for field in _FIELDS for name in ((field, *_DATES) if field == "tags" else (field,)))
 """The keys nacre knows, in the order in which it writes them."""
-
-_TIMES = ("created", "updated")
 
 
 def render(memory: Memory) -> str:
@@ -67,7 +66,7 @@ def rewrite(text: str, memory: Memory) -> str:
     changed = {
         key: value
         for key, value in wanted.items()
-        if as_text(value) != before.get(key) and not (key in _TIMES and _is_same_time(key, before, wanted))
+        if as_text(value) != before.get(key) and not (key in _DATES and _is_same_time(key, before, wanted))
     }
     removed = [key for key in before if key in MANAGED and key not in wanted]
     if changed or removed:
@@ -182,78 +181,51 @@ def stated(text: str) -> Stated:
 
 
 def to_front(memory: Memory) -> dict[str, Any]:
-    """A memory's front matter, in the order in which nacre writes it; empty optional keys are left out."""
-    values: dict[str, Any] = {
-        "id": memory.id,
-        "kind": memory.kind.value,
-        "subject": memory.subject,
-        "importance": memory.importance,
-        "expiry": memory.expiry.value,
-        "scope": memory.scope.value,
-        "project": memory.project,
-        "tags": list(memory.tags),
-        "created": stamp(memory.created),
-        "updated": stamp(memory.updated),
-        "valid": _drop_empty({"from": _day(memory.valid.since), "to": _day(memory.valid.until)}),
-        "speaker": memory.speaker.value,
-        "trust": memory.trust.value,
-        "confidence": memory.confidence.value,
-        "confidence_score": memory.confidence_score,
-        "canonical_key": memory.canonical_key,
-        "claim": memory.claim and claim_values(memory.claim),
-        "evergreen": memory.evergreen or None,
-        "author": memory.author,
-        "triggers": list(memory.triggers),
-        "suppressed_contexts": list(memory.suppressed_contexts),
-        "source": _drop_empty(
-            {"session": memory.source.session, "turns": list(memory.source.turns), "file": memory.source.file}
-        ),
-        "confirmed": [
-            _drop_empty({"at": stamp(one.at), "session": one.session, "turns": list(one.turns)})
-            for one in memory.confirmed
-        ],
-        "links": [_drop_empty({"rel": link.rel, "to": link.to, "reason": link.reason}) for link in memory.links],
-        "superseded_by": memory.superseded_by,
-        "retired": memory.retired and _drop_empty({"at": stamp(memory.retired.at), "reason": memory.retired.reason}),
-    }
-    return _drop_empty(values)
-
-
-def claim_values(claim: Claim) -> dict[str, Any]:
-    """A claim as front matter has it."""
-    return {
-        "entity": claim.entity, "attribute": claim.attribute, "predicate": claim.predicate, "object": claim.object,
-        "confidence": round(claim.confidence, 2),
-    }  # fmt: skip
-
-
-def stamp(moment: datetime) -> str:
-    """A time as nacre writes it: UTC, with milliseconds where there are any."""
-    moment = moment.astimezone(UTC).replace(tzinfo=None)
-    return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
+    """A memory's front matter, in the order in which nacre writes it; what is empty or false is left out."""
+    front: dict[str, Any] = _drop_empty(plain_fields(memory, MANAGED))
+    return front | {"claim": plain(memory.claim)} if memory.claim else front
 
 
 def _details(values: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "importance": _importance(values),
-        "expiry": _choice(values, "expiry", Expiry, Expiry.PERMANENT),
-        "scope": _choice(values, "scope", Scope, Scope.PRIVATE),
-        "tags": _texts(values, "tags"),
-        "valid": Validity(_date(_mapping(values, "valid"), "from"), _date(_mapping(values, "valid"), "to")),
-        "speaker": _choice(values, "speaker", Speaker, Speaker.OWNER),
-        "trust": _choice(values, "trust", Trust, Trust.TRUSTED),
-        "confidence": _choice(values, "confidence", Confidence, Confidence.EXTRACTED),
-        "confidence_score": _number(values, "confidence_score"),
-        "canonical_key": _text(values, "canonical_key"),
-        "evergreen": (_text(values, "evergreen") or "").lower() in ("true", "yes"),
-        "author": _text(values, "author"),
-        "triggers": _texts(values, "triggers"),
-        "suppressed_contexts": _texts(values, "suppressed_contexts"),
-        "source": _source(_mapping(values, "source")),
-        "confirmed": _confirmed(values),
-        "links": _links(values),
-        "superseded_by": _text(values, "superseded_by"),
-    }
+    """The fields that mean what front matter says, whatever the place of the file."""
+    return {name: read(values, name) for name, read in _readers().items()}
+
+
+@cache
+def _readers() -> dict[str, Reader]:
+    """How each field is read: a few in their own way, the others by their type."""
+    own: dict[str, Reader] = {
+        "importance": lambda values, _: _importance(values), "links": lambda values, _: _links(values),
+        "confirmed": lambda values, _: _confirmed(values),
+    }  # fmt: skip
+    elsewhere = (*_PLACED, *_ELSEWHERE, *_DATES)
+    return {name: own.get(name, read) for name, read in _readers_of(Memory).items() if name not in elsewhere}
+
+
+def _readers_of(kind: Any) -> dict[str, Reader]:
+    """What reads each field of a dataclass from text."""
+    types = get_type_hints(kind)
+    return {field.name: _reader(types[field.name], field.default) for field in fields(kind)}
+
+
+def _reader(kind: Any, default: Any) -> Reader:
+    """What reads a value of a type from text. Raises MemoryInvalid."""
+    if type(None) in get_args(kind):
+        kind = next(one for one in get_args(kind) if one is not type(None))
+    if kind in _READERS:
+        return _READERS[kind]
+    if is_dataclass(kind):
+        keys, readers = keys_of(kind), _readers_of(kind)
+        return partial(_nested, kind, [(keys[name], read) for name, read in readers.items()])
+    if get_origin(kind) is tuple:
+        return _texts
+    return lambda values, key: _choice(values, key, kind, default)
+
+
+def _nested(kind: Any, readers: Sequence[tuple[str, Reader]], values: dict[str, Any], key: str) -> Any:
+    """A small value from the mapping under a key."""
+    found = _mapping(values, key)
+    return kind(*[read(found, name) for name, read in readers])
 
 
 def _claim(values: dict[str, Any]) -> Claim | None:
@@ -324,10 +296,6 @@ def _retired(values: dict[str, Any], place: Place, modified: datetime) -> Retire
         return None
     details = _mapping(values, "retired")
     return Retirement(_time(details, "at") or modified, _text(details, "reason"))
-
-
-def _source(values: dict[str, Any]) -> Source:
-    return Source(_text(values, "session"), _texts(values, "turns"), _text(values, "file"))
 
 
 def _links(values: dict[str, Any]) -> tuple[Link, ...]:
@@ -431,12 +399,16 @@ def _date(values: dict[str, Any], key: str) -> date | None:
     return moment.date() if moment else None
 
 
-def _day(day: date | None) -> str | None:
-    return day.isoformat() if day else None
+def _drop_empty(value: Any) -> Any:
+    """A value without what is empty or false, at any depth."""
+    if isinstance(value, dict):
+        kept = {key: _drop_empty(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item is not False and item not in (None, "", [], {})}
+    return [_drop_empty(item) for item in value] if isinstance(value, list) else value
 
 
-def _drop_empty(values: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value not in (None, "", [], {})}
+def _truth(values: dict[str, Any], key: str) -> bool:
+    return (_text(values, key) or "").lower() in ("true", "yes")
 
 
 def as_text(value: Any) -> Any:
@@ -450,3 +422,8 @@ def as_text(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
+
+
+_READERS: dict[Any, Reader] = {
+    str: _text, float: _number, bool: _truth, date: _date, datetime: _time,
+}  # fmt: skip

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from nacre.platform.ids import to_millisecond
-from nacre.vault.document import stamp
+from nacre.values.codec import stamp
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nacre.cli.formats import Record, count, day, kind_span, place_name, short_id, split_session, stamp
 from nacre.cli.paper import Paper, Part, Span, bold, dim, joined
 from nacre.text.passages import normalise, shorten
+from nacre.values.codec import keys_of, plain, plain_fields
 from nacre.values.memory import Memory
 from nacre.values.recall import Evidence
 from nacre.values.session import Trust
@@ -15,33 +16,21 @@ HIT_CHARACTERS = 420
 LINE_CHARACTERS = 160
 
 
+_IN_DETAIL = frozenset({
+    "valid", "confidence_score", "claim", "evergreen", "author", "triggers", "suppressed_contexts", "source",
+    "confirmed", "links", "retired", "extra",
+})  # fmt: skip
+"""Fields that ``show`` alone prints, or that have another form in a record."""
+
+
 def memory_record(memory: Memory) -> Record:
-    """One memory."""
+    """One memory: its fields but for those of detail, its session and turns, and when it was retired."""
     tool, session_id = split_session(memory.source.session)
     return {
-        "id": memory.id,
-        "kind": memory.kind.value,
-        "subject": memory.subject,
-        "content": memory.content,
-        "importance": memory.importance,
-        "expiry": memory.expiry.value,
-        "scope": memory.scope.value,
-        "project": memory.project,
-        "inbox": memory.inbox,
-        "tags": list(memory.tags),
-        "created": stamp(memory.created),
-        "updated": stamp(memory.updated),
-        "speaker": memory.speaker.value,
-        "trust": memory.trust.value,
-        "confidence": memory.confidence.value,
-        "canonical_key": memory.canonical_key,
-        "session": memory.source.session,
-        "session_id": session_id,
-        "tool": tool,
-        "turn_ids": list(memory.source.turns),
-        "superseded_by": memory.superseded_by,
-        "retired": stamp(memory.retired.at) if memory.retired else None,
-    }
+        **plain_fields(memory, (name for name in keys_of(Memory) if name not in _IN_DETAIL)),
+        "session": memory.source.session, "session_id": session_id, "tool": tool,
+        "turn_ids": list(memory.source.turns), "retired": plain(memory.retired.at) if memory.retired else None,
+    }  # fmt: skip
 
 
 def evidence_record(evidence: Evidence) -> Record:

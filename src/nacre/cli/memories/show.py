@@ -28,11 +28,11 @@ from nacre.cli.paper import Paper, Span, bold, dim, joined
 from nacre.cli.run import Run
 from nacre.memories.requests import GetRequest, ReferenceRequest
 from nacre.text.passages import shorten
+from nacre.values.codec import plain_fields
 from nacre.values.memory import Confirmation, Expiry, Memory, Scope
 from nacre.values.recall import Evidence
 from nacre.values.review import NEUTRAL_QUALITY
 from nacre.values.session import Trust
-from nacre.vault.document import claim_values
 
 if TYPE_CHECKING:
     from nacre.views import CompanionView, LinkView, MemoryView, Step
@@ -73,12 +73,7 @@ def _view_record(view: MemoryView, vault: str) -> Record:
     memory = view.memory
     return {
         **memory_record(memory),
-        "valid": {
-            "from": memory.valid.since.isoformat() if memory.valid.since else None,
-            "to": memory.valid.until.isoformat() if memory.valid.until else None,
-        },
-        "author": memory.author,
-        "evergreen": memory.evergreen,
+        **plain_fields(memory, ("valid", "author", "evergreen", "claim", "extra")),
         "retired_reason": memory.retired.reason if memory.retired else None,
         "evidence": [evidence_record(item) for item in view.evidence],
         "confirmed": [_confirmation_record(one) for one in memory.confirmed],
@@ -98,8 +93,6 @@ def _view_record(view: MemoryView, vault: str) -> Record:
             }
             for item in view.together
         ],
-        "claim": memory.claim and claim_values(memory.claim),
-        "extra": memory.extra,
     }
 
 

@@ -67,11 +67,10 @@ def _repository(desk: Desk) -> str | None:
 def _new(desk: Desk, entry: arguments.NewEntry, project: str | None, folder: str | None) -> Any:
     from nacre.memories.requests import StoreRequest
 
+    given = {name: getattr(entry, name) for name in entry.__struct_fields__ if name != "from_outside"}
     return StoreRequest(
-        content=entry.content, subject=entry.subject, kind=entry.kind, importance=entry.importance,
-        expiry=entry.expiry, scope=entry.scope, project=project, folder=folder, tags=entry.tags,
-        speaker=Speaker.AGENT, trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED,
-        source=Source(session=desk.session),
+        **given, project=project, folder=folder, speaker=Speaker.AGENT,
+        trust=Trust.UNTRUSTED if entry.from_outside else Trust.TRUSTED, source=Source(session=desk.session),
     )  # fmt: skip
 
 

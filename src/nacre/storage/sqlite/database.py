@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -120,6 +120,18 @@ class Database:
             before: int = self._connection.total_changes()
             self._connection.execute(query(name), parameters)
             return int(self._connection.total_changes()) - before
+
+    def insert(self, table: str, row: Mapping[str, object], returning: str) -> Any:
+        """Insert a row into a table, within a transaction; returns the value of one of its columns."""
+        self._refuse_unwritable()
+        marks = ", ".join(f":{column}" for column in row)
+        statement = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks}) RETURNING {returning}"  # noqa: S608 - names of ours
+        with _translated(self.path):
+            return next(self._connection.execute(statement, row))[0]
+
+    def columns(self, table: str) -> list[str]:
+        """The names of a table's columns, in their order."""
+        return [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", [table])]
 
     def run_many(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         """Run a named statement once for each of ``rows``."""

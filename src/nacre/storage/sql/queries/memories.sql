@@ -1,17 +1,3 @@
--- insert_memory --
--- A new index row; the vault's document holds the same values.
-INSERT INTO memories (
-    id, kind, subject, content, importance, expiry, scope, project, inbox, created, updated, valid_since, valid_until,
-    speaker, trust, confidence, confidence_score, session, turns, source_file, canonical_key, evergreen, author,
-    triggers, suppressed_contexts, superseded_by, retired_at, retired_reason, extra, content_hash
-) VALUES (
-    :id, :kind, :subject, :content, :importance, :expiry, :scope, :project, :inbox, :created, :updated, :valid_since,
-    :valid_until, :speaker, :trust, :confidence, :confidence_score, :session, :turns, :source_file, :canonical_key,
-    :evergreen, :author, :triggers, :suppressed_contexts, :superseded_by, :retired_at, :retired_reason, :extra,
-    :content_hash
-)
-RETURNING row;
-
 -- set_importance --
 -- The one thing that use changes: the row, and with it text and vectors, stays.
 UPDATE memories SET importance = :importance WHERE id = :id;

@@ -1,0 +1,61 @@
+"""Values as plain data, for JSON and front matter: a field is listed once, in its dataclass.
+
+Field names are the keys. A field whose key differs says so: ``field(metadata={"key": "from"})``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+from datetime import UTC, date, datetime
+from enum import Enum
+from functools import cache
+from typing import Any
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it: a dataclass as a mapping, an enum as its value, a time as text in UTC, a day as text.
+
+    A number whose field has ``digits`` in its metadata is rounded to so many.
+    """
+    if value is None or isinstance(value, (str, int, float)):
+        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, datetime):
+        return stamp(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return plain_fields(value)
+
+
+def plain_fields(value: Any, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """The fields of a dataclass as a mapping; with ``names`` only these, in that order."""
+    kind: type = type(value)
+    keys = _keys(kind)
+    return {
+        keys[name][0]: _rounded(plain(getattr(value, name)), keys[name][1])
+        for name in (keys if names is None else names)
+    }
+
+
+def keys_of(kind: Any) -> dict[str, str]:
+    """The key of each field of a dataclass, by the name of the field."""
+    return {name: key for name, (key, _) in _keys(kind).items()}
+
+
+def stamp(moment: datetime) -> str:
+    """A time as nacre writes it: ISO 8601 in UTC, with milliseconds where there are any."""
+    moment = moment.astimezone(UTC).replace(tzinfo=None)
+    return f"{moment.isoformat(timespec='milliseconds' if moment.microsecond else 'seconds')}Z"
+
+
+def _rounded(value: Any, digits: int | None) -> Any:
+    return value if digits is None else round(value, digits)
+
+
+@cache
+def _keys(kind: Any) -> dict[str, tuple[str, int | None]]:
+    return {field.name: (field.metadata.get("key", field.name), field.metadata.get("digits")) for field in fields(kind)}
