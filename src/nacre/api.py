@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
 from types import FunctionType, TracebackType
@@ -152,7 +152,7 @@ class MemoryHome:
     def store(
         self, content: str, *, subject: str | None = None, kind: Kind | str = Kind.FACT, importance: int = 7,
         expiry: Expiry | str = Expiry.PERMANENT, scope: Scope | str = Scope.PRIVATE, project: str | None = None,
-        tags: Sequence[str] = (), canonical_key: str | None = None, force: bool = False,
+        tags: Sequence[str] = (), canonical_key: str | None = None, expires_on: date | None = None, force: bool = False,
         online_dedup: bool | None = None, aggressive: bool | None = None, dedup_threshold: float | None = None,
     ) -> StoreOutcome:  # fmt: skip
         """Store one memory; durable when it returns.
@@ -160,10 +160,11 @@ class MemoryHome:
         While others write, it waits 0.15 seconds at most for its place among the other memories; its action is
         ``accepted`` then, and it is placed by whoever stores or recalls next.
 
-        ``importance`` is 1 to 10. What says the same as a memory of the same project is not stored twice, and what says
-        otherwise takes its place, unless ``force``. Secrets are redacted. Where the rules cannot tell, a language model
-        is asked if one may work in the background, or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a
-        cosine) say from which likeness on. Raises MemoryInvalid.
+        ``importance`` is 1 to 10. From the day ``expires_on`` recall and context leave it out. What says the same as a
+        memory of the same project is not stored twice, and what says otherwise takes its place, unless ``force``.
+        Secrets are redacted. Where the rules cannot tell, a language model is asked if one may work in the background,
+        or with ``online_dedup``; ``aggressive`` and ``dedup_threshold`` (a cosine) say from which likeness on. Raises
+        MemoryInvalid.
         """
         return remembering.store(
             self._home,
@@ -171,7 +172,7 @@ class MemoryHome:
                 content=content, subject=subject, kind=choose(Kind, kind, MemoryInvalid),
                 importance=checked_importance(importance), expiry=choose(Expiry, expiry, MemoryInvalid),
                 scope=choose(Scope, scope, MemoryInvalid), project=project, tags=tags_of(tags),
-                canonical_key=canonical_key, force=force,
+                canonical_key=canonical_key, expires_on=expires_on, force=force,
                 online_dedup=online_dedup, aggressive=aggressive, dedup_threshold=dedup_threshold,
             ),
         )  # fmt: skip

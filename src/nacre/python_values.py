@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import Any, TypedDict, TypeVar
 
@@ -23,6 +23,7 @@ class Changes(TypedDict, total=False):
     kind: Kind | str
     importance: int
     expiry: Expiry | str
+    expires_on: date | None
     scope: Scope | str
     project: str | None
     tags: Sequence[str]

@@ -200,6 +200,9 @@ def _with_doubts(memory: Memory, found: Sequence[Comparison], gone: Container[st
 def confirm(change: Change, known: Memory, memory: Memory, touched: set[str] | None = None) -> None:
     """A memory was said again: count it, and keep where; in its file at once, or with all that are ``touched``."""
     home = change.home
+    if known.expires_on and known.expires_on <= memory.created.date():  # it is shown again, as it is said now
+        known = replace(known, expires_on=memory.expires_on)
+        _update(change, known)
     source = memory.source
     heard = {(known.source.session, turn) for turn in known.source.turns}
     heard |= {(one.session, turn) for one in known.confirmed for turn in one.turns}

@@ -6,6 +6,7 @@ need otherwise: a name, a tighter limit for answers that fit, an example.
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Literal
 
 import msgspec
@@ -102,6 +103,7 @@ class NewEntry(_Arguments):
     expiry: Annotated[Expiry, bounds_of(StoreRequest, "expiry", "temporary: of use for weeks. core: always true.")] = (
         Expiry.PERMANENT
     )
+    expires_on: Annotated[date | None, bounds_of(StoreRequest, "expires_on")] = None
     tags: Annotated[tuple[Word, ...], bounds_of(StoreRequest, "tags", max_length=20)] = ()
     scope: Annotated[Scope, bounds_of(StoreRequest, "scope")] = Scope.PRIVATE
     from_outside: Annotated[

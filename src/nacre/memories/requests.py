@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -18,6 +19,9 @@ Importance = Annotated[int, Meta(description="1 to 10; 10 is never forgotten.", 
 KindOfMemory = Annotated[Kind, Meta(description="What sort of knowledge it is.")]
 Lasting = Annotated[Expiry, Meta(description="How long it is meant to hold.")]
 SeenBy = Annotated[Scope, Meta(description="Who may see it.")]
+ExpiresOn = Annotated[
+    date | None, Meta(description="From this day on recall and context leave it out; its file stays. None: never.")
+]
 Tags = Annotated[tuple[str, ...], Meta(description="Its tags.")]
 Reference = Annotated[
     str, Meta(description="A memory's id, 4 or more characters of its beginning or end, or its subject.")
@@ -63,6 +67,7 @@ class StoreRequest(Request, frozen=True, kw_only=True):
     kind: KindOfMemory = Kind.FACT
     importance: Importance = 7
     expiry: Lasting = Expiry.PERMANENT
+    expires_on: ExpiresOn = None
     scope: SeenBy = Scope.PRIVATE
     project: Annotated[str | None, Meta(description="The project it belongs to.")] = None
     folder: Annotated[str | None, Meta(description="Where it is said: tells the project where none is named.")] = None
@@ -94,6 +99,7 @@ class EditRequest(Request, frozen=True, kw_only=True, omit_defaults=True):
     kind: KindOfMemory | UnsetType = UNSET
     importance: Importance | UnsetType = UNSET
     expiry: Lasting | UnsetType = UNSET
+    expires_on: ExpiresOn | UnsetType = UNSET
     scope: SeenBy | UnsetType = UNSET
     project: Annotated[str | UnsetType | None, Meta(description="The project it belongs to; none: everywhere.")] = UNSET
     tags: Annotated[tuple[str, ...] | UnsetType, Meta(description="Tags that replace its tags.")] = UNSET

@@ -40,11 +40,11 @@ class Clause:
         return not self.values and self.sql == "1"
 
 
-def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: bool = False) -> Clause:
+def memory_clause(wanted: Filter, today: date | None = None, *, for_list: bool = False) -> Clause:
     """The condition on memories ``m``: on those that are active, or were on the day that ``as_of`` names.
 
-    With ``today``, what is no longer true does not pass. Handoffs pass only ``with_handoffs``, or where the filter
-    names their tag: they are given to a session, and answer no question.
+    With ``today``, what is no longer true does not pass. What has expired by then passes only ``for_list``, and so do
+    handoffs, unless the filter names their tag: they are given to a session, and answer no question.
     """
     parts = [
         *_past_parts(wanted.as_of),
@@ -58,6 +58,8 @@ def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: b
         parts += _among("m.scope", _VISIBLE[wanted.scope])
     if today is not None and wanted.as_of is None:
         parts.append(("(m.valid_until IS NULL OR m.valid_until >= ?)", (today.isoformat(),)))
+    if today is not None and not for_list:
+        parts.append(("(m.expires_on IS NULL OR m.expires_on > ?)", (today.isoformat(),)))
     if wanted.min_importance is not None:
         parts.append(("m.importance >= ?", (wanted.min_importance,)))
     if wanted.user_only:
@@ -70,7 +72,7 @@ def memory_clause(wanted: Filter, today: date | None = None, *, with_handoffs: b
         marks = ", ".join("?" * len(wanted.tags))
         tags = tuple(tag.lower() for tag in wanted.tags)
         parts.append((f"m.id IN (SELECT g.memory FROM tags g WHERE lower(g.tag) IN ({marks}))", tags))  # noqa: S608
-    if not (with_handoffs or wanted.is_for_handoffs):
+    if not (for_list or wanted.is_for_handoffs):
         parts.append((_NO_HANDOFF, ()))
     return replace(_all(parts), source="past_memories" if wanted.as_of else "active_memories")
 

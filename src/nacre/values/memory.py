@@ -126,7 +126,9 @@ class Memory:
     ``id`` is a UUIDv7. ``importance`` is 1 to 10: 7 is the usual value of something durable, 10 is never
     forgotten. ``project`` is a project's slug, or ``None`` for what holds everywhere. ``inbox`` says that its project
     is not settled: until it is, the memory holds nowhere, and only who searches finds it. Times are aware UTC.
-    ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys that nacre does not know, untouched.
+    From the day ``expires_on`` (UTC) recall and context leave it out, whatever it says of the world: ``valid`` tells
+    that. ``confirmed`` tells where it was said again. ``extra`` holds front-matter keys that nacre does not know,
+    untouched.
     """
 
     id: str
@@ -141,6 +143,7 @@ class Memory:
     project: str | None = None
     tags: tuple[str, ...] = ()
     valid: Validity = Validity()
+    expires_on: date | None = None
     speaker: Speaker = Speaker.OWNER
     trust: Trust = Trust.TRUSTED
     confidence: Confidence = Confidence.EXTRACTED

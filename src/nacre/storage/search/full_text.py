@@ -229,7 +229,7 @@ def list_memories(
 
     Handoffs are among them: a list tells all that is there.
     """
-    where = memory_clause(wanted, today, with_handoffs=True)
+    where = memory_clause(wanted, today, for_list=True)
     rows = database.rows(where.into(_LIST_MEMORIES), (*where.values, limit, offset))
     return [row for row, _ in rows], int(rows[0][1]) if rows else 0
 

@@ -75,6 +75,7 @@ WHERE m.row > CASE WHEN :mark <= (SELECT coalesce(max(row), 0) FROM memories) TH
     AND NOT m.inbox AND (m.project IS NULL OR m.project = :project)
     AND (m.session IS NULL OR m.session NOT IN (SELECT value FROM json_each(:sessions)))
     AND (m.valid_until IS NULL OR m.valid_until >= :today)
+    AND (m.expires_on IS NULL OR m.expires_on > :today)
     AND NOT EXISTS (SELECT 1 FROM tags g WHERE g.memory = m.id AND g.tag = 'handoff')
 ORDER BY m.row LIMIT :limit;
 
